@@ -1,0 +1,239 @@
+//! What the contract becomes at run time: data that the generator writes down and the pipeline reads.
+//!
+//! Nothing here decides anything. Start at [`Catalogue`].
+
+use schemars::Schema;
+
+/// A whole contract. The generator emits one `static` of it.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// Identity, revisions and limits.
+    pub service: Service,
+    /// Every permission, in the order of the spec; a [`PermissionSet`] has one bit for each.
+    pub permissions: &'static [Permission],
+    /// Every tool, in the order of the spec.
+    pub tools: &'static [ToolDef],
+    /// Every error code, in the order of the spec.
+    pub errors: &'static [&'static ErrorDef],
+    /// The codes that the framework itself answers with.
+    pub roles: Roles,
+    /// What each state of a task means and what to do next.
+    pub states: &'static [StateDef],
+}
+
+impl Catalogue {
+    /// The tool of that exact name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&'static ToolDef> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The permission of that name, as the set of everything that it implies, itself included.
+    #[must_use]
+    pub fn permission(&self, name: &str) -> Option<&'static Permission> {
+        self.permissions.iter().find(|p| p.name == name)
+    }
+}
+
+/// Identity, revisions and limits of the service.
+#[derive(Debug)]
+pub struct Service {
+    /// `serverInfo.name`.
+    pub name: &'static str,
+    /// `serverInfo.version`.
+    pub version: &'static str,
+    /// What `initialize` tells an agent; at most 2,048 characters.
+    pub instructions: &'static str,
+    /// MCP revisions that `initialize` agrees to; the first is the fallback.
+    pub served: &'static [&'static str],
+    /// MCP revisions that a client may name in `MCP-Protocol-Version`.
+    pub accepted: &'static [&'static str],
+    /// Default request budget of an application in any 60 seconds.
+    pub requests_per_minute: u32,
+    /// Shortest interval between two polls of one task, in seconds.
+    pub poll_interval_seconds: u32,
+}
+
+/// A set of permissions, closed under `implies`: bit `n` is the n-th permission of the catalogue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PermissionSet(pub u64);
+
+impl PermissionSet {
+    /// The union of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether everything in `other` is in this set.
+    #[must_use]
+    pub const fn covers(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A permission.
+#[derive(Debug)]
+pub struct Permission {
+    /// Its name on the wire and on the command line.
+    pub name: &'static str,
+    /// What it lets an application do.
+    pub doc: &'static str,
+    /// The one bit that stands for it.
+    pub bit: PermissionSet,
+    /// What granting it gives: itself and all that it implies.
+    pub grants: PermissionSet,
+}
+
+/// An error code.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ErrorDef {
+    /// The code on the wire.
+    pub code: &'static str,
+    /// Whether repeating the call can help.
+    pub retryable: bool,
+    /// HTTP status under `/v1` and of refusals before JSON-RPC.
+    pub http: u16,
+    /// JSON-RPC error code, for failures of the protocol.
+    pub jsonrpc: i32,
+    /// What happened, in one sentence.
+    pub meaning: &'static str,
+    /// What the caller does next: a phrase without a full stop.
+    pub remedy: &'static str,
+}
+
+/// The error codes that the framework answers with, found by role and never by name.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each field is the role of the same name in spec/errors.toml")]
+pub struct Roles {
+    pub unauthenticated: &'static ErrorDef,
+    pub forbidden: &'static ErrorDef,
+    pub not_supported: &'static ErrorDef,
+    pub rate_limited: &'static ErrorDef,
+    pub invalid_argument: &'static ErrorDef,
+    pub not_found: &'static ErrorDef,
+    pub target_busy: &'static ErrorDef,
+    pub upstream_unavailable: &'static ErrorDef,
+    pub overloaded: &'static ErrorDef,
+    pub internal: &'static ErrorDef,
+    pub parse_error: &'static ErrorDef,
+    pub invalid_request: &'static ErrorDef,
+    pub unsupported_version: &'static ErrorDef,
+    pub method_not_found: &'static ErrorDef,
+    pub invalid_params: &'static ErrorDef,
+    pub unknown_tool: &'static ErrorDef,
+    pub method_not_allowed: &'static ErrorDef,
+    pub origin_not_allowed: &'static ErrorDef,
+    pub no_route: &'static ErrorDef,
+    pub body_too_large: &'static ErrorDef,
+    pub unsupported_media_type: &'static ErrorDef,
+    pub request_timeout: &'static ErrorDef,
+}
+
+/// A tool.
+#[derive(Debug)]
+pub struct ToolDef {
+    /// Position in [`Catalogue::tools`].
+    pub index: usize,
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// Where it stands: `spec/tools/x.toml:7`.
+    pub source: &'static str,
+    /// The whole contract, in words.
+    pub description: &'static str,
+    /// What kind of operation it is.
+    pub effect: Effect,
+    /// The permission that it needs.
+    pub permission: &'static Permission,
+    /// What it acts on.
+    pub target: Option<TargetDef>,
+    /// Its arguments, in the order of the spec.
+    pub args: &'static [ArgDef],
+    /// Every error code that a call can end with.
+    pub errors: &'static [&'static ErrorDef],
+    /// Its twin under `/v1`.
+    pub http: HttpDef,
+    /// The schema of its arguments.
+    pub input_schema: fn() -> Schema,
+    /// The schema of its result.
+    pub output_schema: fn() -> Schema,
+    /// How its tasks are carried out, where it makes any.
+    pub task: Option<TaskDef>,
+}
+
+/// What kind of operation a tool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Changes nothing.
+    Read,
+    /// Creates something and answers with it at once.
+    Issue,
+    /// Is accepted as a task, whose outcome is polled.
+    Task,
+}
+
+/// What a tool acts on.
+#[derive(Debug)]
+pub struct TargetDef {
+    /// The resource, such as `printer`.
+    pub resource: &'static str,
+    /// The argument that names it.
+    pub arg: &'static str,
+    /// The capability that it must offer.
+    pub requires: Option<&'static str>,
+}
+
+/// An argument.
+#[derive(Debug)]
+pub struct ArgDef {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether its value must never be shown.
+    pub secret: bool,
+}
+
+/// A route under `/v1`.
+#[derive(Debug)]
+pub struct HttpDef {
+    /// The method.
+    pub method: &'static str,
+    /// The path, with `{argument}` for path parameters.
+    pub path: &'static str,
+}
+
+/// How the tasks of a tool are carried out.
+#[derive(Debug)]
+pub struct TaskDef {
+    /// The argument whose value selects the case; `None` for a single case.
+    pub select: Option<&'static str>,
+    /// The terms by value of that argument; one entry, with an empty value, for a single case.
+    pub cases: &'static [(&'static str, Terms)],
+}
+
+/// Terms under which one operation is sent, verified and ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What is read to verify it; `None` is blind: never verified, never resent.
+    pub probe: Option<&'static str>,
+    /// Whether the probe compares with a reading from before.
+    pub baseline: bool,
+    /// Whether it may be sent again once the first send has quiesced without effect.
+    pub idempotent: bool,
+    /// Longest time that an accepted request takes to show, in seconds.
+    pub settle_seconds: u32,
+    /// Time after the first possible send at which the task ends, in seconds.
+    pub deadline_seconds: u32,
+}
+
+/// A state of a task.
+#[derive(Debug)]
+pub struct StateDef {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What to do next.
+    pub next_step: &'static str,
+}

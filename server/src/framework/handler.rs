@@ -1,0 +1,79 @@
+//! What a handler is given and what it gives back.
+//!
+//! The generated traits are written in these words. A handler never checks who calls, what they may do, or whether the
+//! target offers it: a [`Call`] and a [`Target`] cannot be had without those checks.
+
+use super::access::Caller;
+use super::catalogue::{Catalogue, ToolDef};
+use crate::clock::Timestamp;
+use std::borrow::Cow;
+use std::future::Future;
+use std::ops::Deref;
+use std::pin::Pin;
+
+/// A future behind a pointer, for traits that are used as objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One admitted call of one tool.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
+    /// Which tool.
+    pub tool: &'static ToolDef,
+    /// The contract that the tool belongs to.
+    pub catalogue: &'static Catalogue,
+    /// Names the request in logs, audit and errors.
+    pub request_id: &'a str,
+    /// When it arrived.
+    pub now: Timestamp,
+}
+
+/// Proof that the caller can see the target and that it offers what the tool requires. Reads as the view itself.
+#[derive(Debug)]
+pub struct Target<View>(View);
+
+impl<View> Target<View> {
+    pub(super) fn proven(view: View) -> Self {
+        Self(view)
+    }
+}
+
+impl<View> Deref for Target<View> {
+    type Target = View;
+    fn deref(&self) -> &View {
+        &self.0
+    }
+}
+
+/// Something that tools act on, found by its identifier.
+pub trait Resource<Id>: Send + Sync + 'static {
+    /// What is known of one of them.
+    type View: Send + Sync;
+    /// The generated enum of its capabilities.
+    type Capability: Copy + Send;
+
+    /// Finds what `id` names, if `caller` may see it.
+    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a Id) -> BoxFuture<'a, Result<Self::View, Unresolved>>;
+
+    /// Whether it offers a capability at present: the flag that the wire shows.
+    fn flag(view: &Self::View, capability: Self::Capability) -> Flag;
+}
+
+/// Why a target was not found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unresolved {
+    /// It does not exist, or belongs to another application; the two must not be told apart.
+    NotFound,
+    /// Whoever knows could not be reached.
+    Unavailable,
+}
+
+/// A capability flag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Flag {
+    /// The flag is true.
+    Offered,
+    /// The flag is false, and why: a lower-case fragment.
+    Refused(Cow<'static, str>),
+}
