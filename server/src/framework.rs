@@ -4,11 +4,29 @@
 //! [`handler`] what a handler is given, [`transport`] how bytes come and go. No word here belongs to a particular resource.
 
 pub mod access;
+pub mod args;
 pub mod audit;
 pub mod catalogue;
 pub mod failure;
 pub mod handler;
 pub mod limit;
+pub mod pipeline;
 pub mod reply;
+pub mod tasks;
 pub mod text;
 pub mod transport;
+
+pub use crate::clock::Timestamp;
+
+/// What generated code needs by an absolute path.
+#[doc(hidden)]
+pub mod generated {
+    pub use schemars;
+    pub use serde;
+
+    /// A schema that the generator wrote down as JSON.
+    #[must_use]
+    pub fn schema(json: &str) -> schemars::Schema {
+        serde_json::from_str::<serde_json::Value>(json).ok().and_then(|value| value.try_into().ok()).unwrap_or_default()
+    }
+}

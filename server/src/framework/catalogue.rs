@@ -14,7 +14,7 @@ pub struct Catalogue {
     /// Every tool, in the order of the spec.
     pub tools: &'static [ToolDef],
     /// Every error code, in the order of the spec.
-    pub errors: &'static [&'static ErrorDef],
+    pub errors: &'static [ErrorDef],
     /// The codes that the framework itself answers with.
     pub roles: Roles,
     /// What each state of a task means and what to do next.

@@ -5,16 +5,29 @@
 
 use super::access::Caller;
 use super::catalogue::{Catalogue, ToolDef};
+use super::tasks::Tasks;
 use crate::clock::Timestamp;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::OnceLock;
 
 /// A future behind a pointer, for traits that are used as objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One admitted call of one tool.
+/// Proof that the caller holds the tool's permission.
+#[derive(Debug)]
+pub struct Grant(&'static ToolDef);
+
+impl Grant {
+    pub(super) fn given(tool: &'static ToolDef) -> Self {
+        Self(tool)
+    }
+}
+
+/// One permitted call of one tool.
 #[derive(Debug)]
 pub struct Call<'a> {
     /// Who calls.
@@ -27,6 +40,36 @@ pub struct Call<'a> {
     pub request_id: &'a str,
     /// When it arrived.
     pub now: Timestamp,
+    pub(super) tasks: &'a dyn Tasks,
+    target: OnceLock<Box<str>>,
+    arguments: OnceLock<Box<RawValue>>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        Grant(tool): Grant,
+        caller: &'a Caller,
+        catalogue: &'static Catalogue,
+        tasks: &'a dyn Tasks,
+        request_id: &'a str,
+        now: Timestamp,
+    ) -> Self {
+        Self { caller, tool, catalogue, request_id, now, tasks, target: OnceLock::new(), arguments: OnceLock::new() }
+    }
+
+    /// What the audit is to say that the call acted on.
+    pub(super) fn note_target(&self, target: &str) {
+        self.target.get_or_init(|| target.into());
+    }
+
+    /// What the audit is to say that was asked.
+    pub(super) fn note_arguments(&self, arguments: Box<RawValue>) {
+        self.arguments.get_or_init(|| arguments);
+    }
+
+    pub(super) fn noted(&self) -> (Option<Box<str>>, Option<Box<RawValue>>) {
+        (self.target.get().cloned(), self.arguments.get().cloned())
+    }
 }
 
 /// Proof that the caller can see the target and that it offers what the tool requires. Reads as the view itself.

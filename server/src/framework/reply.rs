@@ -1,6 +1,9 @@
 //! What a handler answers with, on its way to bytes.
 
+use super::catalogue::{Catalogue, Effect, PermissionSet, ToolDef};
+use bytes::Bytes;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// A result of a tool. Opaque, so that a handler can answer with a value made for the call or with one prepared before.
 #[derive(Debug)]
@@ -13,8 +16,55 @@ impl<T> From<T> for Reply<T> {
 }
 
 impl<T: Serialize> Reply<T> {
-    /// The result as compact JSON.
-    pub(super) fn into_json(self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&self.0)
+    /// The result, ready for a transport.
+    ///
+    /// # Errors
+    /// If the value cannot be written as JSON.
+    pub fn answer(self) -> Result<Answer, serde_json::Error> {
+        Answer::of(&self.0)
     }
+}
+
+/// A result as compact JSON.
+#[derive(Debug)]
+pub struct Answer(String);
+
+impl Answer {
+    /// Writes `value` down.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON.
+    pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        serde_json::to_string(value).map(Self)
+    }
+
+    /// The JSON.
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The result of `tools/list` for whoever holds `permissions`.
+pub(super) fn tools_list(catalogue: &Catalogue, permissions: PermissionSet) -> Bytes {
+    let visible = catalogue.tools.iter().filter(|tool| permissions.covers(tool.permission.bit));
+    json!({"tools": visible.map(listed).collect::<Vec<_>>()}).to_string().into()
+}
+
+/// A tool as revision 2025-03-26 lists it. The hints follow from the effect.
+fn listed(tool: &ToolDef) -> Value {
+    let read = tool.effect == Effect::Read;
+    let task = tool.effect == Effect::Task;
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": (tool.input_schema)(),
+        "annotations": {
+            "title": tool.title,
+            "readOnlyHint": read,
+            "destructiveHint": task,
+            "idempotentHint": read || task,
+            "openWorldHint": true,
+        },
+    })
 }

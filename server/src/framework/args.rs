@@ -1,0 +1,305 @@
+//! Arguments from JSON to typed values, in one pass that names every mistake.
+//!
+//! The generator writes down which arguments a tool has ([`Arguments`]) and which values a type has ([`Argument`]); how they
+//! are read and how a refusal is worded stands here, once. A value is shown in a refusal only if it is no secret.
+
+use super::text::Secret;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+/// Most mistakes that one refusal lists; more are counted.
+const MAX_LISTED: usize = 32;
+/// Most characters that are shown of anything that a client sent.
+const MAX_SHOWN: usize = 64;
+
+/// The arguments of one tool.
+pub trait Arguments: Sized + Send + Sync {
+    /// Takes each argument from `from`, which notes what is wrong; `None` only if something is.
+    fn read(from: &mut Reader<'_>) -> Option<Self>;
+}
+
+/// A type that an argument can have.
+pub trait Argument: Sized {
+    /// Whether values must never be shown.
+    const SECRET: bool = false;
+    /// Reads a JSON value; `None` if it is none of this type's.
+    fn read(json: &str) -> Option<Self>;
+    /// What values there are, as a phrase: `an integer from 1 to 200`.
+    fn allowed() -> Cow<'static, str>;
+}
+
+/// Why arguments were refused.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Every mistake, as one sentence without a full stop.
+    pub what: String,
+    /// The names that were sent, for the audit.
+    pub names: Vec<String>,
+}
+
+/// Arguments that were taken, and the same as JSON without secrets, for the audit.
+#[derive(Debug)]
+pub struct Taken<A> {
+    /// The typed arguments.
+    pub args: A,
+    /// A JSON object in which secrets are replaced.
+    pub shown: Box<RawValue>,
+}
+
+/// Reads `raw`, a JSON object.
+///
+/// # Errors
+/// Every argument that is missing, unknown, given twice or none of its type's values.
+pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, Refused> {
+    let members = serde_json::from_str::<Members<'_>>(raw).map(|members| members.0).unwrap_or_default();
+    let mut reader = Reader { members, known: Vec::new(), secrets: Vec::new(), mistakes: Vec::new() };
+    let read = A::read(&mut reader);
+    reader.strangers();
+    match read {
+        Some(args) if reader.mistakes.is_empty() => Ok(Taken { args, shown: reader.shown() }),
+        _ => Err(reader.refuse()),
+    }
+}
+
+/// The members of an arguments object, from which each argument is taken by name.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    known: Vec<&'static str>,
+    secrets: Vec<&'static str>,
+    mistakes: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    /// An argument that must be there.
+    pub fn required<T: Argument>(&mut self, name: &'static str) -> Option<T> {
+        match self.take::<T>(name) {
+            Some(json) => self.value(name, json),
+            None => {
+                self.mistakes.push(format!("`{name}` is required: {}", T::allowed()));
+                None
+            }
+        }
+    }
+
+    /// An argument that may be absent, null or empty.
+    pub fn optional<T: Argument>(&mut self, name: &'static str) -> Option<Option<T>> {
+        match self.take::<T>(name) {
+            None | Some("null" | "\"\"") => Some(None),
+            Some(json) => self.value(name, json).map(Some),
+        }
+    }
+
+    fn take<T: Argument>(&mut self, name: &'static str) -> Option<&'a str> {
+        self.known.push(name);
+        if T::SECRET {
+            self.secrets.push(name);
+        }
+        let mut found = self.members.iter().filter(|(member, _)| member == name).map(|(_, value)| value.get());
+        let (first, second) = (found.next(), found.next());
+        if second.is_some() {
+            self.mistakes.push(format!("`{name}` is given more than once"));
+        }
+        first
+    }
+
+    fn value<T: Argument>(&mut self, name: &'static str, json: &str) -> Option<T> {
+        let read = T::read(json);
+        if read.is_none() {
+            let sent = if T::SECRET { Cow::Borrowed("what was sent") } else { Cow::Owned(shown(json)) };
+            self.mistakes.push(format!("`{name}`: {sent} is not {}", T::allowed()));
+        }
+        read
+    }
+
+    fn strangers(&mut self) {
+        let known = &self.known;
+        let strangers = self.members.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
+        self.mistakes.extend(strangers.map(|(name, _)| format!("`{}` is no argument of this tool", shown(name))));
+    }
+
+    fn shown(&self) -> Box<RawValue> {
+        let mut object = String::from("{");
+        for (name, value) in &self.members {
+            let value = if self.secrets.iter().any(|secret| secret == name) { "\"[secret]\"" } else { value.get() };
+            let comma = if object.len() > 1 { "," } else { "" };
+            let _ = write!(object, "{comma}\"{name}\":{value}");
+        }
+        object.push('}');
+        RawValue::from_string(object).unwrap_or_default()
+    }
+
+    fn refuse(self) -> Refused {
+        let Self { members, known, mistakes, .. } = self;
+        let more = mistakes.len().saturating_sub(MAX_LISTED);
+        let stranger = mistakes.iter().any(|mistake| mistake.ends_with("no argument of this tool"));
+        let mut what = mistakes.into_iter().take(MAX_LISTED).collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            let _ = write!(what, "; and {more} more");
+        }
+        if stranger && known.is_empty() {
+            what.push_str("; it takes none");
+        } else if stranger {
+            let _ = write!(what, "; it takes `{}`", known.join("`, `"));
+        }
+        let names = members.iter().take(MAX_LISTED).map(|(name, _)| shown(name)).collect();
+        Refused { what, names }
+    }
+}
+
+/// As much of a client's text as can be repeated to it: harmless characters, capped.
+pub fn shown(text: &str) -> String {
+    let clean = super::text::Untrusted::clean(text);
+    let mut out: String = clean.as_str().chars().take(MAX_SHOWN).collect();
+    if text.chars().nth(MAX_SHOWN).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// An object as its members, in order, doubles included, values unread.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(8);
+                while let Some(Name(name)) = map.next_key()? {
+                    members.push((name, map.next_value()?));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Which strings a type has. Lengths in characters; an empty charset admits every character.
+#[derive(Debug, Clone, Copy)]
+pub struct StringRule {
+    /// Fewest characters.
+    pub min: usize,
+    /// Most characters.
+    pub max: usize,
+    /// What every value begins with.
+    pub prefix: &'static str,
+    /// ASCII ranges that the rest is made of.
+    pub charset: &'static [(u8, u8)],
+}
+
+impl StringRule {
+    /// Whether `text` is one of the type's values.
+    #[must_use]
+    pub fn admits(&self, text: &str) -> bool {
+        let Self { min, max, prefix, charset } = *self;
+        let Some(rest) = text.strip_prefix(prefix) else { return false };
+        if !charset.is_empty() {
+            let admitted = |byte: u8| charset.iter().any(|(from, to)| (*from..=*to).contains(&byte));
+            return (min..=max).contains(&text.len()) && rest.bytes().all(admitted);
+        }
+        text.len() <= max.saturating_mul(4) && (min..=max).contains(&text.chars().count())
+    }
+}
+
+/// A value that its type does not have. Says what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not {0}")]
+pub struct NotAllowed(pub &'static str);
+
+/// A generated type made of text.
+pub trait StringType: Sized {
+    /// Which strings there are.
+    const RULE: StringRule;
+    /// The same as a phrase.
+    const ALLOWED: &'static str;
+    /// Takes text that the rule admits.
+    fn wrap(text: Arc<str>) -> Self;
+}
+
+/// `text` as a value of a generated string type.
+///
+/// # Errors
+/// If the type's rule does not admit it.
+pub fn string<T: StringType>(text: &str) -> Result<T, NotAllowed> {
+    if T::RULE.admits(text) { Ok(T::wrap(text.into())) } else { Err(NotAllowed(T::ALLOWED)) }
+}
+
+/// A JSON string, unescaped. `json` is one complete JSON value, which [`Argument::read`] guarantees.
+#[must_use]
+pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+}
+
+/// A JSON number without a fraction, however it is written.
+#[must_use]
+pub fn read_integer(json: &str) -> Option<i64> {
+    /// Up to here every integer is a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    json.parse().ok().or_else(|| {
+        let float: f64 = serde_json::from_str(json).ok()?;
+        #[expect(clippy::cast_possible_truncation, reason = "integral and within the range in which floats are exact")]
+        (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
+    })
+}
+
+impl Argument for String {
+    fn read(json: &str) -> Option<Self> {
+        read_text(json).map(Cow::into_owned)
+    }
+    fn allowed() -> Cow<'static, str> {
+        "a string".into()
+    }
+}
+
+impl Argument for i64 {
+    fn read(json: &str) -> Option<Self> {
+        read_integer(json)
+    }
+    fn allowed() -> Cow<'static, str> {
+        "an integer".into()
+    }
+}
+
+impl Argument for bool {
+    fn read(json: &str) -> Option<Self> {
+        json.parse().ok()
+    }
+    fn allowed() -> Cow<'static, str> {
+        "true or false".into()
+    }
+}
+
+impl<T: Argument> Argument for Vec<T> {
+    const SECRET: bool = T::SECRET;
+    fn read(json: &str) -> Option<Self> {
+        let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+        items.into_iter().map(|item| T::read(item.get())).collect()
+    }
+    fn allowed() -> Cow<'static, str> {
+        format!("a list, each item {}", T::allowed()).into()
+    }
+}
+
+impl<T: Argument> Argument for Secret<T> {
+    const SECRET: bool = true;
+    fn read(json: &str) -> Option<Self> {
+        T::read(json).map(Self::new)
+    }
+    fn allowed() -> Cow<'static, str> {
+        T::allowed()
+    }
+}

@@ -1,0 +1,334 @@
+//! The spine: in which order a request and a call are checked, and with what proof each step is left.
+//!
+//! ```text
+//! once a request   enter   -> Caller          unauthenticated
+//!                  admit                      rate_limited
+//! once a call      find    -> ToolDef         unknown tool
+//!                  permit  -> Grant           forbidden, before the arguments are looked at
+//!                  parse   -> typed arguments invalid_argument, every one at once
+//!                  repeat  -> hit | fresh     a hit answers here: no target is touched
+//!                  require -> Target          not_found, upstream_unavailable, not_supported
+//!                  invoke  -> the handler     what the tool itself declares
+//!                  accept                     tasks only: overloaded, target_busy
+//!                  audit                      a line for every call, refused ones too
+//! ```
+//!
+//! A proof can only be made by the step before, so no handler can be reached around a check. Transports call [`Pipeline`];
+//! the generated dispatch calls [`run`].
+
+use super::access::{Access, Caller};
+use super::args::{self, Arguments};
+use super::audit::{Audit, Line, Slot};
+use super::catalogue::{Catalogue, ErrorDef, ToolDef};
+use super::failure::Failure;
+use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
+use super::reply::{Answer, Reply, tools_list};
+use super::tasks::{self, Accepted, NotAccepted, Plan, Proposal, Tasks};
+use super::text::Secret;
+use crate::clock::{Clock, Timestamp};
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use serde::Serialize;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// The handlers of a contract, behind the generated dispatch.
+pub trait Handlers: Send + Sync + 'static {
+    /// The contract that they fulfil.
+    const CATALOGUE: &'static Catalogue;
+
+    /// Runs the tool that `call` is for, by [`run`].
+    fn dispatch<'a>(&'a self, call: &'a Call<'a>, raw: &'a str) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a;
+}
+
+/// One tool of a contract, as the generator describes it to [`run`].
+pub trait Tool<H>: Send + Sync + 'static {
+    /// The typed arguments.
+    type Args: Arguments;
+    /// Proof that what the tool acts on was found and offers what it requires; `()` where it acts on nothing.
+    type Proof: Send + Sync;
+
+    /// What the call acts on.
+    fn target(args: &Self::Args) -> Option<&str>;
+
+    /// For tools of tasks: how this call is to be carried out.
+    fn task(args: &Self::Args) -> Option<Plan<'_>>;
+
+    /// Finds the target, by [`require`].
+    fn require<'a>(
+        handlers: &'a H,
+        call: &'a Call<'a>,
+        args: &'a Self::Args,
+    ) -> impl Future<Output = Result<Self::Proof, Failure>> + Send + 'a;
+
+    /// Calls the handler.
+    fn invoke<'a>(
+        handlers: &'a H,
+        call: &'a Call<'a>,
+        proof: &'a Self::Proof,
+        args: Self::Args,
+    ) -> impl Future<Output = Result<Outcome, Failure>> + Send + 'a;
+}
+
+/// What a handler came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The result.
+    Answer(Answer),
+    /// A sound command, as JSON, which is to be accepted as a task.
+    Command(Secret<String>),
+}
+
+impl Outcome {
+    /// Wraps what a handler of a reading or issuing tool answered.
+    ///
+    /// # Errors
+    /// `internal` if the answer cannot be written as JSON.
+    pub fn answer<T: Serialize>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
+        let answer = reply.answer().map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+        Ok(Self::Answer(answer))
+    }
+
+    /// Wraps the command that a handler of a tool of tasks found sound.
+    ///
+    /// # Errors
+    /// `internal` if it is another tool's, or cannot be written as JSON.
+    pub fn command(call: &Call<'_>, command: &impl tasks::Command) -> Result<Self, Failure> {
+        match command.arguments() {
+            Ok(arguments) if command.tool() == call.tool.name => Ok(Self::Command(arguments)),
+            _ => Err(unrouted(call)),
+        }
+    }
+}
+
+/// Everything that a request goes through, in one place.
+#[derive(Debug)]
+pub struct Pipeline<H> {
+    handlers: H,
+    access: Access,
+    audit: Audit,
+    tasks: Arc<dyn Tasks>,
+    clock: Clock,
+}
+
+impl<H: Handlers> Pipeline<H> {
+    /// The pipeline in front of `handlers`.
+    pub fn new(handlers: H, access: Access, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
+        Self { handlers, access, audit, tasks, clock }
+    }
+
+    /// Who may call.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Finds out who calls.
+    ///
+    /// # Errors
+    /// `unauthenticated`, in the same words for every cause.
+    pub fn enter(&self, headers: &HeaderMap) -> Result<Caller, Failure> {
+        self.access.authenticate(headers).map_err(|_| Failure::plain(H::CATALOGUE.roles.unauthenticated))
+    }
+
+    /// Takes `requests` out of the application's budget, all or none.
+    ///
+    /// # Errors
+    /// `rate_limited`, with the seconds after which the same would fit.
+    pub fn admit(&self, caller: &Caller, requests: u32) -> Result<(), Failure> {
+        caller.application.window.admit(self.clock.now(), requests).map_err(|retry| {
+            let what = format!("the application's budget is {} requests a minute", caller.application.window.limit());
+            Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
+        })
+    }
+
+    /// The result of `tools/list`: exactly the tools that [`Self::call`] permits this caller.
+    pub fn list(&self, caller: &Caller) -> Bytes {
+        let application = &caller.application;
+        application.tools.get_or_init(|| tools_list(H::CATALOGUE, application.permissions)).clone()
+    }
+
+    /// Calls a tool and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.
+    ///
+    /// # Errors
+    /// Whatever step refused or failed. Only `unknown_tool` is a failure of the protocol; the rest are results.
+    pub async fn call(&self, caller: &Caller, name: &str, raw: &str, request_id: &str) -> Result<Answer, Failure> {
+        let tool = find(H::CATALOGUE, name)?;
+        let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
+        let now = self.clock.now();
+        let grant = permit(H::CATALOGUE, caller, tool);
+        let called = match grant {
+            Ok(grant) => {
+                let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, request_id, now);
+                let result = survive(self.handlers.dispatch(&call, raw)).await;
+                let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
+                record(slot, &call, result.as_ref().err());
+                return result;
+            }
+            Err(failure) => failure,
+        };
+        slot.write(line(caller, tool, request_id, now, Some(&called)));
+        Err(called)
+    }
+
+    /// Writes the audit's line about a tool call that did not fit the budget.
+    pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
+        if let (Some(tool), Some(slot)) = (H::CATALOGUE.tool(name), self.audit.reserve()) {
+            slot.write(line(caller, tool, request_id, self.clock.now(), Some(failure)));
+        }
+    }
+
+    /// Ends the audit, once no more calls can come.
+    pub fn stop(&self) {
+        self.audit.stop();
+    }
+}
+
+/// Takes one call through its steps. `T` is the generated description of the tool that `call` is for.
+///
+/// # Errors
+/// Whatever step refused or failed.
+pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Result<Answer, Failure> {
+    let args = parse::<T::Args>(call, raw)?;
+    if let Some(target) = T::target(&args) {
+        call.note_target(target);
+    }
+    let Some(plan) = T::task(&args) else {
+        let proof = T::require(handlers, call, &args).await?;
+        return match T::invoke(handlers, call, &proof, args).await? {
+            Outcome::Answer(answer) => Ok(answer),
+            Outcome::Command(_) => Err(unrouted(call)),
+        };
+    };
+    let proposal = Proposal::new(call, T::target(&args), plan);
+    if let Some(hit) = call.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
+        return accepted(call, &hit);
+    }
+    let proof = T::require(handlers, call, &args).await?;
+    let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
+    let task = call.tasks.accept(&proposal, command).await.map_err(|error| not_accepted(call, error))?;
+    accepted(call, &task)
+}
+
+/// Finds the target of a call and what it must offer.
+///
+/// # Errors
+/// `not_found`, `upstream_unavailable` or `not_supported`.
+pub async fn require<H: Resource<Id>, Id: Sync>(
+    handlers: &H,
+    call: &Call<'_>,
+    id: &Id,
+    capability: Option<H::Capability>,
+) -> Result<Target<H::View>, Failure> {
+    let roles = &call.catalogue.roles;
+    let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
+    let view = handlers.resolve(call.caller, id).await.map_err(|unresolved| match unresolved {
+        Unresolved::NotFound => Failure::new(roles.not_found, format_args!("no such {named} for this application")),
+        Unresolved::Unavailable => Failure::plain(roles.upstream_unavailable),
+    })?;
+    if let Some(Flag::Refused(why)) = capability.map(|capability| H::flag(&view, capability)) {
+        let flag = call.tool.target.as_ref().and_then(|target| target.requires).unwrap_or_default();
+        return Err(Failure::new(roles.not_supported, format_args!("`capabilities.{flag}` is false for this {named}: {why}")));
+    }
+    Ok(Target::proven(view))
+}
+
+fn find(catalogue: &'static Catalogue, name: &str) -> Result<&'static ToolDef, Failure> {
+    catalogue.tool(name).ok_or_else(|| {
+        let meant = catalogue.tools.iter().find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
+        let sent = args::shown(name);
+        match meant {
+            Some(tool) => {
+                let what = format!("there is no tool `{sent}`; the server's own name is `{}`", tool.name);
+                Failure::exactly(catalogue.roles.unknown_tool, what)
+            }
+            None => Failure::new(catalogue.roles.unknown_tool, format_args!("there is no tool `{sent}`")),
+        }
+    })
+}
+
+fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef) -> Result<Grant, Failure> {
+    if caller.application.permissions.covers(tool.permission.bit) {
+        return Ok(Grant::given(tool));
+    }
+    let (application, permission) = (&caller.application.name, tool.permission.name);
+    let what = format!("the application `{application}` lacks the permission `{permission}`, which `{}` needs", tool.name);
+    Err(Failure::new(catalogue.roles.forbidden, what))
+}
+
+fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
+    match args::parse::<A>(raw) {
+        Ok(taken) => {
+            call.note_arguments(taken.shown);
+            Ok(taken.args)
+        }
+        Err(refused) => {
+            call.note_arguments(serde_json::value::to_raw_value(&refused.names).unwrap_or_default());
+            Err(Failure::new(call.catalogue.roles.invalid_argument, refused.what))
+        }
+    }
+}
+
+fn accepted(call: &Call<'_>, task: &Accepted) -> Result<Answer, Failure> {
+    Answer::of(&task.shown(call)).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
+}
+
+fn not_accepted(call: &Call<'_>, refused: NotAccepted) -> Failure {
+    let roles = &call.catalogue.roles;
+    match refused {
+        NotAccepted::Busy { task_id, retry_after_seconds } => {
+            let busy = Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds);
+            task_id.into_iter().fold(busy, |busy, id| busy.with("task_id", id))
+        }
+        NotAccepted::Full => overloaded(call.catalogue, "the queue of tasks is full"),
+        NotAccepted::Broken(why) => broken(call.catalogue, call.request_id, &why),
+    }
+}
+
+/// A call whose handler answered for another tool, or that has no handler: generated code rules both out.
+#[must_use]
+pub fn unrouted(call: &Call<'_>) -> Failure {
+    broken(call.catalogue, call.request_id, "the handler's answer is not this tool's")
+}
+
+/// A failure of ours: the log learns why, the client whom to ask.
+fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure {
+    tracing::error!(request_id, why, "internal error");
+    Failure::plain(catalogue.roles.internal).with("request_id", request_id)
+}
+
+fn overloaded(catalogue: &'static Catalogue, what: &str) -> Failure {
+    Failure::new(catalogue.roles.overloaded, what).with("retry_after_seconds", 1)
+}
+
+fn record(slot: Slot, call: &Call<'_>, failure: Option<&Failure>) {
+    let (target, arguments) = call.noted();
+    slot.write(Line { target, arguments, ..line(call.caller, call.tool, call.request_id, call.now, failure) });
+}
+
+fn line(caller: &Caller, tool: &ToolDef, request_id: &str, time: Timestamp, failure: Option<&Failure>) -> Line {
+    let def: Option<&ErrorDef> = failure.map(Failure::def);
+    Line {
+        time,
+        request_id: request_id.into(),
+        application: caller.application.id.clone(),
+        key_id: Arc::clone(&caller.key_id),
+        tool: tool.name,
+        target: None,
+        arguments: None,
+        outcome: def.map_or("ok", |def| def.code),
+    }
+}
+
+/// Runs `work`; `None` if it panicked, of which the panic hook has told.
+async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Ready(done)) => Poll::Ready(Some(done)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}

@@ -1,0 +1,349 @@
+//! `/mcp`: the Model Context Protocol over Streamable HTTP, stateless, revision 2025-03-26.
+//!
+//! [`serve`] takes one HTTP request through the checks that come before any message is understood; `envelope` says what a
+//! message is; the rest answers it. The outcome of a tool is always a result with status 200, so that the model learns of it.
+
+mod envelope;
+
+use super::edge::{self, BodyError};
+use super::{Endpoint, respond, status};
+use crate::framework::access::Caller;
+use crate::framework::args::shown;
+use crate::framework::catalogue::ErrorDef;
+use crate::framework::failure::Failure;
+use crate::framework::pipeline::Handlers;
+use crate::framework::reply::Answer;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::{Method, Response, StatusCode};
+use envelope::{Body as Posted, Message};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Most messages in a batch.
+const MAX_BATCH: usize = 50;
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+
+/// Answers one HTTP request to `/mcp`.
+pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
+    let request_id = endpoint.ids.of(request.headers());
+    let roles = &H::CATALOGUE.roles;
+    let preflight = request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if request.method() != Method::POST && !preflight {
+        let mut response = refuse(&Failure::plain(roles.method_not_allowed), &request_id);
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    }
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    let origin = match endpoint.door.check(request.headers(), authority) {
+        Ok(admitted) => admitted.origin,
+        Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
+    };
+    let mut response = match (preflight, &origin) {
+        (true, Some(_)) => edge::preflight(),
+        (true, None) => refuse(&Failure::plain(roles.method_not_allowed), &request_id),
+        (false, _) => match post(&endpoint, request, &request_id).await {
+            Ok(Some(body)) => respond(StatusCode::OK, body, &request_id),
+            Ok(None) => {
+                let mut response = respond(StatusCode::ACCEPTED, "", &request_id);
+                response.headers_mut().remove(CONTENT_TYPE);
+                response
+            }
+            Err(refused) => refused.respond::<H>(&request_id),
+        },
+    };
+    if let Some(origin) = origin {
+        edge::cors(response.headers_mut(), origin);
+    }
+    response
+}
+
+/// A refusal of the whole HTTP request, with the id of its message where there was one to read.
+struct Refusal {
+    failure: Failure,
+    id: String,
+}
+
+impl Refusal {
+    fn new(def: &'static ErrorDef, what: impl std::fmt::Display) -> Self {
+        Failure::new(def, what).into()
+    }
+
+    fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<Body> {
+        let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let challenge = format!("Bearer realm=\"{}\"", H::CATALOGUE.service.name);
+            if let Ok(challenge) = HeaderValue::try_from(challenge) {
+                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            }
+        }
+        response
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self { failure, id: "null".to_owned() }
+    }
+}
+
+fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
+    respond(status(failure), error("null", failure), request_id)
+}
+
+/// Everything from credentials to the answer's bytes; `None` where there is nothing to answer.
+async fn post<H: Handlers>(
+    endpoint: &Endpoint<H>,
+    request: Request,
+    request_id: &HeaderValue,
+) -> Result<Option<Vec<u8>>, Refusal> {
+    let roles = &H::CATALOGUE.roles;
+    let (head, body) = request.into_parts();
+    let caller = endpoint.pipeline.enter(&head.headers)?;
+    if !is_json(&head.headers) {
+        return Err(Failure::plain(roles.unsupported_media_type).into());
+    }
+    let bytes = edge::read_body(body, &endpoint.limits).await.map_err(|error| match error {
+        BodyError::TooLarge => Failure::plain(roles.body_too_large),
+        BodyError::Timeout => Failure::plain(roles.request_timeout),
+        BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
+    })?;
+    let posted = envelope::read(&bytes).map_err(|bad| match bad {
+        envelope::Unreadable::NotJson(what) => Refusal::new(roles.parse_error, what),
+        envelope::Unreadable::NotRpc(what) => Refusal::new(roles.invalid_request, what),
+    })?;
+    let session = Session { endpoint, caller: &caller, request_id: request_id.to_str().unwrap_or_default() };
+    match posted {
+        Posted::One(Message::Invalid { id, what }) => {
+            Err(Refusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
+        }
+        Posted::One(message) => {
+            let (id, initialize) = message.request().map_or(("null", false), |(id, method)| (id, method == "initialize"));
+            if !initialize {
+                check_version::<H>(&head.headers).map_err(|failure| Refusal { failure, id: id.to_owned() })?;
+            }
+            Ok(session.answer_all(&[message]).await.pop())
+        }
+        Posted::Batch(messages) => {
+            let what = match messages.len() {
+                0 => "the batch is empty",
+                n if n > MAX_BATCH => "a batch has at most 50 messages",
+                _ if messages.iter().any(|message| message.request().is_some_and(|(_, method)| method == "initialize")) => {
+                    "`initialize` cannot stand in a batch"
+                }
+                _ => "",
+            };
+            if !what.is_empty() {
+                return Err(Refusal::new(roles.invalid_request, what));
+            }
+            check_version::<H>(&head.headers)?;
+            let answers = session.answer_all(&messages).await;
+            Ok((!answers.is_empty()).then(|| array(&answers)))
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let essence = types.next().and_then(|value| value.to_str().ok()).and_then(|value| value.split(';').next());
+    types.next().is_none() && essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {
+    let (service, role) = (&H::CATALOGUE.service, H::CATALOGUE.roles.unsupported_version);
+    let unknown = headers.get_all(PROTOCOL_VERSION).iter().find(|value| {
+        !service.accepted.iter().any(|revision| revision.as_bytes() == value.as_bytes())
+    });
+    match unknown {
+        None => Ok(()),
+        Some(value) => {
+            let sent = shown(&String::from_utf8_lossy(value.as_bytes()));
+            let what = format!("MCP-Protocol-Version `{sent}` is not known here");
+            Err(Failure::new(role, what).with("supported", service.accepted.to_vec()))
+        }
+    }
+}
+
+/// What answering a message needs.
+struct Session<'a, H> {
+    endpoint: &'a Endpoint<H>,
+    caller: &'a Caller,
+    request_id: &'a str,
+}
+
+impl<H: Handlers> Session<'_, H> {
+    /// The answers to all messages, which are paid for before the first of them runs. Notifications have none.
+    async fn answer_all(&self, messages: &[Message<'_>]) -> Vec<Vec<u8>> {
+        let requests = messages.iter().filter(|message| message.wants_answer()).count();
+        let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
+        let refused = self.endpoint.pipeline.admit(self.caller, cost).err();
+        let mut answers = Vec::with_capacity(requests);
+        for message in messages {
+            let answer = match (message, &refused) {
+                (Message::Quiet, _) => continue,
+                (Message::Invalid { id, what }, _) => {
+                    error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what))
+                }
+                (Message::Request { id, method, params }, Some(failure)) => self.over_budget(id, method, *params, failure),
+                (Message::Request { id, method, params }, None) => self.answer(id, method, *params).await,
+            };
+            answers.push(answer);
+        }
+        answers
+    }
+
+    fn over_budget(&self, id: &str, method: &str, params: Option<&RawValue>, failure: &Failure) -> Vec<u8> {
+        if method != "tools/call" {
+            return error(id, failure);
+        }
+        if let Ok(call) = self.call_of(params) {
+            self.endpoint.pipeline.refused(self.caller, &call.name, self.request_id, failure);
+        }
+        failed(id, failure)
+    }
+
+    async fn answer(&self, id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+        let roles = &H::CATALOGUE.roles;
+        if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
+            let what = format!("`params` is {}, not an object", shown(params.get()));
+            return error(id, &Failure::new(roles.invalid_params, what));
+        }
+        match method {
+            "tools/call" => match self.call_of(params) {
+                Ok(call) => self.call(id, &call).await,
+                Err(failure) => error(id, &failure),
+            },
+            "tools/list" => match cursor(params) {
+                None => result(id, &self.endpoint.pipeline.list(self.caller)),
+                Some(cursor) => {
+                    let what = format!("`cursor` {cursor} is not one that tools/list returned: it returns one page");
+                    error(id, &Failure::new(roles.invalid_params, what))
+                }
+            },
+            "initialize" => result(id, initialize::<H>(params).as_bytes()),
+            "ping" => result(id, b"{}"),
+            method => error(id, &Failure::new(roles.method_not_found, format_args!("there is no method `{}`", shown(method)))),
+        }
+    }
+
+    async fn call(&self, id: &str, call: &ToolCall<'_>) -> Vec<u8> {
+        let arguments = call.arguments.map_or("{}", RawValue::get);
+        match self.endpoint.pipeline.call(self.caller, &call.name, arguments, self.request_id).await {
+            Ok(answer) => succeeded(id, &answer),
+            Err(failure) if *failure.def() == *H::CATALOGUE.roles.unknown_tool => error(id, &failure),
+            Err(failure) => failed(id, &failure),
+        }
+    }
+
+    fn call_of<'p>(&self, params: Option<&'p RawValue>) -> Result<ToolCall<'p>, Failure> {
+        let role = H::CATALOGUE.roles.invalid_params;
+        let params = params.ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
+        let call: ToolCall<'p> = serde_json::from_str(params.get()).map_err(|error| {
+            let what = envelope::reason(&error);
+            Failure::new(role, format_args!("`params` of tools/call: {what}"))
+        })?;
+        match call.arguments {
+            Some(arguments) if !arguments.get().starts_with('{') => {
+                Err(Failure::new(role, format_args!("`arguments` is {}, not an object", shown(arguments.get()))))
+            }
+            _ => Ok(call),
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct ToolCall<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "envelope::present")]
+    arguments: Option<&'a RawValue>,
+}
+
+/// The cursor of a `tools/list`, as far as it can be repeated to the client.
+fn cursor(params: Option<&RawValue>) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Page<'a> {
+        #[serde(borrow)]
+        cursor: Option<&'a RawValue>,
+    }
+    let page: Page<'_> = serde_json::from_str(params?.get()).ok()?;
+    page.cursor.map(|cursor| shown(cursor.get()))
+}
+
+fn initialize<H: Handlers>(params: Option<&RawValue>) -> String {
+    #[derive(serde::Deserialize)]
+    struct Offer<'a> {
+        #[serde(borrow, rename = "protocolVersion")]
+        version: Cow<'a, str>,
+    }
+    let service = &H::CATALOGUE.service;
+    let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+    let agreed = service.served.iter().find(|revision| offer.as_ref().is_some_and(|offer| offer.version == **revision));
+    json!({
+        "protocolVersion": agreed.or(service.served.first()),
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": service.name, "version": service.version},
+        "instructions": service.instructions,
+    })
+    .to_string()
+}
+
+fn succeeded(id: &str, answer: &Answer) -> Vec<u8> {
+    content(id, answer.as_json(), false)
+}
+
+fn failed(id: &str, failure: &Failure) -> Vec<u8> {
+    content(id, &serde_json::to_string(failure).unwrap_or_default(), true)
+}
+
+/// A tool's result: one text item that holds compact JSON.
+fn content(id: &str, json: &str, is_error: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() + json.len() / 4 + id.len() + 128);
+    open(&mut out, id);
+    out.extend_from_slice(b"\"result\":{\"content\":[{\"type\":\"text\",\"text\":");
+    write(&mut out, json);
+    out.extend_from_slice(if is_error { b"}],\"isError\":true}}" } else { b"}],\"isError\":false}}" });
+    out
+}
+
+fn result(id: &str, result: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(result.len() + id.len() + 48);
+    open(&mut out, id);
+    out.extend_from_slice(b"\"result\":");
+    out.extend_from_slice(result);
+    out.push(b'}');
+    out
+}
+
+fn error(id: &str, failure: &Failure) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    let data = json!(failure);
+    open(&mut out, id);
+    out.extend_from_slice(b"\"error\":");
+    write(&mut out, &json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data}));
+    out.push(b'}');
+    out
+}
+
+fn open(out: &mut Vec<u8>, id: &str) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_bytes());
+    out.push(b',');
+}
+
+/// Appends JSON; a `Vec` takes all, and strings and values are all JSON has.
+fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    let written = serde_json::to_writer(&mut *out, value);
+    debug_assert!(written.is_ok(), "strings and JSON values can be written");
+}
+
+fn array(answers: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = vec![b'['];
+    out.extend_from_slice(&answers.join(&b','));
+    out.push(b']');
+    out
+}

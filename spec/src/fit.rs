@@ -1,0 +1,51 @@
+//! Whether a JSON value is one of a type's values: for the defaults and examples that a spec contains.
+
+use crate::describe::allowed;
+use crate::model::{Field, Kind, StringRule, Type};
+use serde_json::{Map, Value};
+
+/// Says what is allowed when `value` is not.
+pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
+    let fits = match (ty, value) {
+        (Type::String | Type::Timestamp, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
+        (Type::Integer, Value::Number(number)) => number.is_i64(),
+        (Type::List(inner), Value::Array(values)) => return values.iter().try_for_each(|value| fits(inner, value)),
+        (Type::Named(named), value) => match (&named.kind, value) {
+            (Kind::String(rule), Value::String(text)) => admits(rule, text),
+            (Kind::Integer { min, max }, Value::Number(number)) => {
+                number.as_i64().is_some_and(|n| (*min..=*max).contains(&n))
+            }
+            (Kind::Enum(members), Value::String(text)) => members.iter().any(|member| member.name == *text),
+            (Kind::Object(fields), Value::Object(shown)) => return members(fields, shown),
+            _ => false,
+        },
+        _ => false,
+    };
+    if fits { Ok(()) } else { Err(format!("{value} is not {}", allowed(ty))) }
+}
+
+/// Whether a call with these arguments would be taken.
+pub(crate) fn arguments(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
+    members(fields, given)?;
+    match fields.iter().find(|field| !field.optional && !given.contains_key(&field.name)) {
+        Some(missing) => Err(format!("`{}` is required", missing.name)),
+        None => Ok(()),
+    }
+}
+
+/// Whether these members of an object could be some of its fields.
+pub(crate) fn members(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
+    given.iter().try_for_each(|(name, value)| match fields.iter().find(|field| field.name == *name) {
+        None => Err(format!("there is no `{name}`")),
+        Some(field) if field.nullable && value.is_null() => Ok(()),
+        Some(field) => fits(&field.ty, value).map_err(|why| format!("`{name}`: {why}")),
+    })
+}
+
+fn admits(StringRule { min, max, prefix, charset }: &StringRule, text: &str) -> bool {
+    let rest = text.strip_prefix(prefix.as_str());
+    (*min..=*max).contains(&text.chars().count())
+        && rest.is_some_and(|rest| {
+            charset.is_empty() || rest.chars().all(|c| charset.iter().any(|(from, to)| (*from..=*to).contains(&c)))
+        })
+}

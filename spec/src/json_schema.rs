@@ -1,0 +1,103 @@
+//! JSON Schemas of the contract, made here and nowhere else.
+//!
+//! Inputs keep to what every provider takes: one flat object, no references, no unions, no closed objects, limits as plain
+//! keywords. Outputs are closed, and a field that may be null has a pair of types.
+
+use crate::describe::{allowed, allowed_is_plain};
+use crate::model::{Field, Kind, NamedType, StringRule, Tool, Type};
+use serde_json::{Map, Value, json};
+
+/// The schema of a tool's arguments.
+#[must_use]
+pub fn input_schema(tool: &Tool) -> Value {
+    let properties: Map<_, _> = tool.args.iter().map(|field| (field.name.clone(), argument(field))).collect();
+    let required: Vec<_> = tool.args.iter().filter(|field| !field.optional).map(|field| &field.name).collect();
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+/// The schema of a tool's result.
+#[must_use]
+pub fn output_schema(tool: &Tool) -> Value {
+    type_schema(&tool.result)
+}
+
+/// The schema of a named type, as results have it.
+#[must_use]
+pub fn type_schema(ty: &NamedType) -> Value {
+    match &ty.kind {
+        Kind::String(rule) => string(rule),
+        Kind::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Enum(members) => {
+            json!({"type": "string", "enum": members.iter().map(|member| &member.name).collect::<Vec<_>>()})
+        }
+        Kind::Object(fields) => {
+            let properties: Map<_, _> = fields.iter().map(|field| (field.name.clone(), result(field))).collect();
+            let required: Vec<_> = fields.iter().map(|field| &field.name).collect();
+            json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+        }
+    }
+}
+
+fn argument(field: &Field) -> Value {
+    let mut schema = value(&field.ty);
+    let mut doc = field.doc.clone();
+    if !allowed_is_plain(&field.ty) {
+        doc = format!("{doc} {}.", capital(&allowed(&field.ty)));
+    }
+    schema["description"] = doc.into();
+    if let Some(default) = &field.default {
+        schema["default"] = default.clone();
+    }
+    schema
+}
+
+fn result(field: &Field) -> Value {
+    let mut schema = value(&field.ty);
+    if field.untrusted {
+        schema["maxLength"] = json!(128);
+    }
+    if field.nullable {
+        schema["type"] = json!([schema["type"], "null"]);
+        if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+            values.push(Value::Null);
+        }
+    }
+    schema["description"] = field.doc.clone().into();
+    schema
+}
+
+fn value(ty: &Type) -> Value {
+    match ty {
+        Type::String => json!({"type": "string"}),
+        Type::Integer => json!({"type": "integer"}),
+        Type::Boolean => json!({"type": "boolean"}),
+        Type::Timestamp => json!({"type": "string", "format": "date-time"}),
+        Type::Named(named) => type_schema(named),
+        Type::List(inner) => json!({"type": "array", "items": value(inner)}),
+    }
+}
+
+fn string(StringRule { min, max, prefix, charset }: &StringRule) -> Value {
+    let mut schema = json!({"type": "string", "minLength": min, "maxLength": max});
+    if !charset.is_empty() || !prefix.is_empty() {
+        let class: String = charset.iter().map(|range| class(*range)).collect();
+        let rest = if charset.is_empty() { "[\\s\\S]*".to_owned() } else { format!("[{class}]*") };
+        schema["pattern"] = format!("^{prefix}{rest}$").into();
+    }
+    schema
+}
+
+/// A range inside a character class of a regular expression, in the form that every dialect reads alike.
+fn class((from, to): (char, char)) -> String {
+    let escape = |c: char| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\x{:02x}", u32::from(c)) };
+    if from == to { escape(from) } else { format!("{}-{}", escape(from), escape(to)) }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+}

@@ -1,0 +1,336 @@
+//! Types and fields.
+
+use super::{TYPES, at, members, require_name, require_text};
+use crate::model::{Field, Kind, Member, NamedType, StringRule, Type};
+use crate::raw::{self, At, KindName, Named};
+use crate::report::Report;
+use crate::rules::Rule;
+use crate::{fit, names};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Where a field stands, which decides the flags that it may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Argument,
+    Result,
+}
+
+/// Every named type, by name; in the order in which they were completed, so that each follows those it is made of.
+pub(crate) struct Types {
+    done: Vec<Arc<NamedType>>,
+    /// Declared, but wrong: their mistakes are noted, so nobody else complains.
+    broken: Vec<String>,
+}
+
+impl Types {
+    /// Lowers the types of the file, after those that the resources bring.
+    pub(crate) fn lower(raw: &Named<raw::Type>, resources: &Named<raw::Resource>, report: &mut Report) -> Self {
+        let mut types = Self { done: derived(resources), broken: Vec::new() };
+        for (name, _) in raw.iter() {
+            if !names::is_pascal(name) {
+                let help = Some("types are UpperCamelCase".to_owned());
+                report.add(
+                    Rule::Name,
+                    at(TYPES, name.span()),
+                    format!("`{name}` is no usable name", name = **name),
+                    help,
+                );
+            }
+            if types.find(name).is_some() {
+                let message = format!("`{name}` is derived from a resource", name = **name);
+                report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
+            }
+        }
+        let by_name = raw.iter().map(|(name, ty)| (name.as_str(), (name, ty))).collect();
+        let mut work = Work { raw: &by_name, open: Vec::new() };
+        for (name, _) in raw.iter() {
+            work.complete(name, &mut types, report);
+        }
+        types
+    }
+
+    /// The type that a name outside of types.toml refers to.
+    pub(crate) fn named(&self, file: usize, name: &At<String>, report: &mut Report) -> Option<Arc<NamedType>> {
+        let found = self.find(name);
+        if found.is_none() && !self.broken.contains(name) {
+            let known = self.done.iter().map(|ty| ty.name.as_str());
+            report.unknown(Rule::UnknownType, at(file, name.span()), "type", name, known);
+        }
+        found
+    }
+
+    /// Fields or arguments, each checked against its place.
+    pub(crate) fn fields(
+        &self,
+        file: usize,
+        raw: Option<&Named<raw::Field>>,
+        place: Place,
+        report: &mut Report,
+    ) -> Vec<Field> {
+        let Some(raw) = raw else { return Vec::new() };
+        raw.iter().filter_map(|(name, field)| self.field(file, name, field, place, report)).collect()
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Arc<NamedType>> {
+        self.done
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<NamedType>> {
+        self.done.iter().find(|ty| ty.name == name).cloned()
+    }
+
+    fn field(
+        &self,
+        file: usize,
+        name: &At<String>,
+        raw::Field { r#type, doc, optional, nullable, secret, untrusted, default }: &raw::Field,
+        place: Place,
+        report: &mut Report,
+    ) -> Option<Field> {
+        require_name(file, name, report);
+        require_text(file, doc, report);
+        let ty = self.ty(file, r#type, report)?;
+        let is = |flag: &Option<At<bool>>| flag.as_ref().is_some_and(|flag| **flag);
+        let argument = place == Place::Argument;
+        let text = matches!(ty, Type::String);
+        let misplaced = [
+            (is(optional) && !argument, optional, "`optional` is for arguments; a result's field may be `nullable`"),
+            (is(nullable) && argument, nullable, "`nullable` is for results; an argument may be `optional`"),
+            (is(untrusted) && (argument || !text), untrusted, "`untrusted` is for results of type `string`"),
+        ];
+        for (_, flag, message) in misplaced.into_iter().filter(|(wrong, ..)| *wrong) {
+            report.add(Rule::Field, at(file, flag.as_ref().map_or(name.span(), At::span)), message, None);
+        }
+        if argument && !is_argument(&ty) {
+            let help = Some("arguments are strings, integers, booleans, enums and lists of these".to_owned());
+            report.add(Rule::Field, at(file, r#type.span()), "this type cannot be an argument's", help);
+        }
+        if is(nullable) && !doc.contains("null") {
+            let help = Some("say it with the word `null`, for whoever reads the result".to_owned());
+            report.add(Rule::UnexplainedNull, at(file, doc.span()), "the text does not say what null means", help);
+        }
+        if let Some(default) = default {
+            if !is(optional) {
+                report.add(Rule::Field, at(file, default.span()), "only an `optional` argument has a default", None);
+            } else if let Err(why) = fit::fits(&ty, default) {
+                report.add(Rule::Field, at(file, default.span()), format!("the default does not fit: {why}"), None);
+            }
+        }
+        Some(Field {
+            name: name.to_string(),
+            doc: doc.to_string(),
+            ty,
+            optional: is(optional),
+            nullable: is(nullable),
+            secret: is(secret),
+            untrusted: is(untrusted),
+            default: default.as_ref().map(|value| (**value).clone()),
+        })
+    }
+
+    fn ty(&self, file: usize, name: &At<String>, report: &mut Report) -> Option<Type> {
+        let (inner, list) = element(name);
+        let ty = match inner {
+            "string" => Type::String,
+            "integer" => Type::Integer,
+            "boolean" => Type::Boolean,
+            "timestamp" => Type::Timestamp,
+            inner => match self.find(inner) {
+                Some(found) => Type::Named(found),
+                None if self.broken.iter().any(|broken| broken == inner) => return None,
+                None => {
+                    let basic = ["string", "integer", "boolean", "timestamp"];
+                    let known = self.done.iter().map(|ty| ty.name.as_str()).chain(basic);
+                    report.unknown(Rule::UnknownType, at(file, name.span()), "type", inner, known);
+                    return None;
+                }
+            },
+        };
+        Some(if list { Type::List(Box::new(ty)) } else { ty })
+    }
+}
+
+fn element(name: &str) -> (&str, bool) {
+    name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).map_or((name, false), |inner| (inner, true))
+}
+
+fn is_argument(ty: &Type) -> bool {
+    match ty {
+        Type::String | Type::Integer | Type::Boolean => true,
+        Type::Timestamp => false,
+        Type::Named(named) => !matches!(named.kind, Kind::Object(_)),
+        Type::List(inner) => !matches!(**inner, Type::List(_)) && is_argument(inner),
+    }
+}
+
+/// `PrinterCapability` and `PrinterCapabilities` for a resource `printer`.
+fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
+    let both = |(name, resource): (&At<String>, &raw::Resource)| {
+        let capabilities = resource.capability.iter().flat_map(Named::iter);
+        let members: Vec<Member> =
+            capabilities.map(|(name, doc)| Member { name: name.to_string(), doc: doc.to_string() }).collect();
+        let flag = |member: &Member| Field {
+            name: member.name.clone(),
+            doc: member.doc.clone(),
+            ty: Type::Boolean,
+            optional: false,
+            nullable: false,
+            secret: false,
+            untrusted: false,
+            default: None,
+        };
+        let flags = members.iter().map(flag).collect();
+        let prefix = names::pascal(name);
+        [
+            NamedType {
+                name: format!("{prefix}Capability"),
+                doc: format!("An operation that a {} may offer.", **name),
+                kind: Kind::Enum(members),
+            },
+            NamedType {
+                name: format!("{prefix}Capabilities"),
+                doc: format!("What a {} offers at present.", **name),
+                kind: Kind::Object(flags),
+            },
+        ]
+    };
+    resources.iter().flat_map(both).map(Arc::new).collect()
+}
+
+/// Completing types depth first, so that a type follows those that it is made of and a circle is seen.
+struct Work<'a> {
+    raw: &'a HashMap<&'a str, (&'a At<String>, &'a raw::Type)>,
+    open: Vec<&'a str>,
+}
+
+impl<'a> Work<'a> {
+    fn complete(&mut self, name: &str, types: &mut Types, report: &mut Report) {
+        let Some(&(key, ty)) = self.raw.get(name) else { return };
+        if types.find(name).is_some() || types.broken.iter().any(|broken| broken == name) {
+            return;
+        }
+        if self.open.contains(&name) {
+            let circle = format!("{} -> {name}", self.open.join(" -> "));
+            report.add(Rule::TypeCycle, at(TYPES, key.span()), format!("a type contains itself: {circle}"), None);
+            types.broken.push(name.to_owned());
+            return;
+        }
+        self.open.push(key);
+        let parts = ty.fields.iter().flat_map(Named::iter).map(|(_, field)| element(&field.r#type).0);
+        for part in parts.chain(ty.include.iter().map(|include| include.as_str())) {
+            self.complete(part, types, report);
+        }
+        self.open.pop();
+        require_text(TYPES, &ty.doc, report);
+        match kind(ty, types, report) {
+            Some(kind) => {
+                types.done.push(Arc::new(NamedType { name: name.to_owned(), doc: ty.doc.to_string(), kind }));
+            }
+            None => types.broken.push(name.to_owned()),
+        }
+    }
+}
+
+fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
+    let raw::Type { kind, doc: _, min_length, max_length, prefix, charset, min, max, values, include, fields } = raw;
+    let of = |wanted: KindName, present: bool, key: &str| (present && **kind != wanted).then(|| key.to_owned());
+    let misplaced = [
+        of(KindName::String, min_length.is_some(), "min_length"),
+        of(KindName::String, max_length.is_some(), "max_length"),
+        of(KindName::String, prefix.is_some(), "prefix"),
+        of(KindName::String, charset.is_some(), "charset"),
+        of(KindName::Integer, min.is_some(), "min"),
+        of(KindName::Integer, max.is_some(), "max"),
+        of(KindName::Enum, values.is_some(), "values"),
+        of(KindName::Object, include.is_some(), "include"),
+        of(KindName::Object, fields.is_some(), "fields"),
+    ];
+    let mut whole = true;
+    let mut wrong = |span, message: String| {
+        report.add(Rule::Bounds, at(TYPES, span), message, None);
+        whole = false;
+    };
+    for key in misplaced.into_iter().flatten() {
+        wrong(kind.span(), format!("`{key}` does not belong to this kind"));
+    }
+    let lowered = match **kind {
+        KindName::String => {
+            let rule = StringRule {
+                min: min_length.as_ref().map_or(0, |min| **min as usize),
+                max: max_length.as_ref().map_or(0, |max| **max as usize),
+                prefix: prefix.as_ref().map(|prefix| prefix.to_string()).unwrap_or_default(),
+                charset: charset.as_ref().map(|set| ranges(set)).unwrap_or_default(),
+            };
+            if rule.max == 0 || rule.max < rule.min || rule.max < rule.prefix.len() {
+                wrong(kind.span(), "a string needs a `max_length` that leaves something to choose".to_owned());
+            }
+            if let Some(charset) = charset.as_ref().filter(|set| !set.is_ascii() || rule.charset.is_empty()) {
+                wrong(charset.span(), "a charset is made of ASCII characters and ranges such as `a-z`".to_owned());
+            }
+            if let Some(prefix) =
+                prefix.as_ref().filter(|prefix| !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+            {
+                wrong(prefix.span(), "a prefix is made of ASCII letters, digits and `_`".to_owned());
+            }
+            Kind::String(rule)
+        }
+        KindName::Integer => {
+            let (Some(min), Some(max)) = (min, max) else {
+                wrong(kind.span(), "an integer needs `min` and `max`".to_owned());
+                return None;
+            };
+            if **min > **max {
+                wrong(max.span(), "`max` is smaller than `min`".to_owned());
+            }
+            Kind::Integer { min: **min, max: **max }
+        }
+        KindName::Enum => {
+            let members = members(TYPES, values.as_ref(), report);
+            if members.is_empty() {
+                report.add(Rule::Bounds, at(TYPES, kind.span()), "an enum needs `values`", None);
+                whole = false;
+            }
+            Kind::Enum(members)
+        }
+        KindName::Object => {
+            let mut all = Vec::new();
+            if let Some(include) = include {
+                let included = types.named(TYPES, include, report);
+                match included.as_deref() {
+                    Some(NamedType { kind: Kind::Object(fields), .. }) => all.extend(fields.iter().cloned()),
+                    Some(_) => {
+                        report.add(Rule::Bounds, at(TYPES, include.span()), "only an object can be included", None)
+                    }
+                    None => whole = false,
+                }
+            }
+            for (name, _) in fields.iter().flat_map(Named::iter) {
+                if all.iter().any(|field| field.name == **name) {
+                    let message = format!("`{name}` is included already", name = **name);
+                    report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
+                }
+            }
+            all.extend(types.fields(TYPES, fields.as_ref(), Place::Result, report));
+            Kind::Object(all)
+        }
+    };
+    whole.then_some(lowered)
+}
+
+/// `a-z0-9-` as ranges, ascending; a `-` at either end stands for itself.
+fn ranges(charset: &str) -> Vec<(char, char)> {
+    let chars: Vec<char> = charset.chars().collect();
+    let mut ranges = Vec::new();
+    let mut n = 0;
+    while n < chars.len() {
+        let last = if n + 2 < chars.len() && chars[n + 1] == '-' { n + 2 } else { n };
+        if chars[last] < chars[n] {
+            return Vec::new();
+        }
+        ranges.push((chars[n], chars[last]));
+        n = last + 1;
+    }
+    ranges.sort_unstable();
+    ranges
+}

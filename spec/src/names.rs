@@ -1,0 +1,78 @@
+//! Names: how they are spelled in each world, and which known one a mistaken one may mean.
+
+/// `set_proxy` as a Rust type: `SetProxy`.
+#[must_use]
+pub fn pascal(name: &str) -> String {
+    let capital = |word: &str| {
+        let mut chars = word.chars();
+        chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+    };
+    name.split('_').map(capital).collect()
+}
+
+/// `SetProxy` as a Rust function or file: `set_proxy`.
+#[must_use]
+pub fn snake(name: &str) -> String {
+    let mut out = String::new();
+    for (at, c) in name.char_indices() {
+        if c.is_ascii_uppercase() && at > 0 {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// Whether `name` is lower snake case, which is what every name but a type's is.
+pub(crate) fn is_snake(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('_')
+        && !name.contains("__")
+        && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+}
+
+/// Whether `name` is upper camel case, which is what a type's is.
+pub(crate) fn is_pascal(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// Whether `name` can be a Rust identifier, a field or a method as it stands.
+pub(crate) fn is_keyword(name: &str) -> bool {
+    const KEYWORDS: &str = "as async await box break const continue crate do dyn else enum extern false final fn for gen if \
+        impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try \
+        type typeof unsafe unsized use virtual where while yield abstract become";
+    KEYWORDS.split_whitespace().any(|keyword| keyword == name)
+}
+
+/// "did you mean", or all that there is to choose from.
+pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    let near = known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .min()
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3);
+    match near {
+        Some((_, candidate)) => format!("did you mean `{candidate}`?"),
+        None if known.is_empty() => "none is declared".to_owned(),
+        None => format!("declared are {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_from_one_world_to_the_other_and_back() {
+        for (wire, rust) in [("set_proxy", "SetProxy"), ("device", "Device"), ("http2_only", "Http2Only")] {
+            assert_eq!((pascal(wire).as_str(), snake(rust).as_str()), (rust, wire));
+        }
+    }
+
+    #[test]
+    fn a_near_miss_is_named_and_a_far_one_lists_what_there_is() {
+        assert_eq!(help("devise", ["device", "stream"]), "did you mean `device`?");
+        assert_eq!(help("x", ["device", "stream"]), "declared are `device`, `stream`");
+    }
+}

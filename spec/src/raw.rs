@@ -1,0 +1,423 @@
+//! The files as they are written, one struct a table. What is absent here has a default in `lower`; what is wrong is found there.
+//!
+//! The same structs give the schemas that editors complete and check with: [`editor_schemas`].
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct At<T>(toml::Spanned<T>);
+
+impl<T> At<T> {
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+}
+
+impl<T> Deref for At<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.0.get_ref()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        toml::Spanned::deserialize(deserializer).map(Self)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+}
+
+/// A table of named entries, in the order of the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Named<T>(pub(crate) Vec<(At<String>, T)>);
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Named<T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&At<String>, &T)> {
+        self.0.iter().map(|(name, value)| (name, value))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+            type Value = Named<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of named entries")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Named(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Named{}", T::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        <std::collections::BTreeMap<String, T>>::json_schema(generator)
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+}
+
+/// A table of the files, with every key known and no other allowed.
+macro_rules! table {
+    ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ }) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name { $($(#[doc = $field_doc])* pub(crate) $field: $ty,)+ }
+    };
+}
+
+table!(
+    /// `[service]`: identity.
+    Service {
+        /// `serverInfo.name`.
+        name: At<String>,
+        /// For people.
+        title: At<String>,
+        /// `serverInfo.version`.
+        version: At<String>,
+        /// The beginning of what `initialize` tells an agent.
+        doc: At<String>,
+    }
+);
+table!(
+    /// `[protocol]`: MCP revisions.
+    Protocol {
+        /// Revisions that `initialize` agrees to; the first is the fallback.
+        served: At<Vec<String>>,
+        /// Revisions that a client may name in `MCP-Protocol-Version`.
+        accepted: At<Vec<String>>,
+    }
+);
+table!(
+    /// `[limits]`: what holds for every application.
+    Limits {
+        /// Request budget of an application in any 60 seconds.
+        requests_per_minute: At<u32>,
+        /// Shortest interval between two polls of one task.
+        poll_interval_seconds: At<u32>,
+    }
+);
+table!(
+    /// `[phrase]`: sentences that every description carries to which they apply.
+    Phrase {
+        /// For tools that require or show capabilities.
+        capability: Option<At<String>>,
+        /// For tools that require a capability.
+        forbidden: Option<At<String>>,
+        /// For every tool.
+        retryable: Option<At<String>>,
+        /// For tools that make tasks: how to poll.
+        task: Option<At<String>>,
+    }
+);
+table!(
+    /// `[permission.NAME]`.
+    Permission {
+        /// What it lets an application do.
+        doc: At<String>,
+        /// Permissions that come with it.
+        implies: Option<Vec<At<String>>>,
+    }
+);
+table!(
+    /// `[resource.NAME]`: what tools act on.
+    Resource {
+        /// What it is.
+        doc: At<String>,
+        /// The string type of its identifier.
+        id: At<String>,
+        /// What it may offer, each with its meaning.
+        capability: Option<Named<At<String>>>,
+    }
+);
+table!(
+    /// `[probe.NAME]`: what can be read to verify a task.
+    Probe {
+        /// What it reads.
+        doc: At<String>,
+        /// Whether it compares with a reading from before the send.
+        baseline: Option<bool>,
+    }
+);
+table!(
+    /// `[state.NAME]`: a state of a task.
+    State {
+        /// What it means.
+        meaning: At<String>,
+        /// What to do next.
+        next_step: At<String>,
+    }
+);
+table!(
+    /// `[error.CODE]`.
+    Error {
+        /// What the framework finds it by.
+        role: Option<At<String>>,
+        /// Whether repeating the call can help.
+        retryable: bool,
+        /// HTTP status.
+        http: At<u16>,
+        /// JSON-RPC error code.
+        jsonrpc: Option<i32>,
+        /// What happened: a sentence.
+        meaning: At<String>,
+        /// What to do next: a phrase without a full stop.
+        remedy: At<String>,
+        /// What it carries beyond code, message and retryable.
+        fields: Option<Named<Field>>,
+    }
+);
+table!(
+    /// `[type.NAME]`.
+    Type {
+        /// Which of the other keys apply.
+        kind: At<KindName>,
+        /// What it is.
+        doc: At<String>,
+        /// Strings: fewest characters.
+        min_length: Option<At<u32>>,
+        /// Strings: most characters.
+        max_length: Option<At<u32>>,
+        /// Strings: what every value begins with.
+        prefix: Option<At<String>>,
+        /// Strings: ASCII characters and ranges, as in `a-z0-9-`.
+        charset: Option<At<String>>,
+        /// Integers: smallest.
+        min: Option<At<i64>>,
+        /// Integers: largest.
+        max: Option<At<i64>>,
+        /// Enums: values with their meaning.
+        values: Option<Named<At<String>>>,
+        /// Objects: another object whose fields come first.
+        include: Option<At<String>>,
+        /// Objects: fields.
+        fields: Option<Named<Field>>,
+    }
+);
+
+/// What kind of type a `[type.NAME]` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KindName {
+    String,
+    Integer,
+    Enum,
+    Object,
+}
+
+table!(
+    /// A field of an object or an argument of a tool.
+    Field {
+        /// `string`, `integer`, `boolean`, `timestamp`, a named type, or one of these in brackets for a list.
+        r#type: At<String>,
+        /// What it is.
+        doc: At<String>,
+        /// Arguments: may be left out.
+        optional: Option<At<bool>>,
+        /// Results: may be null; the doc says what null means.
+        nullable: Option<At<bool>>,
+        /// Shown nowhere but where it belongs.
+        secret: Option<At<bool>>,
+        /// Written by somebody outside: cleaned and capped.
+        untrusted: Option<At<bool>>,
+        /// Optional arguments: taken when absent.
+        default: Option<At<Value>>,
+    }
+);
+table!(
+    /// `[[tool]]`.
+    Tool {
+        /// Its name on the wire.
+        name: At<String>,
+        /// Its name for people.
+        title: At<String>,
+        /// The permission that it needs.
+        permission: At<String>,
+        /// What it acts on.
+        target: Option<Target>,
+        /// `read`, `issue` or `task`.
+        effect: At<EffectName>,
+        /// Its twin: `METHOD /v1/path/{argument}`.
+        http: At<String>,
+        /// The named object that it answers with; a task's is derived.
+        result: Option<At<String>>,
+        /// Errors that the handler itself returns.
+        errors: Option<Vec<At<String>>>,
+        /// What it does.
+        summary: At<String>,
+        /// When to use it, after "Use it when".
+        use_when: At<String>,
+        /// When not to, and what instead, after "Do not use it when".
+        not_when: At<String>,
+        /// What else an agent must know.
+        notes: Option<Vec<At<String>>>,
+        /// How its tasks are carried out.
+        task: Option<Task>,
+        /// Its arguments.
+        args: Option<Named<Field>>,
+        /// Calls that work.
+        example: Option<Vec<Example>>,
+    }
+);
+
+/// What kind of operation a tool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EffectName {
+    Read,
+    Issue,
+    Task,
+}
+
+table!(
+    /// `target = { ... }`.
+    Target {
+        /// The resource.
+        resource: At<String>,
+        /// The argument that names it.
+        arg: At<String>,
+        /// The capability that it must offer.
+        requires: Option<At<String>>,
+    }
+);
+table!(
+    /// `[tool.task]`.
+    Task {
+        /// The enum argument whose value selects the case.
+        select: Option<At<String>>,
+        /// Terms by value; what one leaves out is taken from `[tool.task]`.
+        case: Option<Named<Terms>>,
+        /// What is read to verify it; without a probe it is never verified and never sent again.
+        probe: Option<At<String>>,
+        /// Whether it may be sent again.
+        idempotent: Option<bool>,
+        /// Longest time that an accepted request takes to show.
+        settle_seconds: Option<u32>,
+        /// Time after the first possible send at which the task ends.
+        deadline_seconds: Option<u32>,
+        /// The states in which such tasks usually end, where that is worth saying.
+        usually_ends: Option<Vec<At<String>>>,
+    }
+);
+table!(
+    /// `case.VALUE = { ... }`.
+    Terms {
+        /// What is read to verify it.
+        probe: Option<At<String>>,
+        /// Whether it may be sent again.
+        idempotent: Option<bool>,
+        /// Longest time that an accepted request takes to show.
+        settle_seconds: Option<u32>,
+        /// Time after the first possible send at which the task ends.
+        deadline_seconds: Option<u32>,
+    }
+);
+table!(
+    /// `[[tool.example]]`.
+    Example {
+        /// What it shows.
+        title: At<String>,
+        /// The arguments.
+        arguments: At<Map<String, Value>>,
+        /// Some members of the result.
+        result: Option<At<Map<String, Value>>>,
+    }
+);
+
+/// `service.toml`.
+#[derive(Debug, JsonSchema)]
+pub(crate) struct ServiceFile {
+    pub(crate) service: Option<Service>,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) limits: Option<Limits>,
+    pub(crate) phrase: Option<Phrase>,
+    pub(crate) permission: Named<Permission>,
+    pub(crate) resource: Named<Resource>,
+    pub(crate) probe: Named<Probe>,
+    pub(crate) state: Named<State>,
+}
+
+/// `errors.toml`.
+#[derive(Debug, JsonSchema)]
+pub(crate) struct ErrorsFile {
+    pub(crate) error: Named<Error>,
+}
+
+/// `types.toml`.
+#[derive(Debug, JsonSchema)]
+pub(crate) struct TypesFile {
+    pub(crate) r#type: Named<Type>,
+}
+
+/// `reserved.toml`: names that were retired and must never return with another meaning.
+#[derive(Debug, JsonSchema)]
+pub(crate) struct ReservedFile {
+    pub(crate) tools: Option<Vec<At<String>>>,
+    pub(crate) errors: Option<Vec<At<String>>>,
+}
+
+/// A file of `tools/`.
+#[derive(Debug, JsonSchema)]
+pub(crate) struct ToolsFile {
+    pub(crate) tool: Vec<At<Tool>>,
+}
+
+/// All files.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) service: ServiceFile,
+    pub(crate) errors: ErrorsFile,
+    pub(crate) types: TypesFile,
+    pub(crate) reserved: ReservedFile,
+    /// Name without ending, the file as messages show it, its text's line starts being the source's, and what it says.
+    pub(crate) tools: Vec<(String, ToolsFile)>,
+}
+
+/// The JSON Schemas of the files themselves, for editors: name of the file they describe and schema.
+#[must_use]
+pub fn editor_schemas() -> [(&'static str, Schema); 5] {
+    [
+        ("service", schema_for!(ServiceFile)),
+        ("errors", schema_for!(ErrorsFile)),
+        ("types", schema_for!(TypesFile)),
+        ("reserved", schema_for!(ReservedFile)),
+        ("tools", schema_for!(ToolsFile)),
+    ]
+}

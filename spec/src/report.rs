@@ -1,0 +1,119 @@
+//! Every mistake that was found, each with its rule, place, excerpt and help, rendered as rustc renders its own.
+
+use crate::model::Contract;
+use crate::names;
+use crate::rules::Rule;
+use crate::source::{Source, line_column};
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// All problems of a contract. Never empty once it has left [`crate::load`].
+#[derive(Debug, Default)]
+pub struct Report {
+    found: Vec<Found>,
+    /// The problems, rendered, in the order of the files.
+    pub problems: Vec<Problem>,
+    /// Every file that was read; a change of any of them can mend the contract.
+    pub files: Vec<PathBuf>,
+}
+
+/// One problem, ready to be shown.
+#[derive(Debug)]
+pub struct Problem {
+    /// The rule that is broken.
+    pub rule: Rule,
+    /// The file, relative to the folder that holds the spec folder.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// Message, place, excerpt and help as text without colour.
+    pub rendered: String,
+}
+
+/// A span in one of the files.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Position in the list of sources.
+    pub(crate) file: usize,
+    /// Bytes.
+    pub(crate) span: Range<usize>,
+}
+
+#[derive(Debug)]
+struct Found {
+    rule: Rule,
+    place: Place,
+    message: String,
+    help: Option<String>,
+}
+
+impl Report {
+    /// Notes a problem.
+    pub(crate) fn add(&mut self, rule: Rule, place: Place, message: impl Into<String>, help: Option<String>) {
+        self.found.push(Found { rule, place, message: message.into(), help });
+    }
+
+    /// Notes that `name` is none of `known`, with the nearest of them as help.
+    pub(crate) fn unknown<'a>(
+        &mut self,
+        rule: Rule,
+        place: Place,
+        kind: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) {
+        self.add(rule, place, format!("unknown {kind} `{name}`"), Some(names::help(name, known)));
+    }
+
+    /// The contract, if nothing was found.
+    pub(crate) fn finish(mut self, sources: Vec<Source>, contract: Option<Contract>) -> Result<Contract, Self> {
+        let files: Vec<_> = sources.iter().map(|source| source.path.clone()).collect();
+        if let (true, Some(mut contract)) = (self.found.is_empty(), contract) {
+            contract.files = files;
+            return Ok(contract);
+        }
+        self.found.sort_by_key(|found| (found.place.file, found.place.span.start));
+        self.problems = self.found.drain(..).map(|found| found.render(&sources)).collect();
+        self.files = files;
+        Err(self)
+    }
+}
+
+impl Found {
+    fn render(self, sources: &[Source]) -> Problem {
+        let Self { rule, place, message, help } = self;
+        let source = &sources[place.file];
+        let span = place.span.start.min(source.text.len())..place.span.end.min(source.text.len());
+        let (line, column) = line_column(&source.text, span.start);
+        let mut groups = vec![
+            Level::ERROR.primary_title(message.as_str()).id(rule.id()).element(
+                Snippet::source(source.text.as_str())
+                    .path(source.shown.as_str())
+                    .annotation(AnnotationKind::Primary.span(span)),
+            ),
+        ];
+        groups.extend(
+            help.as_deref().map(|help| annotate_snippets::Group::with_title(Level::HELP.secondary_title(help))),
+        );
+        let rendered = Renderer::plain().render(&groups);
+        Problem { rule, file: source.shown.clone(), line, column, message, rendered }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.problems {
+            writeln!(f, "{}\n", problem.rendered)?;
+        }
+        let files = self.problems.iter().map(|problem| &problem.file).collect::<std::collections::BTreeSet<_>>().len();
+        write!(f, "{} problem(s) in {files} file(s) of the contract", self.problems.len())
+    }
+}
+
+impl std::error::Error for Report {}

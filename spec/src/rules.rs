@@ -1,0 +1,112 @@
+//! The rules that a contract is held to, and the words that the framework itself brings: roles and task states.
+
+macro_rules! rules {
+    ($($(#[doc = $doc:literal])+ $name:ident = $id:literal,)+) => {
+        /// A rule of the contract. Its id stands in every message about it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// The id, in kebab case.
+            #[must_use]
+            pub fn id(self) -> &'static str {
+                match self { $(Self::$name => $id,)+ }
+            }
+        }
+    };
+}
+
+rules! {
+    /// Every file of the contract is there and is UTF-8.
+    Unreadable = "unreadable",
+    /// Every file is TOML.
+    Syntax = "syntax",
+    /// Every key is known, has the right type, and none is missing.
+    Shape = "shape",
+    /// Types are UpperCamelCase, everything else is lower_snake_case; no Rust keywords; short enough for every client.
+    Name = "name",
+    /// A name is declared once.
+    DuplicateName = "duplicate-name",
+    /// A name in reserved.toml never returns.
+    ReservedName = "reserved-name",
+    /// A permission is declared in service.toml.
+    UnknownPermission = "unknown-permission",
+    /// A resource is declared in service.toml.
+    UnknownResource = "unknown-resource",
+    /// A capability is declared by the target's resource.
+    UnknownCapability = "unknown-capability",
+    /// A probe is declared in service.toml.
+    UnknownProbe = "unknown-probe",
+    /// A type is declared in types.toml.
+    UnknownType = "unknown-type",
+    /// An error is declared in errors.toml.
+    UnknownError = "unknown-error",
+    /// A role is one that the framework has.
+    UnknownRole = "unknown-role",
+    /// An argument that is referred to is an argument of the tool.
+    UnknownArgument = "unknown-argument",
+    /// Each role of the framework is played by exactly one error.
+    Role = "role",
+    /// Permissions do not imply each other in a circle.
+    ImpliesCycle = "implies-cycle",
+    /// A type does not contain itself.
+    TypeCycle = "type-cycle",
+    /// Everything that an agent or a maintainer reads has a text.
+    MissingText = "missing-text",
+    /// A phrase or state that the tools need is worded.
+    MissingPhrase = "missing-phrase",
+    /// A text that is too long for clients, or a service with too many words.
+    TooLong = "too-long",
+    /// Bounds leave something to choose.
+    Bounds = "bounds",
+    /// A field's flags fit each other, its type and its place.
+    Field = "field",
+    /// A field that may be null says what null means.
+    UnexplainedNull = "unexplained-null",
+    /// An example fits the schemas of its tool.
+    Example = "example",
+    /// An HTTP twin is `METHOD /v1/path` and its path parameters are required arguments.
+    Http = "http",
+    /// Two tools do not share an HTTP twin.
+    DuplicateRoute = "duplicate-route",
+    /// The target's argument is of the resource's identifier type and required.
+    Target = "target",
+    /// A tool has task terms exactly if its effect is `task`, and then a target.
+    Task = "task",
+    /// The cases of a task cover every value of the argument that selects them.
+    CaseNotTotal = "case-not-total",
+    /// What must not be sent twice is verified against a reading from before.
+    NoBaseline = "no-baseline",
+}
+
+/// What the framework answers with itself: each role is played by one error of errors.toml.
+pub const ROLES: [&str; 22] = [
+    "unauthenticated",
+    "forbidden",
+    "not_supported",
+    "rate_limited",
+    "invalid_argument",
+    "not_found",
+    "target_busy",
+    "upstream_unavailable",
+    "overloaded",
+    "internal",
+    "parse_error",
+    "invalid_request",
+    "unsupported_version",
+    "method_not_found",
+    "invalid_params",
+    "unknown_tool",
+    "method_not_allowed",
+    "origin_not_allowed",
+    "no_route",
+    "body_too_large",
+    "unsupported_media_type",
+    "request_timeout",
+];
+
+/// The states of a task, the first of them not terminal.
+pub const STATES: [&str; 6] = ["dispatched", "success", "success_unverified", "failed", "failed_silent", "timeout"];
