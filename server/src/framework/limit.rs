@@ -1,0 +1,210 @@
+//! The request budget: how much one application may ask in any 60 seconds.
+//!
+//! A sliding window, exact but for a tenth of a second, and that on the strict side. Nothing here knows what a request is
+//! or whose it is. Start at [`Window::admit`].
+
+use crate::clock::Timestamp;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Length of a tick: requests that arrive within one are logged as one entry.
+const TICK_MILLIS: u64 = 100;
+
+/// Ticks for which an entry counts, its own included. One more than 60 seconds hold: a request at the end of its tick must
+/// still count for 60 seconds. So a request counts for more than 60.0 and at most 60.1 seconds.
+const WINDOW_TICKS: u64 = 601;
+
+/// The window of one application. However large the limit, it logs at most [`WINDOW_TICKS`] entries.
+#[derive(Debug)]
+pub struct Window {
+    limit: u32,
+    log: Mutex<Log>,
+}
+
+/// A refusal: the budget is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryAfter {
+    /// Seconds, at least 1, after which the same request fits if nothing else is asked meanwhile.
+    pub seconds: u64,
+}
+
+impl Window {
+    /// A window that admits `limit` requests in any 60 seconds, all at once if need be.
+    #[must_use]
+    pub fn new(limit: u32) -> Self {
+        Self { limit, log: Mutex::default() }
+    }
+
+    /// Admits all `n` requests that arrive at `now`, or none of them; what is refused costs nothing.
+    ///
+    /// Where `n` is more than the limit no wait can help, and the answer is a minute: the bound of what is worth waiting.
+    ///
+    /// # Errors
+    /// How long to wait, where the requests do not fit.
+    pub fn admit(&self, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
+        if n > self.limit {
+            return Err(RetryAfter { seconds: 60 });
+        }
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let tick = log.advance(now.0 / TICK_MILLIS);
+        let room = self.limit - log.total;
+        if n > room {
+            return Err(RetryAfter { seconds: log.ticks_until_free(tick, n - room).div_ceil(1000 / TICK_MILLIS) });
+        }
+        log.add(tick, n);
+        Ok(())
+    }
+}
+
+/// Admitted requests that still count, run-length encoded in ascending order of ticks.
+#[derive(Debug, Default)]
+struct Log {
+    entries: VecDeque<(u64, u32)>,
+    total: u32,
+}
+
+impl Log {
+    /// Forgets what no longer counts at `tick` and returns the tick to go by: time that goes back stands still.
+    fn advance(&mut self, tick: u64) -> u64 {
+        let tick = self.entries.back().map_or(tick, |(last, _)| tick.max(*last));
+        while let Some((_, count)) = self.entries.pop_front_if(|(first, _)| tick - *first >= WINDOW_TICKS) {
+            self.total -= count;
+        }
+        tick
+    }
+
+    /// How many ticks after `tick` at least `wanted` of the logged requests no longer count.
+    fn ticks_until_free(&self, tick: u64, wanted: u32) -> u64 {
+        let mut freed = 0;
+        let last = self.entries.iter().find(|(_, count)| {
+            freed += count;
+            freed >= wanted
+        });
+        last.map_or(WINDOW_TICKS, |(at, _)| WINDOW_TICKS - (tick - at))
+    }
+
+    fn add(&mut self, tick: u64, n: u32) {
+        self.total += n;
+        match self.entries.back_mut() {
+            Some((last, count)) if *last == tick => *count += n,
+            _ => self.entries.push_back((tick, n)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = 60_000;
+    const START: u64 = 1_790_000_000_000;
+
+    fn admit(window: &Window, at: u64, n: u32) -> Result<(), u64> {
+        window.admit(Timestamp(at), n).map_err(|refusal| refusal.seconds)
+    }
+
+    #[test]
+    fn the_whole_budget_passes_at_once_and_again_after_the_window() {
+        let window = Window::new(300);
+        assert_eq!(admit(&window, START + 99, 300), Ok(()));
+        assert_eq!(admit(&window, START + 99, 1), Err(61));
+        assert_eq!(admit(&window, START + 99 + MINUTE, 1), Err(1));
+        assert_eq!(admit(&window, START + 99 + MINUTE + 100, 300), Ok(()));
+    }
+
+    #[test]
+    fn a_refusal_costs_nothing_and_takes_all_or_none() {
+        let window = Window::new(10);
+        assert_eq!(admit(&window, START, 8), Ok(()));
+        for _ in 0..100 {
+            assert_eq!(admit(&window, START, 3), Err(61));
+        }
+        assert_eq!(admit(&window, START, 2), Ok(()));
+    }
+
+    #[test]
+    fn the_wait_ends_when_just_enough_has_expired() {
+        let window = Window::new(10);
+        for second in 0..10 {
+            assert_eq!(admit(&window, START + second * 1000, 1), Ok(()));
+        }
+        let now = START + 30_000;
+        assert_eq!(admit(&window, now, 1), Err(31));
+        assert_eq!(admit(&window, now, 4), Err(34));
+        assert_eq!(admit(&window, now + 33_000, 4), Err(1));
+        assert_eq!(admit(&window, now + 34_000, 4), Ok(()));
+    }
+
+    #[test]
+    fn more_than_the_limit_is_refused_for_ever_and_nothing_always_passes() {
+        let window = Window::new(0);
+        assert_eq!(admit(&window, START, 1), Err(60));
+        assert_eq!(admit(&window, START, 0), Ok(()));
+        assert_eq!(admit(&Window::new(300), START, u32::MAX), Err(60));
+    }
+
+    #[test]
+    fn time_that_goes_back_stands_still() {
+        let window = Window::new(2);
+        assert_eq!(admit(&window, START, 1), Ok(()));
+        assert_eq!(admit(&window, 0, 1), Ok(()));
+        assert_eq!(admit(&window, START - MINUTE, 1), Err(61));
+        assert_eq!(admit(&window, START + MINUTE + 100, 2), Ok(()));
+    }
+
+    #[test]
+    fn the_log_is_bounded_whatever_the_limit() {
+        let window = Window::new(u32::MAX);
+        for tenth in 0..5_000 {
+            assert_eq!(admit(&window, START + tenth * 50, 1_000), Ok(()));
+            assert!(window.log.lock().expect("not poisoned").entries.len() <= 601);
+        }
+    }
+
+    /// Against a model that keeps every exact timestamp: never more than the limit in any 60 seconds, ends included; always
+    /// admitted where the last 60.1 seconds have room; and the promised wait is kept.
+    #[test]
+    fn random_traffic_never_exceeds_the_limit_and_is_never_refused_without_cause() {
+        for seed in 1..=200 {
+            let mut random = Xorshift(seed);
+            let limit = 1 + random.below(40) as u32;
+            let window = Window::new(limit);
+            let mut admitted: Vec<(u64, u32)> = Vec::new();
+            let within = |admitted: &[(u64, u32)], now: u64, millis: u64| -> u32 {
+                admitted.iter().filter(|(at, _)| now - at < millis).map(|(_, n)| n).sum()
+            };
+            let mut now = START + random.below(1000);
+            let mut promise = None;
+            for _ in 0..400 {
+                now += if random.below(3) == 0 { 0 } else { random.below(9_000) };
+                let n = 1 + random.below(u64::from(limit)) as u32;
+                if let Some((at, n)) = promise.take_if(|(at, _)| *at <= now) {
+                    assert_eq!(admit(&window, at, n), Ok(()), "seed {seed}: waited as told");
+                    admitted.push((at, n));
+                }
+                match admit(&window, now, n) {
+                    Ok(()) => {
+                        admitted.push((now, n));
+                        promise = None;
+                    }
+                    Err(seconds) => {
+                        assert!(within(&admitted, now, MINUTE + 100) + n > limit, "seed {seed}: refused without cause");
+                        promise = promise.or(Some((now + seconds * 1000, n)));
+                    }
+                }
+                assert!(within(&admitted, now, MINUTE + 1) <= limit, "seed {seed}: too many");
+            }
+        }
+    }
+
+    struct Xorshift(u64);
+
+    impl Xorshift {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % bound
+        }
+    }
+}
