@@ -19,7 +19,8 @@ pub(crate) fn expand(folder: &LitStr, path: &Path, runtime: &syn::Path) -> Token
         Err(report) => {
             let tracked = tracked(folder, path, &report.files);
             let errors = report.problems.iter().map(|problem| {
-                let message = &problem.rendered;
+                // The compiler says "error" itself.
+                let message = problem.rendered.trim_start_matches("error");
                 quote_spanned!(folder.span()=> ::core::compile_error!(#message);)
             });
             quote!(#tracked #(#errors)*)

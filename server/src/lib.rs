@@ -1,4 +1,8 @@
 //! `cloudphone`: cloud phones as tools for AI agents. ARCHITECTURE.md is the map.
+//!
+//! [`framework`] serves any contract; [`phones`] fulfils the one in `spec/`; [`app`] puts them together.
 
+pub mod app;
 pub mod clock;
 pub mod framework;
+pub mod phones;

@@ -34,9 +34,9 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let errors = errors(files, &types, report);
     let resources = resources(resource, &types, report);
     let states = states(state, report);
-    let scope = tools::Scope { permissions, probes, errors, resources, types };
+    let scope = tools::Scope { permissions, probes, errors, resources, types, declared: &files.service.resource };
     let domains = tools::lower(files, sources, &scope, report);
-    let tools::Scope { permissions, probes, errors, resources, types } = scope;
+    let tools::Scope { permissions, probes, errors, resources, types, declared: _ } = scope;
     let mut types = types.into_list();
     if domains.iter().any(|domain| domain.tools.iter().any(|tool| tool.task().is_some())) {
         types.extend(tools::idempotency_key().ty.named().cloned());

@@ -307,6 +307,32 @@ impl Tool {
     }
 }
 
+impl Tool {
+    /// The hints of `tools/list`, which follow from the effect. All tools reach beyond this server.
+    #[must_use]
+    pub fn hints(&self) -> Hints {
+        match &self.effect {
+            Effect::Read => Hints { read_only: true, destructive: false, idempotent: true },
+            Effect::Issue => Hints { read_only: false, destructive: false, idempotent: false },
+            Effect::Task(task) => {
+                let idempotent = task.cases.iter().all(|(_, terms)| terms.idempotent);
+                Hints { read_only: false, destructive: true, idempotent }
+            }
+        }
+    }
+}
+
+/// What a client may assume of a tool before it reads the description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It can undo what is there.
+    pub destructive: bool,
+    /// A repeat with the same arguments changes nothing more.
+    pub idempotent: bool,
+}
+
 /// What a tool acts on.
 #[derive(Debug)]
 pub struct Target {

@@ -1,1 +1,40 @@
-fn main() {}
+//! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
+
+mod r#gen;
+mod test;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+
+/// The maintainer's commands.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", version = None)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Write spec/generated anew: a JSON file a tool, tools.md, errors.md, and schemas for editors of the TOML files
+    Gen {
+        /// Write nothing; fail if something would change
+        #[arg(long)]
+        check: bool,
+    },
+    /// Format, lints, generated files, all tests; ends with a count
+    Test,
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().verb {
+        Verb::Gen { check } => r#gen::run(&root(), check),
+        Verb::Test => test::run(&root()),
+    }
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
+}

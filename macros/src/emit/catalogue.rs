@@ -2,7 +2,7 @@
 
 use super::errors::row;
 use crate::tokens::{camel, ident};
-use cloudphone_spec::model::{Contract, Effect, Service, State, Target, Terms, Tool};
+use cloudphone_spec::model::{Contract, Effect, Hints, Service, State, Target, Terms, Tool};
 use cloudphone_spec::{ROLES, description, instructions, output_schema};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -76,6 +76,7 @@ fn tool(contract: &Contract, index: usize, tool: &Tool, rt: &syn::Path) -> Token
             (quote!(Task), option(Some(task)), quote!(|| #rt::generated::schema(#schema)))
         }
     };
+    let Hints { read_only, destructive, idempotent } = tool.hints();
     quote! {
         #rt::catalogue::ToolDef {
             index: #index,
@@ -84,6 +85,7 @@ fn tool(contract: &Contract, index: usize, tool: &Tool, rt: &syn::Path) -> Token
             source: #source,
             description: #description,
             effect: #rt::catalogue::Effect::#effect,
+            hints: #rt::catalogue::Hints { read_only: #read_only, destructive: #destructive, idempotent: #idempotent },
             permission: &PERMISSIONS[#permission],
             target: #target,
             args: &[#(#args),*],

@@ -8,11 +8,12 @@ use super::limit::Window;
 use super::text::Secret;
 use arc_swap::ArcSwap;
 use axum::http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use subtle::{Choice, ConstantTimeEq};
 
 /// Secrets that a key can have at a time: the one in use and the one that takes over.
@@ -41,6 +42,17 @@ pub struct Application {
     pub grants: Grants,
     /// What is left of its request budget.
     pub window: Window,
+    /// The result of `tools/list` for these permissions, once it has been asked for.
+    pub(super) tools: OnceLock<Bytes>,
+}
+
+impl Application {
+    /// An application with a fresh budget of `requests_per_minute`.
+    #[must_use]
+    pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, requests_per_minute: u32) -> Self {
+        let window = Window::new(requests_per_minute);
+        Self { id: id.into(), name: name.into(), permissions, grants, window, tools: OnceLock::new() }
+    }
 }
 
 /// The targets that an application may see.
@@ -239,13 +251,7 @@ mod tests {
     const BEARER: &str = "Authorization";
 
     fn application(id: &str) -> Arc<Application> {
-        Arc::new(Application {
-            id: id.into(),
-            name: id.into(),
-            permissions: PermissionSet(1),
-            grants: Grants::All,
-            window: Window::new(300),
-        })
+        Arc::new(Application::new(id, id, PermissionSet(1), Grants::All, 300))
     }
 
     fn headers(lines: &[(&str, &str)]) -> HeaderMap {

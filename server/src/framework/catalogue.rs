@@ -145,6 +145,8 @@ pub struct ToolDef {
     pub description: &'static str,
     /// What kind of operation it is.
     pub effect: Effect,
+    /// What a client may assume of it before it reads the description.
+    pub hints: Hints,
     /// The permission that it needs.
     pub permission: &'static Permission,
     /// What it acts on.
@@ -172,6 +174,17 @@ pub enum Effect {
     Issue,
     /// Is accepted as a task, whose outcome is polled.
     Task,
+}
+
+/// The hints of `tools/list`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It can undo what is there.
+    pub destructive: bool,
+    /// A repeat with the same arguments changes nothing more.
+    pub idempotent: bool,
 }
 
 /// What a tool acts on.

@@ -67,8 +67,8 @@ impl<'a> Call<'a> {
         self.arguments.get_or_init(|| arguments);
     }
 
-    pub(super) fn noted(&self) -> (Option<Box<str>>, Option<Box<RawValue>>) {
-        (self.target.get().cloned(), self.arguments.get().cloned())
+    pub(super) fn noted(&self) -> (Option<&str>, Option<&RawValue>) {
+        (self.target.get().map(Box::as_ref), self.arguments.get().map(Box::as_ref))
     }
 }
 

@@ -35,6 +35,12 @@ impl Window {
         Self { limit, log: Mutex::default() }
     }
 
+    /// Most requests in any 60 seconds.
+    #[must_use]
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
     /// Admits all `n` requests that arrive at `now`, or none of them; what is refused costs nothing.
     ///
     /// Where `n` is more than the limit no wait can help, and the answer is a minute: the bound of what is worth waiting.

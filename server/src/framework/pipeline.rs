@@ -18,8 +18,8 @@
 
 use super::access::{Access, Caller};
 use super::args::{self, Arguments};
-use super::audit::{Audit, Line, Slot};
-use super::catalogue::{Catalogue, ErrorDef, ToolDef};
+use super::audit::{Audit, Line};
+use super::catalogue::{Catalogue, ToolDef};
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
 use super::reply::{Answer, Reply, tools_list};
@@ -105,7 +105,6 @@ impl Outcome {
 }
 
 /// Everything that a request goes through, in one place.
-#[derive(Debug)]
 pub struct Pipeline<H> {
     handlers: H,
     access: Access,
@@ -158,31 +157,26 @@ impl<H: Handlers> Pipeline<H> {
         let tool = find(H::CATALOGUE, name)?;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
         let now = self.clock.now();
-        let grant = permit(H::CATALOGUE, caller, tool);
-        let called = match grant {
-            Ok(grant) => {
-                let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, request_id, now);
-                let result = survive(self.handlers.dispatch(&call, raw)).await;
-                let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
-                record(slot, &call, result.as_ref().err());
-                return result;
+        let grant = match permit(H::CATALOGUE, caller, tool) {
+            Ok(grant) => grant,
+            Err(failure) => {
+                slot.write(&line(caller, tool, request_id, now, Some(&failure)));
+                return Err(failure);
             }
-            Err(failure) => failure,
         };
-        slot.write(line(caller, tool, request_id, now, Some(&called)));
-        Err(called)
+        let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, request_id, now);
+        let result = survive(self.handlers.dispatch(&call, raw)).await;
+        let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
+        let (target, arguments) = call.noted();
+        slot.write(&Line { target, arguments, ..line(caller, tool, request_id, now, result.as_ref().err()) });
+        result
     }
 
     /// Writes the audit's line about a tool call that did not fit the budget.
     pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         if let (Some(tool), Some(slot)) = (H::CATALOGUE.tool(name), self.audit.reserve()) {
-            slot.write(line(caller, tool, request_id, self.clock.now(), Some(failure)));
+            slot.write(&line(caller, tool, request_id, self.clock.now(), Some(failure)));
         }
-    }
-
-    /// Ends the audit, once no more calls can come.
-    pub fn stop(&self) {
-        self.audit.stop();
     }
 }
 
@@ -303,22 +297,22 @@ fn overloaded(catalogue: &'static Catalogue, what: &str) -> Failure {
     Failure::new(catalogue.roles.overloaded, what).with("retry_after_seconds", 1)
 }
 
-fn record(slot: Slot, call: &Call<'_>, failure: Option<&Failure>) {
-    let (target, arguments) = call.noted();
-    slot.write(Line { target, arguments, ..line(call.caller, call.tool, call.request_id, call.now, failure) });
-}
-
-fn line(caller: &Caller, tool: &ToolDef, request_id: &str, time: Timestamp, failure: Option<&Failure>) -> Line {
-    let def: Option<&ErrorDef> = failure.map(Failure::def);
+fn line<'a>(
+    caller: &'a Caller,
+    tool: &'a ToolDef,
+    request_id: &'a str,
+    time: Timestamp,
+    failure: Option<&Failure>,
+) -> Line<'a> {
     Line {
         time,
-        request_id: request_id.into(),
-        application: caller.application.id.clone(),
-        key_id: Arc::clone(&caller.key_id),
+        request_id,
+        application: &caller.application.id,
+        key_id: &caller.key_id,
         tool: tool.name,
         target: None,
         arguments: None,
-        outcome: def.map_or("ok", |def| def.code),
+        outcome: failure.map_or("ok", |failure| failure.def().code),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a handler answers with, on its way to bytes.
 
-use super::catalogue::{Catalogue, Effect, PermissionSet, ToolDef};
+use super::catalogue::{Catalogue, Hints, PermissionSet, ToolDef};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -51,19 +51,18 @@ pub(super) fn tools_list(catalogue: &Catalogue, permissions: PermissionSet) -> B
     json!({"tools": visible.map(listed).collect::<Vec<_>>()}).to_string().into()
 }
 
-/// A tool as revision 2025-03-26 lists it. The hints follow from the effect.
+/// A tool as revision 2025-03-26 lists it.
 fn listed(tool: &ToolDef) -> Value {
-    let read = tool.effect == Effect::Read;
-    let task = tool.effect == Effect::Task;
+    let Hints { read_only, destructive, idempotent } = tool.hints;
     json!({
         "name": tool.name,
         "description": tool.description,
         "inputSchema": (tool.input_schema)(),
         "annotations": {
             "title": tool.title,
-            "readOnlyHint": read,
-            "destructiveHint": task,
-            "idempotentHint": read || task,
+            "readOnlyHint": read_only,
+            "destructiveHint": destructive,
+            "idempotentHint": idempotent,
             "openWorldHint": true,
         },
     })

@@ -24,7 +24,6 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A pipeline as the network sees it.
-#[derive(Debug)]
 pub struct Endpoint<H> {
     pipeline: Pipeline<H>,
     door: Doorkeeper,

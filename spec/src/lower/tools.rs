@@ -18,12 +18,30 @@ use std::sync::Arc;
 const MAX_NAME: usize = 37;
 
 /// What tools may name.
-pub(crate) struct Scope {
+pub(crate) struct Scope<'a> {
     pub(crate) permissions: Vec<Arc<Permission>>,
     pub(crate) probes: Vec<Arc<Probe>>,
     pub(crate) errors: Vec<Arc<ErrorCode>>,
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) types: Types,
+    /// Every resource that is written down: one that could not be lowered is no unknown one.
+    pub(crate) declared: &'a Named<raw::Resource>,
+}
+
+/// The arguments of one tool.
+struct Arguments<'a> {
+    /// Those that could be lowered.
+    lowered: Vec<Field>,
+    /// Every name that is written down, or derived.
+    names: Vec<&'a str>,
+}
+
+impl Arguments<'_> {
+    /// The argument of that name; `Err` if there is none, `Ok(None)` if what is wrong with it is noted already.
+    fn find(&self, name: &str) -> Result<Option<&Field>, ()> {
+        let found = self.lowered.iter().find(|field| field.name == name);
+        if found.is_none() && !self.names.contains(&name) { Err(()) } else { Ok(found) }
+    }
 }
 
 /// The argument `idempotency_key` of every tool of tasks, which no spec writes down.
@@ -39,7 +57,7 @@ pub(crate) fn idempotency_key() -> Field {
     Field { optional: true, ..plain("idempotency_key", doc, Type::Named(Arc::new(ty))) }
 }
 
-pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope, report: &mut Report) -> Vec<Domain> {
+pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report: &mut Report) -> Vec<Domain> {
     let mut seen = Seen::default();
     let reserved: Vec<&str> = files.reserved.tools.iter().flatten().map(|name| name.as_str()).collect();
     let mut domains = Vec::new();
@@ -64,7 +82,7 @@ struct Seen {
 struct Lowering<'a> {
     file: usize,
     source: &'a Source,
-    scope: &'a Scope,
+    scope: &'a Scope<'a>,
     report: &'a mut Report,
 }
 
@@ -110,7 +128,10 @@ impl Lowering<'_> {
         for text in [title, summary, use_when, not_when].into_iter().chain(notes.iter().flatten()) {
             require_text(self.file, text, self.report);
         }
-        let mut arguments = self.scope.types.fields(self.file, args.as_ref(), Place::Argument, self.report);
+        let mut arguments = Arguments {
+            lowered: self.scope.types.fields(self.file, args.as_ref(), Place::Argument, self.report),
+            names: args.iter().flat_map(Named::iter).map(|(name, _)| name.as_str()).collect(),
+        };
         let permission =
             self.find(Rule::UnknownPermission, "permission", permission, &self.scope.permissions, |p| &p.name);
         let target = match target {
@@ -119,7 +140,8 @@ impl Lowering<'_> {
         };
         let effect = self.effect(effect, task.as_ref(), raw.target.as_ref(), &arguments);
         if matches!(effect, Some(Effect::Task(_))) {
-            arguments.push(idempotency_key());
+            arguments.lowered.push(idempotency_key());
+            arguments.names.push("idempotency_key");
         }
         let http = self.http(http, &arguments);
         let own: Option<Vec<_>> = errors
@@ -142,12 +164,12 @@ impl Lowering<'_> {
         };
         let (permission, target, effect, http, own_errors, result) =
             (permission?, target?, effect?, http?, own?, result?);
-        let examples = example.iter().flatten().map(|example| self.example(example, &arguments, &result)).collect();
+        let examples = example.iter().flatten().map(|example| self.example(example, &arguments.lowered, &result)).collect();
         Some(Tool {
             name: name.to_string(),
             title: title.to_string(),
             source: self.place_text(name),
-            errors: self.derive_errors(target.as_ref(), &effect, &arguments, &own_errors),
+            errors: self.derive_errors(target.as_ref(), &effect, &arguments.lowered, &own_errors),
             permission,
             target,
             effect,
@@ -156,30 +178,37 @@ impl Lowering<'_> {
             use_when: use_when.to_string(),
             not_when: not_when.to_string(),
             notes: notes.iter().flatten().map(|note| note.to_string()).collect(),
-            args: arguments,
+            args: arguments.lowered,
             result,
             own_errors,
             examples,
         })
     }
 
-    fn target(&mut self, raw: &raw::Target, args: &[Field]) -> Option<Target> {
-        let raw::Target { resource, arg, requires } = raw;
-        let resource = self.find(Rule::UnknownResource, "resource", resource, &self.scope.resources, |r| &r.name)?;
+    fn target(&mut self, raw: &raw::Target, args: &Arguments<'_>) -> Option<Target> {
+        let raw::Target { resource: name, arg, requires } = raw;
+        let resource = self.scope.resources.iter().find(|resource| resource.name == **name).cloned();
+        if resource.is_none() {
+            let declared: Vec<_> = self.scope.declared.iter().map(|(name, _)| name.as_str()).collect();
+            if !declared.contains(&name.as_str()) {
+                self.unknown(Rule::UnknownResource, "resource", name, declared);
+            }
+        }
+        let found = args.find(arg);
+        if found.is_err() {
+            self.unknown(Rule::UnknownArgument, "argument", arg, args.names.iter().copied());
+        }
+        let resource = resource?;
         if let Some(requires) = requires {
             let known = resource.capabilities.iter().map(|capability| capability.name.as_str());
             if !known.clone().any(|name| name == requires.as_str()) {
                 self.unknown(Rule::UnknownCapability, "capability", requires, known);
             }
         }
-        match args.iter().find(|field| field.name == **arg) {
-            None => self.unknown(Rule::UnknownArgument, "argument", arg, args.iter().map(|field| field.name.as_str())),
-            Some(field) => {
-                let fits = matches!(&field.ty, Type::Named(ty) if ty.name == resource.id.name) && !field.optional;
-                if !fits {
-                    let message = format!("`{}` must be a required `{}`", field.name, resource.id.name);
-                    self.add(Rule::Target, arg, message, None);
-                }
+        if let Ok(Some(field)) = found {
+            let fits = matches!(&field.ty, Type::Named(ty) if ty.name == resource.id.name) && !field.optional;
+            if !fits {
+                self.add(Rule::Target, arg, format!("`{}` must be a required `{}`", field.name, resource.id.name), None);
             }
         }
         Some(Target { resource, arg: arg.to_string(), requires: requires.as_ref().map(|name| name.to_string()) })
@@ -190,7 +219,7 @@ impl Lowering<'_> {
         effect: &At<EffectName>,
         task: Option<&raw::Task>,
         target: Option<&raw::Target>,
-        args: &[Field],
+        args: &Arguments<'_>,
     ) -> Option<Effect> {
         match (**effect, task) {
             (EffectName::Read, None) => Some(Effect::Read),
@@ -216,7 +245,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn task(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &[Field]) -> Option<Task> {
+    fn task(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &Arguments<'_>) -> Option<Task> {
         let raw::Task { select, case, probe, idempotent, settle_seconds, deadline_seconds, usually_ends } = raw;
         for state in usually_ends.iter().flatten() {
             if !STATES[1..].contains(&state.as_str()) {
@@ -250,12 +279,13 @@ impl Lowering<'_> {
         case: Option<&Named<raw::Terms>>,
         common: &raw::Terms,
         effect: &At<EffectName>,
-        args: &[Field],
+        args: &Arguments<'_>,
     ) -> Option<Vec<(String, Terms)>> {
-        let Some(field) = args.iter().find(|field| field.name == **select) else {
-            self.unknown(Rule::UnknownArgument, "argument", select, args.iter().map(|field| field.name.as_str()));
+        let Ok(field) = args.find(select) else {
+            self.unknown(Rule::UnknownArgument, "argument", select, args.names.iter().copied());
             return None;
         };
+        let field = field?;
         let values = match &field.ty {
             Type::Named(ty) if !field.optional => match &ty.kind {
                 Kind::Enum(values) => values,
@@ -322,7 +352,7 @@ impl Lowering<'_> {
         Some(Terms { probe, idempotent, settle_seconds, deadline_seconds })
     }
 
-    fn http(&mut self, raw: &At<String>, args: &[Field]) -> Option<Http> {
+    fn http(&mut self, raw: &At<String>, args: &Arguments<'_>) -> Option<Http> {
         let http = raw
             .split_once(' ')
             .filter(|(method, path)| {
@@ -337,16 +367,15 @@ impl Lowering<'_> {
             return None;
         };
         for parameter in http.parameters() {
-            match args.iter().find(|field| field.name == parameter) {
-                None => {
-                    let known = args.iter().map(|field| field.name.as_str());
-                    let help = Some(names::help(parameter, known));
+            match args.find(parameter) {
+                Err(()) => {
+                    let help = Some(names::help(parameter, args.names.iter().copied()));
                     self.add(Rule::Http, raw, format!("`{{{parameter}}}` is no argument of this tool"), help);
                 }
-                Some(field) if field.optional => {
+                Ok(Some(field)) if field.optional => {
                     self.add(Rule::Http, raw, format!("`{{{parameter}}}` stands in the path but is optional"), None);
                 }
-                Some(_) => {}
+                Ok(_) => {}
             }
         }
         Some(http)

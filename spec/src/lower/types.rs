@@ -269,9 +269,9 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
                 wrong(charset.span(), "a charset is made of ASCII characters and ranges such as `a-z`".to_owned());
             }
             if let Some(prefix) =
-                prefix.as_ref().filter(|prefix| !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+                prefix.as_ref().filter(|prefix| !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)))
             {
-                wrong(prefix.span(), "a prefix is made of ASCII letters, digits and `_`".to_owned());
+                wrong(prefix.span(), "a prefix is made of ASCII letters, digits, `_` and `-`".to_owned());
             }
             Kind::String(rule)
         }
@@ -318,7 +318,7 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
     whole.then_some(lowered)
 }
 
-/// `a-z0-9-` as ranges, ascending; a `-` at either end stands for itself.
+/// `a-z0-9-` as ranges, as written; a `-` at either end stands for itself.
 fn ranges(charset: &str) -> Vec<(char, char)> {
     let chars: Vec<char> = charset.chars().collect();
     let mut ranges = Vec::new();
@@ -331,6 +331,5 @@ fn ranges(charset: &str) -> Vec<(char, char)> {
         ranges.push((chars[n], chars[last]));
         n = last + 1;
     }
-    ranges.sort_unstable();
     ranges
 }

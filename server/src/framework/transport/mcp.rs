@@ -43,22 +43,26 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
         Ok(admitted) => admitted.origin,
         Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
     };
-    let mut response = match (preflight, &origin) {
-        (true, Some(_)) => edge::preflight(),
-        (true, None) => refuse(&Failure::plain(roles.method_not_allowed), &request_id),
-        (false, _) => match post(&endpoint, request, &request_id).await {
-            Ok(Some(body)) => respond(StatusCode::OK, body, &request_id),
-            Ok(None) => {
-                let mut response = respond(StatusCode::ACCEPTED, "", &request_id);
-                response.headers_mut().remove(CONTENT_TYPE);
-                response
-            }
-            Err(refused) => refused.respond::<H>(&request_id),
-        },
+    if preflight {
+        let Some(origin) = origin else { return refuse(&Failure::plain(roles.method_not_allowed), &request_id) };
+        let mut response = empty(StatusCode::NO_CONTENT, &request_id);
+        edge::preflight(response.headers_mut(), origin);
+        return response;
+    }
+    let mut response = match post(&endpoint, request, &request_id).await {
+        Ok(Some(body)) => respond(StatusCode::OK, body, &request_id),
+        Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
+        Err(refused) => refused.respond::<H>(&request_id),
     };
     if let Some(origin) = origin {
         edge::cors(response.headers_mut(), origin);
     }
+    response
+}
+
+fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
+    let mut response = respond(status, "", request_id);
+    response.headers_mut().remove(CONTENT_TYPE);
     response
 }
 

@@ -1,0 +1,437 @@
+//! Which phones an application sees, one by one and page by page.
+//!
+//! Owns grants applied to phones, and the one view that list_devices, get_device and every precondition share. Refuses to
+//! know the wire: [`tools`](super::tools) turn a view into the contract's types. Start at [`Phones`].
+
+use super::contract::{DeviceCapability, DeviceId, DeviceState};
+use super::upstream::{Snapshot, Unreachable, Upstream};
+use super::views::{View, Views};
+use crate::clock::Clock;
+use crate::framework::access::{Caller, Grants};
+use crate::framework::handler::{BoxFuture, Flag, Resource, Unresolved};
+use std::fmt;
+use std::ops::Bound;
+use std::slice;
+use std::sync::Arc;
+
+/// Most phones that one page examines: spec/tools/devices.toml promises it.
+pub const EXAMINED_MAX: u16 = 1_000;
+
+/// Phones asked for at a time when a filter may refuse any number of them.
+const FILTERED_CHUNK: u16 = 250;
+
+/// The phones behind one upstream.
+pub struct Phones {
+    pub(super) upstream: Arc<dyn Upstream>,
+    clock: Clock,
+    views: Views,
+}
+
+/// Which phones a page holds; `None` admits every one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only phones that the wire shows in this state.
+    pub state: Option<DeviceState>,
+    /// Only phones whose flag is true.
+    pub capability: Option<DeviceCapability>,
+}
+
+/// A part of an application's phones, in the order of their ids.
+#[derive(Debug)]
+pub struct Page {
+    /// Those that the filter admits.
+    pub devices: Vec<Arc<Snapshot>>,
+    /// The last phone that was examined, to go on `after`; `None` when no phone follows it.
+    pub next: Option<DeviceId>,
+}
+
+impl Phones {
+    /// The phones that `upstream` runs.
+    #[must_use]
+    pub fn new(upstream: Arc<dyn Upstream>, clock: Clock) -> Self {
+        Self { upstream, views: Views::new(clock.clone()), clock }
+    }
+
+    /// One phone, as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago.
+    ///
+    /// # Errors
+    /// `NotFound` for one that does not exist and, without asking the upstream, for one that is not granted; `Unavailable`
+    /// when the upstream could not be reached.
+    pub async fn find(&self, grants: &Grants, id: &DeviceId) -> View {
+        if !grants.covers(id.as_str()) {
+            return Err(Unresolved::NotFound);
+        }
+        self.views.get(id, || self.read(id)).await
+    }
+
+    /// The phones after `after`: at most `limit`, of at most [`EXAMINED_MAX`] examined.
+    ///
+    /// Without a filter the page is full unless it is the last, and reads `limit` phones and one more: whether `next` is
+    /// due is known only from a phone that follows. Grants may outlive their phones; such an id is examined and skipped.
+    ///
+    /// # Errors
+    /// When the upstream could not be reached.
+    pub async fn page(
+        &self,
+        grants: &Grants,
+        after: Option<&DeviceId>,
+        limit: u16,
+        filter: Filter,
+    ) -> Result<Page, Unreachable> {
+        let began = self.clock.now();
+        let page = self.walk(grants, after, limit, filter).await.inspect_err(log)?;
+        self.views.feed(began, &page.devices);
+        Ok(page)
+    }
+
+    async fn walk(
+        &self,
+        grants: &Grants,
+        after: Option<&DeviceId>,
+        limit: u16,
+        filter: Filter,
+    ) -> Result<Page, Unreachable> {
+        let chunk = if filter == Filter::default() { limit.saturating_add(1) } else { FILTERED_CHUNK };
+        let mut devices = Vec::new();
+        let mut last = after.cloned();
+        let mut left = EXAMINED_MAX;
+        while left > 0 {
+            let count = chunk.min(left);
+            let following = self.following(grants, last.as_ref(), count).await?;
+            let ended = following.len() < usize::from(count);
+            for (id, snapshot) in following {
+                left -= 1;
+                if let Some(snapshot) = snapshot {
+                    if devices.len() == usize::from(limit) || left == 0 {
+                        return Ok(Page { devices, next: last });
+                    }
+                    if filter.admits(&snapshot) {
+                        devices.push(snapshot);
+                    }
+                }
+                last = Some(id);
+            }
+            if ended {
+                return Ok(Page { devices, next: None });
+            }
+        }
+        Ok(Page { devices, next: last })
+    }
+
+    /// The next `count` ids that are granted, each with its phone if there is one; fewer only at the end.
+    async fn following(
+        &self,
+        grants: &Grants,
+        after: Option<&DeviceId>,
+        count: u16,
+    ) -> Result<Vec<(DeviceId, Option<Arc<Snapshot>>)>, Unreachable> {
+        match grants {
+            Grants::All => {
+                let phones = self.upstream.page(after, count).await?;
+                Ok(phones.into_iter().map(|phone| (phone.id.clone(), Some(phone))).collect())
+            }
+            Grants::Set(granted) => {
+                let after = after.map_or(Bound::Unbounded, |id| Bound::Included(id.as_str()));
+                let later = granted.range::<str, _>((after, Bound::Unbounded));
+                let ids: Vec<_> = later.filter_map(|id| DeviceId::new(id).ok()).take(count.into()).collect();
+                let phones = self.upstream.read(&ids).await?;
+                Ok(ids.into_iter().zip(phones).collect())
+            }
+        }
+    }
+
+    async fn read(&self, id: &DeviceId) -> View {
+        match self.upstream.read(slice::from_ref(id)).await {
+            Ok(phones) => phones.into_iter().next().flatten().ok_or(Unresolved::NotFound),
+            Err(error) => {
+                log(&error);
+                Err(Unresolved::Unavailable)
+            }
+        }
+    }
+}
+
+impl Resource<DeviceId> for Phones {
+    type View = Arc<Snapshot>;
+    type Capability = DeviceCapability;
+
+    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a DeviceId) -> BoxFuture<'a, View> {
+        Box::pin(self.find(&caller.application.grants, id))
+    }
+
+    fn flag(view: &Arc<Snapshot>, capability: DeviceCapability) -> Flag {
+        view.flag(capability).clone()
+    }
+}
+
+impl Filter {
+    fn admits(self, snapshot: &Snapshot) -> bool {
+        let Self { state, capability } = self;
+        state.is_none_or(|state| snapshot.state() == state)
+            && capability.is_none_or(|capability| snapshot.offers(capability))
+    }
+}
+
+impl fmt::Debug for Phones {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Phones").finish_non_exhaustive()
+    }
+}
+
+fn log(error: &Unreachable) {
+    tracing::warn!(%error, "phones could not be read");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::phones::contract::SessionMode;
+    use crate::phones::upstream::sim::Sim;
+    use crate::phones::upstream::{Session, SessionError};
+    use crate::phones::views::MAX_AGE;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+    use std::time::Duration;
+    use tokio::sync::Semaphore;
+    use tokio::task::{JoinSet, yield_now};
+
+    /// A simulated fleet that counts what it is asked, answers reads only through a gate, and can be down.
+    struct Watched {
+        sim: Sim,
+        reads: AtomicUsize,
+        examined: AtomicUsize,
+        gate: Semaphore,
+        down: AtomicBool,
+    }
+
+    impl Watched {
+        fn up(&self) -> Result<(), Unreachable> {
+            if self.down.load(Relaxed) { Err(Unreachable("down".into())) } else { Ok(()) }
+        }
+    }
+
+    impl Upstream for Watched {
+        fn page<'a>(
+            &'a self,
+            after: Option<&'a DeviceId>,
+            limit: u16,
+        ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
+            self.examined.fetch_add(limit.into(), Relaxed);
+            Box::pin(async move { self.up().and(self.sim.page(after, limit).await) })
+        }
+
+        fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+            Box::pin(async move {
+                self.reads.fetch_add(1, Relaxed);
+                self.examined.fetch_add(ids.len(), Relaxed);
+                let _open = self.gate.acquire().await;
+                self.up().and(self.sim.read(ids).await)
+            })
+        }
+
+        fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+            self.sim.session(id, mode)
+        }
+    }
+
+    struct Rig {
+        phones: Arc<Phones>,
+        upstream: Arc<Watched>,
+        clock: Clock,
+    }
+
+    fn rig(devices: u32) -> Rig {
+        let clock = Clock::manual(Timestamp(1_000_000));
+        let upstream = Arc::new(Watched {
+            sim: Sim::new(7, devices, clock.clone(), &[0; 32]),
+            reads: AtomicUsize::new(0),
+            examined: AtomicUsize::new(0),
+            gate: Semaphore::new(1),
+            down: AtomicBool::new(false),
+        });
+        Rig { phones: Arc::new(Phones::new(upstream.clone(), clock.clone())), upstream, clock }
+    }
+
+    impl Rig {
+        /// Starts as many callers that want the same phone, and lets each get as far as it can.
+        async fn start(&self, callers: usize) -> JoinSet<View> {
+            let mut set = JoinSet::new();
+            for _ in 0..callers {
+                let phones = Arc::clone(&self.phones);
+                set.spawn(async move { phones.find(&Grants::All, &id(1)).await });
+            }
+            yield_now().await;
+            set
+        }
+
+        fn reads(&self) -> usize {
+            self.upstream.reads.load(Relaxed)
+        }
+
+        /// Every page from the first to the one without `next`.
+        async fn pages(&self, grants: &Grants, limit: u16, filter: Filter) -> Vec<Page> {
+            let mut pages: Vec<Page> = Vec::new();
+            loop {
+                let after = pages.last().and_then(|page| page.next.as_ref());
+                let page = self.phones.page(grants, after, limit, filter).await.unwrap();
+                let ended = page.next.is_none();
+                pages.push(page);
+                if ended {
+                    return pages;
+                }
+            }
+        }
+    }
+
+    fn id(index: u32) -> DeviceId {
+        DeviceId::new(&format!("phone-{index:07}")).ok().unwrap()
+    }
+
+    fn granted(ids: impl Iterator<Item = u32>) -> Grants {
+        Grants::Set(ids.map(|index| id(index).as_str().into()).collect())
+    }
+
+    #[tokio::test]
+    async fn paging_visits_every_granted_phone_that_the_filter_admits_exactly_once() {
+        let rig = rig(1_000);
+        let all = rig.upstream.sim.page(None, 1_000).await.unwrap();
+        let some = granted((1..=1_100).step_by(3));
+        let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
+        let proxied = Filter { state: None, capability: Some(DeviceCapability::Proxy) };
+        let both = Filter { state: Some(DeviceState::Unknown), capability: Some(DeviceCapability::Power) };
+        let none = Filter { state: Some(DeviceState::Stopping), capability: None };
+        for grants in [&Grants::All, &some] {
+            for filter in [Filter::default(), stopped, proxied, both, none] {
+                let expected: Vec<_> = all
+                    .iter()
+                    .filter(|phone| grants.covers(phone.id.as_str()) && filter.admits(phone))
+                    .map(|phone| phone.id.clone())
+                    .collect();
+                for limit in [1, 7, 50, 200] {
+                    let pages = rig.pages(grants, limit, filter).await;
+                    let seen = pages.iter().flat_map(|page| &page.devices).map(|phone| phone.id.clone());
+                    assert_eq!(seen.collect::<Vec<_>>(), expected, "{limit} {filter:?} {grants:?}");
+                    assert!(pages.iter().all(|page| page.devices.len() <= limit.into()));
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn unfiltered_pages_are_full_up_to_the_last_which_is_not_empty() {
+        let rig = rig(1_000);
+        let with_ghosts = granted((1..=1_000).chain(2_000..2_050));
+        for grants in [Grants::All, with_ghosts] {
+            for limit in [1, 7, 50, 200] {
+                let pages = rig.pages(&grants, limit, Filter::default()).await;
+                assert_eq!(pages.len(), 1_000_usize.div_ceil(limit.into()), "{limit} {grants:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_after_a_phone_that_is_gone_goes_on_where_it_was() {
+        let rig = rig(10);
+        for (after, first) in [("a", 1), ("phone-0000003x", 4), ("phone-00000035", 4)] {
+            let after = DeviceId::new(after).ok().unwrap();
+            for grants in [Grants::All, granted(1..=10)] {
+                let page = rig.phones.page(&grants, Some(&after), 2, Filter::default()).await.unwrap();
+                assert_eq!(page.devices[0].id, id(first), "{after}");
+            }
+        }
+        let page = rig.phones.page(&Grants::All, Some(&id(11)), 2, Filter::default()).await.unwrap();
+        assert!(page.devices.is_empty() && page.next.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_page_of_a_million_costs_what_it_examines() {
+        let none = Filter { state: Some(DeviceState::Stopping), capability: None };
+        for grants in [Grants::All, granted(1..=5_000)] {
+            let rig = rig(1_000_000);
+            let page = rig.phones.page(&grants, None, 50, Filter::default()).await.unwrap();
+            assert_eq!((page.devices.len(), rig.upstream.examined.swap(0, Relaxed)), (50, 51));
+
+            let page = rig.phones.page(&grants, None, 50, none).await.unwrap();
+            assert!(page.devices.is_empty() && page.next.is_some());
+            assert_eq!(rig.upstream.examined.load(Relaxed), usize::from(EXAMINED_MAX));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_filtered_page_that_examines_the_very_last_phone_is_the_last() {
+        let none = Filter { state: Some(DeviceState::Stopping), capability: None };
+        let pages = rig(EXAMINED_MAX.into()).pages(&Grants::All, 50, none).await;
+        assert_eq!(pages.len(), 2);
+        let pages = rig(u32::from(EXAMINED_MAX) - 1).pages(&Grants::All, 50, none).await;
+        assert_eq!(pages.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_phone_that_is_not_granted_is_not_found_without_asking() {
+        let rig = rig(12);
+        assert_eq!(rig.phones.find(&granted(2..=12), &id(1)).await, Err(Unresolved::NotFound));
+        assert_eq!(rig.phones.find(&Grants::All, &id(13)).await, Err(Unresolved::NotFound));
+        assert_eq!(rig.reads(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_hundred_callers_share_one_read() {
+        let rig = rig(12);
+        let gate = rig.upstream.gate.acquire().await;
+        let callers = rig.start(100).await;
+        drop(gate);
+        for view in callers.join_all().await {
+            assert_eq!(view.unwrap().id, id(1));
+        }
+        assert_eq!(rig.reads(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_away_while_it_reads_leaves_the_others_their_answer() {
+        let rig = rig(12);
+        let gate = rig.upstream.gate.acquire().await;
+        let mut first = rig.start(1).await;
+        let others = rig.start(9).await;
+        first.shutdown().await;
+        drop(gate);
+        assert!(others.join_all().await.iter().all(Result::is_ok));
+        assert_eq!(rig.reads(), 2);
+    }
+
+    #[tokio::test]
+    async fn an_outage_is_told_to_all_who_waited_and_to_nobody_later() {
+        let rig = rig(12);
+        rig.upstream.down.store(true, Relaxed);
+        let gate = rig.upstream.gate.acquire().await;
+        let callers = rig.start(100).await;
+        drop(gate);
+        assert!(callers.join_all().await.iter().all(|view| *view == Err(Unresolved::Unavailable)));
+        assert_eq!(rig.reads(), 1);
+        assert!(rig.phones.page(&Grants::All, None, 5, Filter::default()).await.is_err());
+
+        rig.upstream.down.store(false, Relaxed);
+        assert!(rig.phones.find(&Grants::All, &id(1)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_view_found_or_missing_is_kept_for_two_seconds() {
+        let rig = rig(12);
+        for (index, found) in [(1, true), (13, false)] {
+            let before = rig.reads();
+            for (wait, reads) in [(Duration::ZERO, 1), (MAX_AGE, 1), (Duration::from_millis(1), 2)] {
+                rig.clock.advance(wait);
+                assert_eq!(rig.phones.find(&Grants::All, &id(index)).await.is_ok(), found);
+                assert_eq!(rig.reads() - before, reads, "{index} {wait:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_phone_that_a_page_showed_is_not_read_again() {
+        let rig = rig(12);
+        let page = rig.phones.page(&Grants::All, None, 5, Filter::default()).await.unwrap();
+        let found = rig.phones.find(&Grants::All, &id(5)).await.unwrap();
+        assert!(Arc::ptr_eq(&found, &page.devices[4]));
+        assert_eq!(rig.reads(), 0);
+    }
+}

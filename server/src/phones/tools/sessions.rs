@@ -1,0 +1,64 @@
+//! Screen sessions: `spec/tools/sessions.toml`.
+
+use crate::framework::handler::{Call, Target};
+use crate::framework::reply::Reply;
+use crate::phones::contract::{CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools};
+use crate::phones::devices::Phones;
+use crate::phones::upstream::{Session, SessionError, Snapshot, Upstream};
+use std::sync::Arc;
+
+impl SessionsTools for Phones {
+    async fn create_session(
+        &self,
+        call: &Call<'_>,
+        device: &Target<Arc<Snapshot>>,
+        args: CreateSessionArgs,
+    ) -> Result<Reply<ScreenSession>, CreateSessionError> {
+        let CreateSessionArgs { device_id: _, mode } = args;
+        issue(&*self.upstream, device, mode).await.map(Reply::from).map_err(|error| {
+            tracing::warn!(request_id = call.request_id, %error, "no session was issued");
+            CreateSessionError::UpstreamUnavailable { what: what(&error).into() }
+        })
+    }
+}
+
+async fn issue(upstream: &dyn Upstream, device: &Snapshot, mode: SessionMode) -> Result<ScreenSession, SessionError> {
+    let Session { token, url, expires_at } = upstream.session(&device.id, mode).await?;
+    Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at })
+}
+
+/// What a client may know of a failure.
+fn what(error: &SessionError) -> &'static str {
+    match error {
+        SessionError::Unreachable(_) => "the platform could not be reached",
+        SessionError::Refused(_) => "the platform issued no session",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, Timestamp};
+    use crate::phones::upstream::sim::Sim;
+
+    #[tokio::test]
+    async fn a_session_names_its_phone_and_mode_and_passes_on_what_the_platform_gave() {
+        let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
+        let cast = sim.page(None, 12).await.unwrap();
+        for (index, expires_at) in [(0, Some(Timestamp(600_000))), (10, None)] {
+            let session = issue(&sim, &cast[index], SessionMode::View).await.unwrap();
+            assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
+            assert_eq!((session.url, session.expires_at), (None, expires_at));
+            assert_eq!(session.token.expose().len(), 64);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_platform_that_issues_no_session_is_not_quoted() {
+        let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
+        let cast = sim.page(None, 12).await.unwrap();
+        let refused = issue(&sim, &cast[6], SessionMode::View).await.unwrap_err();
+        assert!(refused.to_string().contains("no screen stream"));
+        assert_eq!(what(&refused), "the platform issued no session");
+    }
+}

@@ -1,0 +1,58 @@
+//! `cargo xtask test`: all that must hold before a change lands, step by step, with a count at the end.
+
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Runs every step, stops at the first that fails, and closes with how many tests ran.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let begin = Instant::now();
+    step(root, &["fmt", "--all", "--check"])?;
+    step(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    println!("\n> cargo xtask gen --check");
+    crate::r#gen::run(root, true)?;
+    step(root, &["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
+    let passed = step(root, &["test", "--workspace", "--locked"])?;
+    println!("\nall steps done in {} s", begin.elapsed().as_secs());
+    println!("{passed} passed, 0 failed");
+    Ok(())
+}
+
+/// Runs one cargo command with its output passed on; answers with the tests that it says have passed.
+fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
+    println!("\n> cargo {}", arguments.join(" "));
+    let mut child = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run `cargo {}`", arguments.join(" ")))?;
+    let mut passed = 0;
+    for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
+        let line = line?;
+        passed += count(&line).unwrap_or(0);
+        println!("{line}");
+    }
+    if !child.wait()?.success() {
+        bail!("`cargo {}` failed; it says why above", arguments.join(" "));
+    }
+    Ok(passed)
+}
+
+/// The figure in libtest's closing line: `test result: ok. 3 passed; ...`.
+fn count(line: &str) -> Option<u64> {
+    line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn only_a_closing_line_counts() {
+        assert_eq!(count("test result: ok. 17 passed; 0 failed; 0 ignored; 0 measured"), Some(17));
+        assert_eq!(count("test spec::x ... ok"), None);
+    }
+}
