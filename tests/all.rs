@@ -1,3 +1,6 @@
-//! Everything that the product promises, tried at its boundary.
+//! Everything that the product promises, tried at its boundary. A test is data; `harness` serves it.
 
+mod harness;
 mod print_shop;
+
+mod catalogue;

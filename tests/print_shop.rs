@@ -13,8 +13,8 @@ use cloudphone::framework::reply::Reply;
 use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
 use cloudphone::framework::text::{Secret, Untrusted};
 use contract::{
-    Command, GetPrinterArgs, GetPrinterError, Mode, OpenPanelArgs, OpenPanelError, Panel, PrintPageArgs, PrintPageError,
-    Printer, PrinterCapabilities, PrinterCapability, PrinterId, PrintersTools, PrintingTools,
+    Command, GetPrinterArgs, GetPrinterError, Mode, OpenPanelArgs, OpenPanelError, Panel, PrintPageArgs,
+    PrintPageError, Printer, PrinterCapabilities, PrinterCapability, PrinterId, PrintersTools, PrintingTools,
 };
 use std::sync::Mutex;
 

@@ -76,7 +76,8 @@ impl App {
         let Config { listen, public_url, allow_hosts, allow_origins, data, sim_devices, sim_seed } = config;
         let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
         let bound = listener.local_addr().context("cannot read the address that is listened on")?;
-        let door = Doorkeeper::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins).map_err(|why| anyhow!(why))?;
+        let door =
+            Doorkeeper::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins).map_err(|why| anyhow!(why))?;
         let audit = data.join("audit");
         let audit = Audit::start(&audit)
             .with_context(|| format!("cannot write to {}; choose another folder with --data", audit.display()))?;

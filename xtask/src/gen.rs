@@ -56,9 +56,10 @@ fn pretty(value: &Value) -> Result<String> {
 /// What goes over the wire about a tool, and what no `tools/list` shows.
 fn tool_json(contract: &Contract, tool: &Tool) -> Value {
     let hints = tool.hints();
-    let target = tool.target.as_ref().map(|target| {
-        json!({"resource": target.resource.name, "argument": target.arg, "requires": target.requires})
-    });
+    let target = tool
+        .target
+        .as_ref()
+        .map(|target| json!({"resource": target.resource.name, "argument": target.arg, "requires": target.requires}));
     let task = tool.task().map(|task| {
         let cases = task.cases.iter().map(|(value, terms)| (value.clone(), terms_json(terms)));
         json!({"select": task.select, "cases": cases.collect::<serde_json::Map<_, _>>(), "usually_ends": task.usually_ends})
@@ -118,7 +119,12 @@ fn tools_md(contract: &Contract) -> String {
         let _ = writeln!(
             out,
             "| [`{0}`](#{0}) | {1} | `{2}` | {needs} | {3} | `{4} {5}` |",
-            tool.name, tool.title, tool.permission.name, effect(tool), tool.http.method, tool.http.path
+            tool.name,
+            tool.title,
+            tool.permission.name,
+            effect(tool),
+            tool.http.method,
+            tool.http.path
         );
     }
     for tool in contract.tools() {
@@ -129,7 +135,9 @@ fn tools_md(contract: &Contract) -> String {
 
 fn errors_md(contract: &Contract) -> String {
     let mut out = String::from("# Errors\n\nGenerated from the contract by `cargo xtask gen`.\n\n");
-    out.push_str("| code | retryable | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n");
+    out.push_str(
+        "| code | retryable | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n",
+    );
     for error in &contract.errors {
         let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
         let _ = writeln!(
@@ -170,5 +178,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().context("a generated file lies in a folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let draft = path.with_extension("draft");
-    fs::write(&draft, text).and_then(|()| fs::rename(&draft, path)).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(&draft, text)
+        .and_then(|()| fs::rename(&draft, path))
+        .with_context(|| format!("cannot write {}", path.display()))
 }

@@ -41,7 +41,11 @@ pub trait Handlers: Send + Sync + 'static {
     const CATALOGUE: &'static Catalogue;
 
     /// Runs the tool that `call` is for, by [`run`].
-    fn dispatch<'a>(&'a self, call: &'a Call<'a>, raw: &'a str) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a;
+    fn dispatch<'a>(
+        &'a self,
+        call: &'a Call<'a>,
+        raw: &'a str,
+    ) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a;
 }
 
 /// One tool of a contract, as the generator describes it to [`run`].
@@ -224,14 +228,18 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     })?;
     if let Some(Flag::Refused(why)) = capability.map(|capability| H::flag(&view, capability)) {
         let flag = call.tool.target.as_ref().and_then(|target| target.requires).unwrap_or_default();
-        return Err(Failure::new(roles.not_supported, format_args!("`capabilities.{flag}` is false for this {named}: {why}")));
+        return Err(Failure::new(
+            roles.not_supported,
+            format_args!("`capabilities.{flag}` is false for this {named}: {why}"),
+        ));
     }
     Ok(Target::proven(view))
 }
 
 fn find(catalogue: &'static Catalogue, name: &str) -> Result<&'static ToolDef, Failure> {
     catalogue.tool(name).ok_or_else(|| {
-        let meant = catalogue.tools.iter().find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
+        let meant =
+            catalogue.tools.iter().find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
         let sent = args::shown(name);
         match meant {
             Some(tool) => {
@@ -248,7 +256,8 @@ fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef
         return Ok(Grant::given(tool));
     }
     let (application, permission) = (&caller.application.name, tool.permission.name);
-    let what = format!("the application `{application}` lacks the permission `{permission}`, which `{}` needs", tool.name);
+    let what =
+        format!("the application `{application}` lacks the permission `{permission}`, which `{}` needs", tool.name);
     Err(Failure::new(catalogue.roles.forbidden, what))
 }
 

@@ -107,4 +107,3 @@ fn status(failure: &Failure) -> StatusCode {
 fn body_of(failure: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(failure).unwrap_or_default()
 }
-

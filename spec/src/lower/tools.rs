@@ -164,7 +164,8 @@ impl Lowering<'_> {
         };
         let (permission, target, effect, http, own_errors, result) =
             (permission?, target?, effect?, http?, own?, result?);
-        let examples = example.iter().flatten().map(|example| self.example(example, &arguments.lowered, &result)).collect();
+        let examples =
+            example.iter().flatten().map(|example| self.example(example, &arguments.lowered, &result)).collect();
         Some(Tool {
             name: name.to_string(),
             title: title.to_string(),
@@ -208,7 +209,12 @@ impl Lowering<'_> {
         if let Ok(Some(field)) = found {
             let fits = matches!(&field.ty, Type::Named(ty) if ty.name == resource.id.name) && !field.optional;
             if !fits {
-                self.add(Rule::Target, arg, format!("`{}` must be a required `{}`", field.name, resource.id.name), None);
+                self.add(
+                    Rule::Target,
+                    arg,
+                    format!("`{}` must be a required `{}`", field.name, resource.id.name),
+                    None,
+                );
             }
         }
         Some(Target { resource, arg: arg.to_string(), requires: requires.as_ref().map(|name| name.to_string()) })

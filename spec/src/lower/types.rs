@@ -268,8 +268,9 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
             if let Some(charset) = charset.as_ref().filter(|set| !set.is_ascii() || rule.charset.is_empty()) {
                 wrong(charset.span(), "a charset is made of ASCII characters and ranges such as `a-z`".to_owned());
             }
-            if let Some(prefix) =
-                prefix.as_ref().filter(|prefix| !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)))
+            if let Some(prefix) = prefix
+                .as_ref()
+                .filter(|prefix| !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)))
             {
                 wrong(prefix.span(), "a prefix is made of ASCII letters, digits, `_` and `-`".to_owned());
             }

@@ -15,7 +15,9 @@ use crate::framework::pipeline::Handlers;
 use crate::framework::reply::Answer;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::header::{
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
+};
 use axum::http::{Method, Response, StatusCode};
 use envelope::{Body as Posted, Message};
 use serde::Serialize;
@@ -32,7 +34,8 @@ const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
     let request_id = endpoint.ids.of(request.headers());
     let roles = &H::CATALOGUE.roles;
-    let preflight = request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let preflight =
+        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if request.method() != Method::POST && !preflight {
         let mut response = refuse(&Failure::plain(roles.method_not_allowed), &request_id);
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
@@ -126,7 +129,8 @@ async fn post<H: Handlers>(
             Err(Refusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
         }
         Posted::One(message) => {
-            let (id, initialize) = message.request().map_or(("null", false), |(id, method)| (id, method == "initialize"));
+            let (id, initialize) =
+                message.request().map_or(("null", false), |(id, method)| (id, method == "initialize"));
             if !initialize {
                 check_version::<H>(&head.headers).map_err(|failure| Refusal { failure, id: id.to_owned() })?;
             }
@@ -136,7 +140,10 @@ async fn post<H: Handlers>(
             let what = match messages.len() {
                 0 => "the batch is empty",
                 n if n > MAX_BATCH => "a batch has at most 50 messages",
-                _ if messages.iter().any(|message| message.request().is_some_and(|(_, method)| method == "initialize")) => {
+                _ if messages
+                    .iter()
+                    .any(|message| message.request().is_some_and(|(_, method)| method == "initialize")) =>
+                {
                     "`initialize` cannot stand in a batch"
                 }
                 _ => "",
@@ -159,9 +166,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {
     let (service, role) = (&H::CATALOGUE.service, H::CATALOGUE.roles.unsupported_version);
-    let unknown = headers.get_all(PROTOCOL_VERSION).iter().find(|value| {
-        !service.accepted.iter().any(|revision| revision.as_bytes() == value.as_bytes())
-    });
+    let unknown = headers
+        .get_all(PROTOCOL_VERSION)
+        .iter()
+        .find(|value| !service.accepted.iter().any(|revision| revision.as_bytes() == value.as_bytes()));
     match unknown {
         None => Ok(()),
         Some(value) => {
@@ -192,7 +200,9 @@ impl<H: Handlers> Session<'_, H> {
                 (Message::Invalid { id, what }, _) => {
                     error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what))
                 }
-                (Message::Request { id, method, params }, Some(failure)) => self.over_budget(id, method, *params, failure),
+                (Message::Request { id, method, params }, Some(failure)) => {
+                    self.over_budget(id, method, *params, failure)
+                }
                 (Message::Request { id, method, params }, None) => self.answer(id, method, *params).await,
             };
             answers.push(answer);
@@ -230,7 +240,9 @@ impl<H: Handlers> Session<'_, H> {
             },
             "initialize" => result(id, initialize::<H>(params).as_bytes()),
             "ping" => result(id, b"{}"),
-            method => error(id, &Failure::new(roles.method_not_found, format_args!("there is no method `{}`", shown(method)))),
+            method => {
+                error(id, &Failure::new(roles.method_not_found, format_args!("there is no method `{}`", shown(method))))
+            }
         }
     }
 

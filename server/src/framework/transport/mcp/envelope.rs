@@ -54,9 +54,8 @@ impl<'a> Message<'a> {
 
 /// Reads a body.
 pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        Unreadable::NotJson(format!("the body is not UTF-8 at byte {}", error.valid_up_to()))
-    })?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Unreadable::NotJson(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
     if is_too_deep(bytes) {
         return Err(Unreadable::NotJson(format!("the body is nested deeper than {MAX_DEPTH} levels")));
     }
@@ -64,7 +63,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
         Some(b'[') => {
             let members: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
-            members.into_iter().map(|member| message(member.get()).map_err(not_json)).collect::<Result<_, _>>().map(Body::Batch)
+            members
+                .into_iter()
+                .map(|member| message(member.get()).map_err(not_json))
+                .collect::<Result<_, _>>()
+                .map(Body::Batch)
         }
         Some(b'{') => message(text).map_err(not_json).map(Body::One),
         _ => {

@@ -1,0 +1,288 @@
+//! What holds for every tool of every contract: these tests read the catalogue and name no tool.
+
+use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, phones, serve};
+use crate::print_shop::{self, Shop, Spool};
+use cloudphone::framework::access::Grants;
+use cloudphone::framework::catalogue::{Catalogue, PermissionSet, ToolDef};
+use cloudphone::phones::contract::CATALOGUE as PHONES;
+use cloudphone_spec::model::Contract;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Both contracts with a server each: one key for every set of permissions.
+async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
+    let tenants =
+        |catalogue| every_permission_set(catalogue).into_iter().map(|(_, set)| Tenant::with(set)).collect::<Vec<_>>();
+    let (phones, phone_keys) = phones(tenants(&PHONES)).await;
+    let (shop, shop_keys) = shop(tenants(&print_shop::CATALOGUE)).await;
+    vec![
+        (&PHONES, spec("../spec"), phones, phone_keys),
+        (&print_shop::CATALOGUE, spec("print_shop/spec"), shop, shop_keys),
+    ]
+}
+
+async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
+    serve(|_| print_shop::Contract(Shop), Arc::new(Spool::default()), tenants).await
+}
+
+fn spec(folder: &str) -> Contract {
+    cloudphone_spec::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
+}
+
+fn validator(schema: &Value) -> jsonschema::Validator {
+    jsonschema::validator_for(schema).expect("a schema")
+}
+
+#[tokio::test]
+async fn every_permission_set_is_shown_just_its_tools() {
+    let mut shown = String::new();
+    for (catalogue, _, server, keys) in both().await {
+        for ((granted, _), keys) in every_permission_set(catalogue).iter().zip(&keys) {
+            let tools = server.list(&keys[0]).await;
+            let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
+            writeln!(shown, "{} {granted}: {}", catalogue.service.name, names.join(" ")).expect("text");
+        }
+    }
+    insta::assert_snapshot!(shown);
+}
+
+/// What the generated files say of a tool, which are committed and read in every diff, is what the wire says.
+#[tokio::test]
+async fn a_listed_tool_is_what_its_generated_file_says() {
+    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let listed = server.list(&keys[0][0]).await;
+    assert_eq!(listed.len(), PHONES.tools.len());
+    for mut tool in listed {
+        let file = format!(
+            "{}/../spec/generated/tools/{}.json",
+            env!("CARGO_MANIFEST_DIR"),
+            tool["name"].as_str().expect("a name")
+        );
+        let text = std::fs::read_to_string(&file).expect("a file for each tool");
+        let generated: Value = serde_json::from_str(&text).expect("JSON");
+        for (member, value) in tool.as_object_mut().expect("an object") {
+            assert_eq!(*value, generated[member], "{file}: {member}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_listed_exactly_if_it_can_be_called() {
+    for (catalogue, _, server, keys) in both().await {
+        for ((names, set), keys) in every_permission_set(catalogue).iter().zip(&keys) {
+            let listed = server.list(&keys[0]).await;
+            for tool in catalogue.tools {
+                let is_listed = listed.iter().any(|item| item["name"] == tool.name);
+                // No tool takes this argument, so whoever may call it is told of the argument.
+                let failure = server.call(&keys[0], tool.name, json!({"no_such_argument": 1})).await.unwrap_err();
+                let expected = if is_listed { "invalid_argument" } else { "forbidden" };
+                assert_eq!(failure["code"], expected, "{names} {}", tool.name);
+                assert_eq!(set.covers(tool.permission.bit), is_listed, "{names} {}", tool.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_example_works_and_its_result_is_what_the_schema_says() {
+    for (catalogue, contract, server, keys) in both().await {
+        let key = &keys.last().expect("all permissions")[0];
+        for tool in contract.tools() {
+            let def = catalogue.tool(&tool.name).expect("the same tools");
+            let (input, output) = ((def.input_schema)().to_value(), (def.output_schema)().to_value());
+            assert!(!tool.examples.is_empty(), "{} has no example", tool.name);
+            for example in &tool.examples {
+                let arguments = Value::Object(example.arguments.clone());
+                assert!(validator(&input).is_valid(&arguments), "{}: {arguments}", tool.name);
+                let result = server.call(key, &tool.name, arguments).await.expect("the example works");
+                let problems: Vec<_> = validator(&output).iter_errors(&result).map(|error| error.to_string()).collect();
+                assert!(problems.is_empty(), "{}: {problems:?}", tool.name);
+                assert_contains(&result, &Value::Object(example.result.clone()));
+            }
+        }
+    }
+}
+
+/// Whether each member of `part` is in `whole`, at every depth.
+fn assert_contains(whole: &Value, part: &Value) {
+    match part {
+        Value::Object(members) => members.iter().for_each(|(name, value)| assert_contains(&whole[name], value)),
+        part => assert_eq!(whole, part),
+    }
+}
+
+/// Every simulated phone, as each reading and issuing tool shows it: the cast has nulls, empty lists and hostile text.
+#[tokio::test]
+async fn every_result_about_every_phone_is_what_the_schema_says() {
+    let (server, keys) = fleet(300, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let key = &keys[0][0];
+    let tool = |name| PHONES.tool(name).expect("a tool");
+    let valid = |tool: &ToolDef, result: &Value| {
+        let schema = (tool.output_schema)().to_value();
+        let problems: Vec<_> = validator(&schema).iter_errors(result).map(|error| error.to_string()).collect();
+        assert!(problems.is_empty(), "{}: {problems:?} in {result}", tool.name);
+    };
+    let page = server.call(key, "list_devices", json!({"limit": 200})).await.expect("a page");
+    valid(tool("list_devices"), &page);
+    for device in page["devices"].as_array().expect("devices") {
+        let detail = server.call(key, "get_device", json!({"device_id": device["device_id"]})).await.expect("a device");
+        valid(tool("get_device"), &detail);
+        for member in ["device_id", "name", "state", "capabilities"] {
+            assert_eq!(detail[member], device[member], "the list and the device differ");
+        }
+        let session = server.call(key, "create_session", json!({"device_id": device["device_id"]})).await;
+        assert_eq!(session.is_ok(), device["capabilities"]["session"] == true, "{session:?}");
+        match session {
+            Ok(session) => valid(tool("create_session"), &session),
+            Err(failure) => assert_eq!(failure["code"], "not_supported"),
+        }
+    }
+}
+
+/// Permission × existence × visibility × capability, for each tool that acts on something: the refusal that comes first.
+#[tokio::test]
+async fn refusals_come_in_the_order_of_the_pipeline() {
+    let nobody = PermissionSet::default();
+    let all = PermissionSet(u64::MAX);
+    let own = Grants::Set(["phone-0000001", "p-1"].map(Box::from).into());
+    let tenants = || vec![Tenant::with(nobody), Tenant::with(all), Tenant { grants: own.clone(), ..Tenant::with(all) }];
+    let (phones, phone_keys) = phones(tenants()).await;
+    let (shop, shop_keys) = shop(tenants()).await;
+    // The contract, a server, and targets: offering everything, offering nothing, absent, unreachable.
+    let worlds = [
+        (&PHONES, phones, phone_keys, ["phone-0000001", "", "phone-9999999", ""]),
+        (&print_shop::CATALOGUE, shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),
+    ];
+    for (catalogue, server, keys, [offering, refusing, absent, unreachable]) in worlds {
+        let [nobody, everybody, owner] = [&keys[0][0], &keys[1][0], &keys[2][0]];
+        for tool in catalogue.tools {
+            let Some(target) = &tool.target else { continue };
+            let arguments = |id: &str| {
+                let mut arguments = json!({target.arg: id});
+                if let Some(select) = tool.task.as_ref().and_then(|task| task.select) {
+                    arguments[select] = tool.task.as_ref().expect("a task").cases[0].0.into();
+                }
+                arguments
+            };
+            let code = async |key, id| match server.call(key, tool.name, arguments(id)).await {
+                Ok(_) => "ok".to_owned(),
+                Err(failure) => failure["code"].as_str().expect("a code").to_owned(),
+            };
+            assert_eq!(code(nobody, offering).await, "forbidden");
+            assert_eq!(code(nobody, "ILLEGAL ID").await, "forbidden", "arguments are looked at after the permission");
+            assert_eq!(code(everybody, "ILLEGAL ID").await, "invalid_argument");
+            assert_eq!(code(everybody, absent).await, "not_found");
+            assert_eq!(code(everybody, offering).await, "ok");
+            assert_eq!(code(owner, offering).await, "ok");
+            if !unreachable.is_empty() {
+                assert_eq!(code(everybody, unreachable).await, "upstream_unavailable");
+            }
+            if !refusing.is_empty() {
+                let expected = if target.requires.is_some() { "not_supported" } else { "ok" };
+                assert_eq!(code(everybody, refusing).await, expected);
+                let there = server.call(owner, tool.name, arguments(refusing)).await.unwrap_err();
+                let nowhere = server.call(owner, tool.name, arguments(absent)).await.unwrap_err();
+                assert_eq!(there, nowhere, "another application's target cannot be told from one that does not exist");
+            }
+        }
+    }
+}
+
+/// Each capability flag against each tool that requires it, over the whole cast: the flag on the wire decides, alone.
+#[tokio::test]
+async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
+    let (server, keys) = fleet(60, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let page = server.call(&keys[0][0], "list_devices", json!({"limit": 60})).await.expect("a page");
+    let devices = page["devices"].as_array().expect("devices");
+    for tool in PHONES.tools {
+        let Some((target, capability)) = tool.target.as_ref().and_then(|target| Some((target, target.requires?)))
+        else {
+            continue;
+        };
+        let mut seen = [false; 2];
+        for device in devices {
+            let offered = device["capabilities"][capability] == true;
+            seen[usize::from(offered)] = true;
+            let outcome = server.call(&keys[0][0], tool.name, json!({target.arg: device["device_id"]})).await;
+            let refused = outcome.is_err_and(|failure| failure["code"] == "not_supported");
+            assert_eq!(refused, !offered, "{} on {device}", tool.name);
+        }
+        assert_eq!(seen, [true, true], "the cast has both for {capability}");
+    }
+}
+
+#[test]
+fn input_schemas_keep_to_what_every_provider_takes() {
+    const BANNED: &[&str] = &[
+        "$ref",
+        "$defs",
+        "oneOf",
+        "anyOf",
+        "allOf",
+        "not",
+        "if",
+        "const",
+        "patternProperties",
+        "additionalProperties",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "$schema",
+        "format",
+    ];
+    fn walk(schema: &Value, path: &str) {
+        let Some(object) = schema.as_object() else { return };
+        for key in BANNED {
+            assert!(!object.contains_key(*key), "{path} has {key}");
+        }
+        assert!(object["type"].is_string(), "{path}: {schema}");
+        assert!(object["type"] != "array" || object.contains_key("items"), "{path} has no items");
+        assert!(
+            object.get("enum").is_none_or(|values| values.as_array().expect("a list").iter().all(Value::is_string))
+        );
+        assert!(object.get("default") != Some(&Value::Null), "{path} has a null default");
+        for (name, property) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            assert!(property["description"].as_str().is_some_and(|text| !text.is_empty()), "{path}.{name}");
+            assert!(name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b)));
+            walk(property, &format!("{path}.{name}"));
+        }
+        if let Some(items) = object.get("items") {
+            walk(items, &format!("{path}[]"));
+        }
+    }
+    for catalogue in [&PHONES, &print_shop::CATALOGUE] {
+        for tool in catalogue.tools {
+            let schema = (tool.input_schema)().to_value();
+            assert_eq!(schema["type"], "object");
+            assert!(schema["properties"].is_object(), "{} has no properties", tool.name);
+            assert!(tool.name.len() <= 37);
+            walk(&schema, tool.name);
+        }
+    }
+}
+
+#[test]
+fn every_description_says_what_an_agent_must_know() {
+    for tool in PHONES.tools {
+        let says = |words: &str| assert!(tool.description.contains(words), "{} does not say: {words}", tool.name);
+        says("Use it when");
+        says("Do not use it when");
+        says(&format!("the permission `{}`", tool.permission.name));
+        says("Repeat a failed call only when its `retryable` is true");
+        for arg in tool.args {
+            says(&format!("- {} (", arg.name));
+        }
+        for error in tool.errors {
+            says(&format!("- {} ({}retryable)", error.code, if error.retryable { "" } else { "not " }));
+        }
+        if let Some(capability) = tool.target.as_ref().and_then(|target| target.requires) {
+            says(&format!("`capabilities.{capability}` is true"));
+            says("Decide by `capabilities`, never by `state`");
+            says("`forbidden` concerns the key's permissions, `not_supported` the device's abilities");
+        }
+    }
+    let session = PHONES.tool("create_session").expect("a tool").description;
+    assert!(session.contains("not that it is long-lived: issue a new one when it stops working"));
+    assert!(PHONES.service.instructions.chars().count() <= 2048);
+}

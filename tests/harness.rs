@@ -1,0 +1,174 @@
+//! A server in this process, on a free port, with a clock that stands still; and what a test asks of it.
+
+use cloudphone::clock::{Clock, Timestamp};
+use cloudphone::framework::access::{Access, Application, Grants};
+use cloudphone::framework::audit::Audit;
+use cloudphone::framework::catalogue::{Catalogue, PermissionSet};
+use cloudphone::framework::pipeline::{Handlers, Pipeline};
+use cloudphone::framework::tasks::{NoTasks, Tasks};
+use cloudphone::framework::transport::Endpoint;
+use cloudphone::framework::transport::edge::{self, Doorkeeper, Limits};
+use cloudphone::phones;
+use cloudphone::phones::devices::Phones;
+use cloudphone::phones::upstream::sim::Sim;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A running server. It ends with the test.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) clock: Clock,
+    pub(crate) http: Client,
+    /// Holds the audit trail.
+    pub(crate) data: TempDir,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A key and its secret.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) id: String,
+    pub(crate) secret: String,
+}
+
+/// An application to serve: its permissions, what it sees, its budget, and how many keys it has.
+pub(crate) struct Tenant {
+    pub(crate) permissions: PermissionSet,
+    pub(crate) grants: Grants,
+    pub(crate) requests_per_minute: u32,
+    pub(crate) keys: usize,
+}
+
+impl Tenant {
+    /// Sees everything, may call often, has one key.
+    pub(crate) fn with(permissions: PermissionSet) -> Self {
+        Self { permissions, grants: Grants::All, requests_per_minute: 1_000_000, keys: 1 }
+    }
+}
+
+/// Serves `handlers` to `tenants`; answers with the keys of each.
+pub(crate) async fn serve<H: Handlers>(
+    handlers: impl FnOnce(&Clock) -> H,
+    tasks: Arc<dyn Tasks>,
+    tenants: Vec<Tenant>,
+) -> (Server, Vec<Vec<Key>>) {
+    let clock = Clock::manual(Timestamp(1_800_000_000_000));
+    let data = TempDir::new().expect("a temporary folder");
+    let audit = Audit::start(&data.path().join("audit")).expect("an audit");
+    let access = Access::new([7; 32]);
+    let mut keys = Vec::new();
+    for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
+        let name = format!("app-{n}");
+        let application = Arc::new(Application::new(&name, &name, permissions, grants, requests_per_minute));
+        let issue = |_| {
+            let key = access.issue_key(&application).expect("randomness");
+            Key { id: key.key_id, secret: key.secret.expose().clone() }
+        };
+        keys.push((0..count).map(issue).collect());
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let door = Doorkeeper::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
+    let pipeline = Pipeline::new(handlers(&clock), access, audit, tasks, clock.clone());
+    let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
+    let task = tokio::spawn(edge::serve(listener, router, Limits::default(), std::future::pending()));
+    let http = Client::builder().build().expect("a client");
+    (Server { url: format!("http://{address}/mcp"), address, clock, http, data, task }, keys)
+}
+
+/// Serves twelve simulated phones.
+pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
+    fleet(12, tenants).await
+}
+
+/// Serves that many simulated phones.
+pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
+    let handlers = |clock: &Clock| {
+        let sim = Sim::new(1, devices, clock.clone(), &[1; 32]);
+        phones::contract::Contract(Phones::new(Arc::new(sim), clock.clone()))
+    };
+    serve(handlers, Arc::new(NoTasks), tenants).await
+}
+
+/// One key that may do everything, on twelve phones.
+pub(crate) async fn open_phones() -> (Server, Key) {
+    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    (server, keys[0][0].clone())
+}
+
+impl Server {
+    /// A POST to /mcp with that key's headers; the body is to come.
+    pub(crate) fn post(&self, key: &Key) -> RequestBuilder {
+        let request = self.http.post(&self.url).header("content-type", "application/json");
+        request.header("x-api-key", &key.id).header("x-api-secret", &key.secret)
+    }
+
+    /// The answer to that body: status and JSON, null where it is empty.
+    pub(crate) async fn send(&self, key: &Key, body: impl Into<reqwest::Body>) -> (u16, Value) {
+        read(self.post(key).body(body).send().await.expect("an answer")).await
+    }
+
+    /// The whole answer to a request with id 1.
+    pub(crate) async fn rpc(&self, key: &Key, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let (status, answer) = self.send(key, body.to_string()).await;
+        assert_eq!((status, &answer["jsonrpc"], &answer["id"]), (200, &json!("2.0"), &json!(1)), "{answer}");
+        answer
+    }
+
+    /// What a tool answered: its result, or its failure.
+    pub(crate) async fn call(&self, key: &Key, tool: &str, arguments: Value) -> Result<Value, Value> {
+        let answer = self.rpc(key, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        outcome(&answer)
+    }
+
+    /// The tools that a key is shown.
+    pub(crate) async fn list(&self, key: &Key) -> Vec<Value> {
+        let answer = self.rpc(key, "tools/list", json!({})).await;
+        answer["result"]["tools"].as_array().cloned().unwrap_or_default()
+    }
+}
+
+/// Status and JSON of a response.
+pub(crate) async fn read(response: Response) -> (u16, Value) {
+    let status = response.status().as_u16();
+    let bytes = response.bytes().await.expect("a whole body");
+    let json = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).expect("JSON") };
+    (status, json)
+}
+
+/// The one text item of a tool's answer, as JSON: the result, or the failure.
+pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
+    let content = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("no result: {answer}"));
+    assert_eq!(content.len(), 1, "{answer}");
+    let value = serde_json::from_str(content[0]["text"].as_str().expect("text")).expect("JSON in the text");
+    match &answer["result"]["isError"] {
+        Value::Bool(true) => Err(value),
+        Value::Bool(false) => Ok(value),
+        other => panic!("isError is {other}"),
+    }
+}
+
+/// Every set of permissions that can be granted, with the names that were granted.
+pub(crate) fn every_permission_set(catalogue: &'static Catalogue) -> Vec<(String, PermissionSet)> {
+    let all = catalogue.permissions;
+    let subset = |bits: usize| {
+        let granted = all.iter().enumerate().filter(move |(n, _)| bits >> n & 1 == 1).map(|(_, permission)| permission);
+        let names = granted.clone().map(|permission| permission.name).collect::<Vec<_>>().join("+");
+        let set = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
+        (if names.is_empty() { "none".to_owned() } else { names }, set)
+    };
+    (0..1 << all.len()).map(subset).collect()
+}
