@@ -4,3 +4,5 @@ mod harness;
 mod print_shop;
 
 mod catalogue;
+mod clients;
+mod program;

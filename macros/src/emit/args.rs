@@ -22,7 +22,7 @@ fn arguments(tool: &Tool, rt: &syn::Path) -> TokenStream {
         let skip = (tool.task().is_some() && field.name == "idempotency_key").then(|| quote!(#[serde(skip)]));
         quote!(#text #skip pub #name: #ty)
     });
-    let reads = tool.args.iter().map(|field| read(field));
+    let reads = tool.args.iter().map(read);
     let schema = schema(&name.to_string(), &input_schema(tool).to_string(), rt);
     let serde = quote!(#rt::generated::serde).to_string();
     let serialize =

@@ -66,6 +66,7 @@ pub enum Grants {
 
 /// Proof that a request came with a live secret of one of this application's keys.
 #[derive(Debug, Clone)]
+#[expect(clippy::manual_non_exhaustive, reason = "not even this crate may make one elsewhere")]
 pub struct Caller {
     /// Whose key it was.
     pub application: Arc<Application>,
@@ -284,7 +285,8 @@ mod tests {
         let right = bearer("Bearer K:S");
         let right = right.as_str();
 
-        let cases: &[(&str, &[(&str, &str)], Option<&str>)] = &[
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
+        let cases: &[Case<'_>] = &[
             ("nothing", &[], None),
             ("right headers", &[(KEY, k), (SECRET, s)], Some("one")),
             ("right bearer", &[(BEARER, right)], Some("one")),

@@ -1,0 +1,138 @@
+//! The program as users start it: what it prints, what is pasted from that, how it stops, and what a wrong start says.
+
+use crate::harness::Key;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// The program, running. It ends with the test.
+pub(crate) struct Program {
+    /// Without a path.
+    pub(crate) url: String,
+    /// Of `demo`, then of `demo-read`.
+    pub(crate) keys: Vec<Key>,
+    /// All that it has printed.
+    pub(crate) welcome: String,
+    child: Child,
+    data: TempDir,
+}
+
+/// The binary, which lies beside the folder of this test's.
+fn binary() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's path");
+    let folder = test.parent().and_then(|deps| deps.parent()).expect("a target folder");
+    let binary = folder.join("cloudphone");
+    assert!(binary.exists(), "build it first: cargo build --package cloudphone");
+    binary
+}
+
+impl Program {
+    /// Starts it on a free port with these further flags, and reads until it has told how to use it.
+    pub(crate) async fn start(flags: &[&str]) -> Self {
+        let data = TempDir::new().expect("a temporary folder");
+        let mut child = Command::new(binary())
+            .args(["--listen", "127.0.0.1:0", "--data"])
+            .arg(data.path())
+            .args(flags)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.as_mut().expect("its output")).lines();
+        let (mut welcome, mut url, mut keys) = (String::new(), String::new(), Vec::new());
+        while let Some(line) = lines.next_line().await.expect("text") {
+            if let Some((_, at)) = line.split_once(" at ") {
+                url = at.trim_end_matches("/mcp").to_owned();
+            } else if let Some(id) = line.trim().strip_prefix("X-Api-Key:") {
+                keys.push(Key { id: id.trim().to_owned(), secret: String::new() });
+            } else if let (Some(secret), Some(key)) = (line.trim().strip_prefix("X-Api-Secret:"), keys.last_mut()) {
+                key.secret = secret.trim().to_owned();
+            }
+            welcome += &line;
+            welcome.push('\n');
+            if line.contains("Ctrl-C") {
+                break;
+            }
+        }
+        Self { url, keys, welcome, child, data }
+    }
+
+    /// Asks it to end, as an operator does: how it ended, and what it said at last.
+    pub(crate) async fn stop(&mut self) -> (ExitStatus, String) {
+        let pid = self.child.id().expect("it runs").to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill").success());
+        let mut last = String::new();
+        self.child.stdout.as_mut().expect("its output").read_to_string(&mut last).await.expect("text");
+        (self.child.wait().await.expect("it ends"), last)
+    }
+}
+
+/// Runs it with flags with which it cannot start: exit code and what it says.
+async fn refused(flags: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(binary()).args(flags).kill_on_drop(true).output().await.expect("the program runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[tokio::test]
+async fn the_printed_curl_line_works_as_pasted() {
+    let program = Program::start(&[]).await;
+    let (_, after) = program.welcome.split_once("Try it:").expect("a line to paste");
+    let (curl, _) = after.split_once("These keys").expect("its end");
+    let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
+    let answer = String::from_utf8_lossy(&output.stdout);
+    assert!(answer.contains("phone-0000001") && answer.contains("\"isError\":false"), "{curl}\n{answer}");
+}
+
+#[tokio::test]
+async fn it_stops_when_asked_and_its_audit_is_whole() {
+    let mut program = Program::start(&["--sim-devices", "5"]).await;
+    let key = &program.keys[1];
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices","arguments":{}}}"#;
+    for _ in 0..20 {
+        let request =
+            reqwest::Client::new().post(format!("{}/mcp", program.url)).header("content-type", "application/json");
+        let answer =
+            request.bearer_auth(format!("{}:{}", key.id, key.secret)).body(call).send().await.expect("an answer");
+        assert!(answer.text().await.expect("text").contains("phone-0000005"));
+    }
+    let (status, last) = program.stop().await;
+    assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{last}");
+    let audit = program.data.path().join("audit");
+    let files = std::fs::read_dir(audit).expect("the audit's folder");
+    let lines: usize =
+        files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text").lines().count()).sum();
+    assert_eq!(lines, 20);
+}
+
+#[tokio::test]
+async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
+    let running = Program::start(&[]).await;
+    let taken = running.url.trim_start_matches("http://").to_owned();
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let cases: &[(&[&str], &str)] = &[
+        (&["--listen", &taken], "another program listens there; choose another with --listen"),
+        (&["--listen", "192.0.2.1:80"], "this machine has no such address; choose another with --listen"),
+        (&["--listen", "nonsense"], "invalid value 'nonsense' for '--listen <ADDRESS:PORT>'"),
+        (&["--listen", "127.0.0.1:0", "--data", file], "choose another folder with --data"),
+        (&["--sim-devices", "0"], "0 is not in 1..=1000000"),
+        (&["--listen", "127.0.0.1:0", "--public-url", "ftp://x"], "--public-url"),
+        (&["--listen", "127.0.0.1:0", "--allow-origin", "example.com"], "--allow-origin"),
+        (&["--sim-device", "3"], "a similar argument exists: '--sim-devices'"),
+    ];
+    for (flags, expected) in cases {
+        let (code, said) = refused(flags).await;
+        assert!(code.is_some_and(|code| code != 0) && said.contains(expected), "{flags:?} said: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn help_names_every_flag_and_its_environment_variable() {
+    let output = Command::new(binary()).arg("--help").output().await.expect("the program runs");
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+}
