@@ -131,7 +131,7 @@ impl Phones {
                 Ok(phones.into_iter().map(|phone| (phone.id.clone(), Some(phone))).collect())
             }
             Grants::Set(granted) => {
-                let after = after.map_or(Bound::Unbounded, |id| Bound::Included(id.as_str()));
+                let after = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str()));
                 let later = granted.range::<str, _>((after, Bound::Unbounded));
                 let ids: Vec<_> = later.filter_map(|id| DeviceId::new(id).ok()).take(count.into()).collect();
                 let phones = self.upstream.read(&ids).await?;
@@ -275,6 +275,7 @@ mod tests {
                 let after = pages.last().and_then(|page| page.next.as_ref());
                 let page = self.phones.page(grants, after, limit, filter).await.unwrap();
                 let ended = page.next.is_none();
+                assert!(ended || page.next.as_ref() > after, "the list goes in a circle");
                 pages.push(page);
                 if ended {
                     return pages;
