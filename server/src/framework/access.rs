@@ -54,6 +54,7 @@ pub enum Grants {
 
 /// Proof that a request came with a live secret of one of this application's keys.
 #[derive(Debug, Clone)]
+#[expect(clippy::manual_non_exhaustive, reason = "that attribute would keep out other crates, not other modules")]
 pub struct Caller {
     /// Whose key it was.
     pub application: Arc<Application>,
@@ -234,6 +235,9 @@ fn text(value: &HeaderValue) -> Result<&str, Unauthenticated> {
 mod tests {
     use super::*;
 
+    /// Its name, the header lines, and the application that they prove.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
+
     const KEY: &str = "X-Api-Key";
     const SECRET: &str = "X-Api-Secret";
     const BEARER: &str = "Authorization";
@@ -278,7 +282,7 @@ mod tests {
         let right = bearer("Bearer K:S");
         let right = right.as_str();
 
-        let cases: &[(&str, &[(&str, &str)], Option<&str>)] = &[
+        let cases: &[Case<'_>] = &[
             ("nothing", &[], None),
             ("right headers", &[(KEY, k), (SECRET, s)], Some("one")),
             ("right bearer", &[(BEARER, right)], Some("one")),

@@ -1,0 +1,262 @@
+//! The edge over real sockets. A server runs on a thread of its own, so that the clients here can simply block.
+
+use super::*;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use tokio::sync::{Semaphore, oneshot};
+
+/// A deadline that is meant to pass.
+const SHORT: Duration = Duration::from_millis(200);
+/// One that is not, while a test runs.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Deadlines that never pass, so that a test shortens the one that it is about.
+fn patient() -> Limits {
+    Limits { head: LONG, body_gap: LONG, body: LONG, grace: LONG, ..Limits::default() }
+}
+
+struct TestServer {
+    address: SocketAddr,
+    /// How many calls of `/wait` are running, and the permission to end one.
+    waiting: Arc<Semaphore>,
+    release: Arc<Semaphore>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TestServer {
+    fn start(limits: Limits) -> Self {
+        let (waiting, release) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (started, go) = (Arc::clone(&waiting), Arc::clone(&release));
+        let wait = async move || {
+            started.add_permits(1);
+            go.acquire().await.expect("open").forget();
+            "waited"
+        };
+        let router = Router::new().route("/", post(length)).route("/wait", get(wait)).with_state(limits);
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("nonblocking");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).expect("a listener");
+                serve(listener, router, limits, async { drop(stopped.await) }).await;
+            });
+        });
+        Self { address, waiting, release, stop: Some(stop), thread: Some(thread) }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("connected");
+        stream.set_read_timeout(Some(LONG)).expect("set");
+        stream
+    }
+
+    /// Sends `text` on a connection of its own and returns the status of the answer.
+    fn status(&self, text: &str) -> u16 {
+        let mut stream = self.connect();
+        stream.write_all(text.as_bytes()).expect("sent");
+        status(&everything(&mut stream))
+    }
+
+    fn stop(&mut self) {
+        self.stop.take().expect("not yet stopped").send(()).expect("running");
+    }
+
+    fn join(mut self) {
+        self.thread.take().expect("not yet joined").join().expect("no panic");
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+    }
+}
+
+/// Answers with the length of the body.
+async fn length(State(limits): State<Limits>, body: Body) -> (StatusCode, String) {
+    match read_body(body, &limits).await {
+        Ok(bytes) => (StatusCode::OK, bytes.len().to_string()),
+        Err(BodyError::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
+        Err(BodyError::Timeout) => (StatusCode::REQUEST_TIMEOUT, String::new()),
+        Err(BodyError::Broken) => (StatusCode::BAD_REQUEST, String::new()),
+    }
+}
+
+/// What the server sends until it closes; a reset is one way of closing.
+fn everything(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("not closed: {error}"),
+        _ => String::from_utf8(bytes).expect("text"),
+    }
+}
+
+fn status(answer: &str) -> u16 {
+    let code = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3));
+    code.and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("no answer: {answer:?}"))
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let patience = Instant::now() + LONG;
+    while !done() {
+        assert!(Instant::now() < patience, "{what}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_connection_without_a_whole_head_is_closed_at_the_deadline() {
+    let server = TestServer::start(Limits { head: SHORT, ..patient() });
+    let head = "POST / HTTP/1.1\r\nHost: x\r\n";
+    let request = format!("{head}Content-Length: 2\r\n\r\nhi");
+    for (sent, answers) in [("", 0), (head, 0), (request.as_str(), 1)] {
+        let mut stream = server.connect();
+        stream.write_all(sent.as_bytes()).expect("sent");
+        let answer = everything(&mut stream);
+        assert_eq!(answer.matches("200 OK").count(), answers, "{sent:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_body_that_says_it_is_too_large_is_refused_before_it_is_sent() {
+    let server = TestServer::start(patient());
+    let head = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", 1024 * 1024 + 1);
+    assert_eq!(server.status(&head), 413);
+}
+
+#[test]
+fn a_body_that_turns_out_too_large_is_refused() {
+    let server = TestServer::start(Limits { body_bytes: 10, ..patient() });
+    let head = "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert_eq!(server.status(&format!("{head}5\r\nabcde\r\n5\r\nfghij\r\n0\r\n\r\n")), 200);
+    assert_eq!(server.status(&format!("{head}5\r\nabcde\r\n6\r\nfghijk\r\n")), 413);
+}
+
+#[test]
+fn a_body_in_pieces_is_read_whole() {
+    let server = TestServer::start(patient());
+    let mut stream = server.connect();
+    write!(stream, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1048576\r\n\r\n").expect("sent");
+    stream.write_all(&[b'x'; 1024 * 1024]).expect("sent");
+    assert!(everything(&mut stream).ends_with("\r\n\r\n1048576"));
+}
+
+#[test]
+fn a_body_that_stalls_is_given_up_by_either_deadline() {
+    for limits in [Limits { body_gap: SHORT, ..patient() }, Limits { body: SHORT, ..patient() }] {
+        let server = TestServer::start(limits);
+        assert_eq!(server.status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nfive!"), 408);
+    }
+}
+
+#[test]
+fn a_body_that_drips_is_given_up_when_its_time_is_over() {
+    let server = TestServer::start(Limits { body: SHORT, ..patient() });
+    let mut stream = server.connect();
+    write!(stream, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n").expect("sent");
+    stream.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
+    let mut answer = [0; 12];
+    until("an answer", || {
+        let _ = stream.write_all(b"x");
+        stream.read_exact(&mut answer).is_ok()
+    });
+    assert_eq!(&answer, b"HTTP/1.1 408");
+}
+
+#[test]
+fn a_body_that_breaks_off_is_no_body() {
+    let server = TestServer::start(patient());
+    assert_eq!(server.status("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"), 400);
+}
+
+#[test]
+fn more_header_lines_than_the_limit_are_refused() {
+    let server = TestServer::start(patient());
+    let request = |lines: usize| {
+        let filler: String = (3..lines).map(|n| format!("X-{n}: x\r\n")).collect();
+        format!("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n{filler}\r\n")
+    };
+    assert_eq!(server.status(&request(64)), 200);
+    assert_eq!(server.status(&request(65)), 431);
+}
+
+#[test]
+fn a_head_larger_than_the_limit_is_refused() {
+    let server = TestServer::start(Limits { head_bytes: 8192, ..patient() });
+    assert_eq!(server.status(&format!("GET / HTTP/1.1\r\nX: {}\r\n", "x".repeat(20_000))), 431);
+}
+
+#[test]
+fn connections_beyond_a_cap_are_closed_and_a_place_is_free_again_after_an_end() {
+    for limits in [Limits { connections_per_address: 2, ..patient() }, Limits { connections: 2, ..patient() }] {
+        let server = TestServer::start(limits);
+        let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
+        let answered = || {
+            let mut stream = server.connect();
+            let mut answer = [0; 12];
+            let alive = stream.write_all(request.as_bytes()).and_then(|()| stream.read_exact(&mut answer)).is_ok();
+            alive.then_some(stream)
+        };
+        let first = answered().expect("a place");
+        let second = answered().expect("a place");
+        assert!(answered().is_none(), "a third place");
+        second.shutdown(Shutdown::Both).expect("shut down");
+        let mut third = None;
+        until("a place came back", || {
+            third = answered();
+            third.is_some()
+        });
+        assert!(answered().is_none(), "a third place");
+        drop(first);
+    }
+}
+
+#[test]
+fn a_stop_refuses_connections_and_finishes_the_request_in_flight() {
+    let mut server = TestServer::start(patient());
+    let idle = server.connect();
+    let mut stream = server.connect();
+    write!(stream, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    until("the request arrived", || server.waiting.available_permits() == 1);
+
+    server.stop();
+    until("connections are refused", || TcpStream::connect(server.address).is_err());
+    assert_eq!(everything(&mut { idle }), "", "an idle connection is closed");
+    server.release.add_permits(1);
+    let answer = everything(&mut stream);
+    assert!(answer.ends_with("\r\n\r\nwaited") && answer.contains("connection: close"), "{answer}");
+    server.join();
+}
+
+#[test]
+fn a_stop_drops_what_outlasts_the_grace() {
+    let mut server = TestServer::start(Limits { grace: SHORT, ..patient() });
+    let mut stream = server.connect();
+    write!(stream, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    until("the request arrived", || server.waiting.available_permits() == 1);
+    server.stop();
+    assert_eq!(everything(&mut stream), "");
+    server.join();
+}
+
+#[test]
+fn an_address_leaves_no_trace_once_its_last_connection_ends() {
+    let crowd = Arc::new(Crowd::new(patient()));
+    let address = "192.0.2.1".parse().expect("an address");
+    let mapped = "::ffff:192.0.2.1".parse().expect("an address");
+    let places = [crowd.enter(address), crowd.enter(mapped)];
+    assert_eq!(crowd.inside().by_address.get(&address), Some(&2));
+    drop(places);
+    assert!(crowd.inside().by_address.is_empty() && crowd.inside().all == 0);
+}
