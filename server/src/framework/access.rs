@@ -66,7 +66,7 @@ pub enum Grants {
 
 /// Proof that a request came with a live secret of one of this application's keys.
 #[derive(Debug, Clone)]
-#[expect(clippy::manual_non_exhaustive, reason = "not even this crate may make one elsewhere")]
+#[expect(clippy::manual_non_exhaustive, reason = "that attribute would keep out other crates, not other modules")]
 pub struct Caller {
     /// Whose key it was.
     pub application: Arc<Application>,
@@ -247,6 +247,9 @@ fn text(value: &HeaderValue) -> Result<&str, Unauthenticated> {
 mod tests {
     use super::*;
 
+    /// Its name, the header lines, and the application that they prove.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
+
     const KEY: &str = "X-Api-Key";
     const SECRET: &str = "X-Api-Secret";
     const BEARER: &str = "Authorization";
@@ -285,7 +288,6 @@ mod tests {
         let right = bearer("Bearer K:S");
         let right = right.as_str();
 
-        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
         let cases: &[Case<'_>] = &[
             ("nothing", &[], None),
             ("right headers", &[(KEY, k), (SECRET, s)], Some("one")),

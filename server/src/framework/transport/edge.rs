@@ -94,7 +94,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
             Err(error) => rest_after(&error).await,
         }
     }
-    drop((listener, running));
+    drop((running, listener));
     let drained = timeout(limits.grace, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::warn!(connections = connections.len(), "stopped with requests in flight");
@@ -139,12 +139,13 @@ impl Server {
         let service = service_fn(|request: Request<Incoming>| self.router.clone().call(request));
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
+            // The stop first: an answer that is ready as well then says that the connection ends.
             biased;
-            ended = &mut connection => ended,
             _ = self.stopping.changed() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
+            ended = &mut connection => ended,
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "a connection ended early");
