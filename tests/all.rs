@@ -3,4 +3,5 @@
 mod harness;
 mod print_shop;
 
+mod bad_spec;
 mod catalogue;
