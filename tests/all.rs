@@ -3,6 +3,7 @@
 mod harness;
 mod print_shop;
 
+mod bad_spec;
 mod catalogue;
 mod clients;
 mod program;

@@ -7,6 +7,9 @@ mod emit;
 mod expand;
 mod tokens;
 
+#[cfg(test)]
+mod golden;
+
 use proc_macro::TokenStream;
 use std::path::Path;
 use syn::parse::{Parse, ParseStream};

@@ -1,5 +1,7 @@
 //! Names: how they are spelled in each world, and which known one a mistaken one may mean.
 
+use std::cmp::Reverse;
+
 /// `set_proxy` as a Rust type: `SetProxy`.
 #[must_use]
 pub fn pascal(name: &str) -> String {
@@ -47,16 +49,19 @@ pub(crate) fn is_keyword(name: &str) -> bool {
 /// "did you mean", or all that there is to choose from.
 pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let near = known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .min()
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 3);
-    match near {
-        Some((_, candidate)) => format!("did you mean `{candidate}`?"),
+    match nearest(name, known.iter().copied()) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
         None if known.is_empty() => "none is declared".to_owned(),
         None => format!("declared are {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// The known name that a mistaken one is near enough to.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |candidate: &str| strsim::damerau_levenshtein(name, candidate);
+    let by_distance = known.into_iter().map(|candidate| (distance(candidate), Reverse(candidate.len()), candidate));
+    let (distance, _, candidate) = by_distance.min()?;
+    (distance <= 1 + candidate.len() / 3).then_some(candidate)
 }
 
 #[cfg(test)]

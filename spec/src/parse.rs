@@ -1,7 +1,7 @@
 //! Text to [`raw`]: syntax and shape. Every entry is read by itself, so that one mistake does not hide the next.
 
 use crate::names;
-use crate::raw::{At, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile};
+use crate::raw::{At, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
 use crate::report::{Place, Report};
 use crate::rules::Rule;
 use crate::source::Source;
@@ -17,11 +17,20 @@ pub(crate) fn parse(sources: &[Source], report: &mut Report) -> Files {
     });
     let mut next = |report: &mut Report| {
         let (file, source, table, errors) = files.next()?;
-        let broken = !errors.is_empty();
+        let mut twice = Vec::new();
         for error in errors {
-            let place = Place { file, span: error.span().unwrap_or_default() };
-            report.add(Rule::Syntax, place, error.message().to_owned(), None);
+            let span = error.span().unwrap_or_default();
+            let (line, header) = (line(&source.text, span.start), header(&source.text, span.start));
+            if error.message() == "duplicate key" && twice.contains(&header) {
+                // The keys of a table that stands here twice.
+                continue;
+            }
+            if line == header {
+                twice.push(header);
+            }
+            report.add(Rule::Syntax, Place { file, span }, error.message().to_owned(), None);
         }
+        let broken = !report.is_readable(file);
         Some((source, Root { file, table, broken, known: Vec::new() }))
     };
     let mut root = |report: &mut Report| next(report).map_or_else(Root::default, |(_, root)| root);
@@ -44,6 +53,10 @@ pub(crate) fn parse(sources: &[Source], report: &mut Report) -> Files {
         tools: std::iter::from_fn(|| {
             let (source, mut root) = next(report)?;
             let name = source.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            if !root.table.contains_key("tool") && !root.broken {
+                let help = Some("write a `[[tool]]`, or remove the file".to_owned());
+                report.add(Rule::Shape, root.place(0..0), "this file declares no tool", help);
+            }
             let tool = root.list("tool", report);
             root.finish(report);
             Some((name, ToolsFile { tool }))
@@ -56,12 +69,22 @@ pub(crate) fn parse(sources: &[Source], report: &mut Report) -> Files {
     files
 }
 
+/// Where the line begins in which `at` stands.
+fn line(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |before| before + 1)
+}
+
+/// Where the table header stands under which `at` stands.
+fn header(text: &str, at: usize) -> usize {
+    text[..at].rfind("\n[").map_or(0, |before| before + 1)
+}
+
 /// The top of a file, from which entries are taken by name; what is left at the end is unknown.
 #[derive(Default)]
 struct Root<'i> {
     file: usize,
     table: DeTable<'i>,
-    /// The file has syntax errors: what seems to be missing may only be unreadable.
+    /// The file is absent or has syntax errors: what seems to be missing may only be unreadable.
     broken: bool,
     known: Vec<&'static str>,
 }
@@ -79,23 +102,31 @@ impl<'i> Root<'i> {
 
     fn required<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Option<T> {
         if !self.table.contains_key(key) && !self.broken {
-            report.add(Rule::Shape, self.place(0..0), format!("missing table `[{key}]`"), None);
+            let help = Some(format!("write a table `[{key}]`"));
+            report.add(Rule::Shape, self.place(0..0), format!("missing table `[{key}]`"), help);
         }
         self.one(key, report)
     }
 
     fn named<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Named<T> {
-        let Some((_, value)) = self.take(key) else { return Named::default() };
+        let mut named = Named { entries: Vec::new(), unread: Unread { names: Vec::new(), anything: self.broken } };
+        let Some((_, value)) = self.take(key) else { return named };
         let span = value.span();
         let DeValue::Table(table) = value.into_inner() else {
-            report.add(Rule::Shape, self.place(span), format!("`{key}` is a table of named entries"), None);
-            return Named::default();
+            let help = Some(format!("write `[{key}.NAME]`"));
+            report.add(Rule::Shape, self.place(span), format!("`{key}` is a table of named entries"), help);
+            named.unread.anything = true;
+            return named;
         };
-        let entry = |(name, value): (Spanned<DeString<'i>>, _)| {
+        for (name, value) in table {
+            let text = name.get_ref().to_string();
             let at = Spanned::new(name.span(), DeValue::String(name.into_inner()));
-            Some((read(self.file, at, report)?, read(self.file, value, report)?))
-        };
-        Named(table.into_iter().filter_map(entry).collect())
+            match (read(self.file, at, report), read(self.file, value, report)) {
+                (Some(name), Some(value)) => named.entries.push((name, value)),
+                _ => named.unread.names.push(text),
+            }
+        }
+        named
     }
 
     fn list<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Vec<At<T>> {
@@ -120,39 +151,91 @@ impl<'i> Root<'i> {
     }
 }
 
-/// Reads one entry. Failures are noted where they stand; an unknown key is taken out and the rest read on, so that all of them show.
+/// Where a value stands that nobody has written.
+const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
+
+/// Reads one entry and notes all that is wrong with its shape.
+///
+/// A key that is nearly a known one is read as that one and any other unknown one is left out, so that the rest of the
+/// entry can be judged. A value that is absent or of a wrong type leaves nothing to judge, but its siblings are still read.
 fn read<T: DeserializeOwned>(file: usize, mut value: Spanned<DeValue<'_>>, report: &mut Report) -> Option<T> {
-    let mut pruned = false;
+    let (mut whole, mut left_out) = (true, Vec::new());
     loop {
         let error = match T::deserialize(ValueDeserializer::from(value.clone())) {
-            Ok(read) => return (!pruned).then_some(read),
+            Ok(read) => return whole.then_some(read),
             Err(error) => error,
         };
         let span = error.span().unwrap_or_else(|| value.span());
-        let help = unknown_field(error.message()).map(|(name, known)| names::help(name, known));
-        report.add(Rule::Shape, Place { file, span: span.clone() }, error.message(), help);
-        if !prune(value.get_mut(), &span) {
+        if span == NOWHERE {
             return None;
         }
-        pruned = true;
-    }
-}
-
-/// Takes the key at `key` out of whichever table has it.
-fn prune(value: &mut DeValue<'_>, key: &Range<usize>) -> bool {
-    match value {
-        DeValue::Table(table) => {
-            let found = table.keys().find(|name| name.span() == *key).cloned();
-            found.and_then(|name| table.remove(&name)).is_some()
-                || table.iter_mut().any(|(_, value)| prune(value.get_mut(), key))
+        let (message, place) = (error.message(), Place { file, span: span.clone() });
+        if let Some((name, known)) = quoted(message, "unknown field ") {
+            report.unknown(Rule::Shape, place, "key", name, known.iter().copied());
+            rename(&mut value, &span, names::nearest(name, known))?;
+        } else if let Some((name, _)) = quoted(message, "missing field ") {
+            whole = false;
+            if !left_out.iter().any(|key| key == name) {
+                report.add(Rule::Shape, place, format!("missing key `{name}`"), Some(format!("add `{name} = ...`")));
+            }
+            add(&mut value, &span, name)?;
+        } else {
+            whole = false;
+            match quoted(message, "unknown variant ") {
+                Some((name, known)) => report.unknown(Rule::Shape, place, "value", name, known),
+                None if report.is_readable_at(&place) => report.add(Rule::Shape, place, message, None),
+                None => {}
+            }
+            left_out.push(leave_out(&mut value, &span)?);
         }
-        DeValue::Array(array) => array.iter_mut().any(|value| prune(value.get_mut(), key)),
-        _ => false,
     }
 }
 
-/// The name and the known names in serde's message about an unknown field or variant.
-fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
-    let mut quoted = message.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
+/// Gives the key at `span` the name that was meant, or takes it out.
+fn rename(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, meant: Option<&str>) -> Option<()> {
+    tables(value, &mut |_, table| {
+        let key = table.keys().find(|key| key.span() == *span)?.clone();
+        let written = table.remove(&key)?;
+        if let Some(meant) = meant {
+            table.entry(Spanned::new(span.clone(), meant.to_owned().into())).or_insert(written);
+        }
+        Some(())
+    })
+}
+
+/// Puts something into the table at `span`, so that the next absent field shows as well.
+fn add(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, name: &str) -> Option<()> {
+    tables(value, &mut |at, table| {
+        let absent = Spanned::new(NOWHERE, DeValue::String("".into()));
+        (at == *span).then(|| table.insert(Spanned::new(NOWHERE, name.to_owned().into()), absent)).map(|_| ())
+    })
+}
+
+/// Takes the value at `span` out of its table; answers with its key.
+fn leave_out(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
+    tables(value, &mut |_, table| {
+        let key = table.iter().find(|(_, value)| value.span() == *span)?.0.clone();
+        table.remove(&key).map(|_| key.get_ref().to_string())
+    })
+}
+
+/// Changes the first table, from outside to inside, that `change` finds to be the right one.
+fn tables<'i, T>(
+    value: &mut Spanned<DeValue<'i>>,
+    change: &mut dyn FnMut(Range<usize>, &mut DeTable<'i>) -> Option<T>,
+) -> Option<T> {
+    let span = value.span();
+    match value.get_mut() {
+        DeValue::Table(table) => {
+            change(span, table).or_else(|| table.iter_mut().find_map(|(_, inner)| tables(inner, change)))
+        }
+        DeValue::Array(array) => array.iter_mut().find_map(|inner| tables(inner, change)),
+        _ => None,
+    }
+}
+
+/// The first name and all others in serde's message, if it begins so.
+fn quoted<'m>(message: &'m str, begin: &str) -> Option<(&'m str, Vec<&'m str>)> {
+    let mut quoted = message.strip_prefix(begin)?.split('`').skip(1).step_by(2);
     Some((quoted.next()?, quoted.collect()))
 }

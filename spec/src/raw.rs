@@ -47,17 +47,39 @@ impl<T: JsonSchema> JsonSchema for At<T> {
 
 /// A table of named entries, in the order of the file.
 #[derive(Debug, Clone)]
-pub(crate) struct Named<T>(pub(crate) Vec<(At<String>, T)>);
+pub(crate) struct Named<T> {
+    pub(crate) entries: Vec<(At<String>, T)>,
+    pub(crate) unread: Unread,
+}
+
+/// What is written down but could not be read. Its mistake is noted, so nobody else may call it unknown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unread {
+    /// Entries by name.
+    pub(crate) names: Vec<String>,
+    /// The whole file is broken: there may be anything.
+    pub(crate) anything: bool,
+}
+
+impl Unread {
+    pub(crate) fn may_be(&self, name: &str) -> bool {
+        self.anything || self.names.iter().any(|unread| unread == name)
+    }
+}
 
 impl<T> Default for Named<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self { entries: Vec::new(), unread: Unread::default() }
     }
 }
 
 impl<T> Named<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&At<String>, &T)> {
-        self.0.iter().map(|(name, value)| (name, value))
+        self.entries.iter().map(|(name, value)| (name, value))
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.entries.iter().map(|(name, _)| name.as_str())
     }
 }
 
@@ -74,7 +96,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Named(entries))
+                Ok(Named { entries, unread: Unread::default() })
             }
         }
         deserializer.deserialize_map(Entries(PhantomData))
@@ -367,7 +389,7 @@ pub(crate) struct ServiceFile {
     pub(crate) service: Option<Service>,
     pub(crate) protocol: Option<Protocol>,
     pub(crate) limits: Option<Limits>,
-    pub(crate) phrase: Option<Phrase>,
+    pub(crate) phrase: Option<At<Phrase>>,
     pub(crate) permission: Named<Permission>,
     pub(crate) resource: Named<Resource>,
     pub(crate) probe: Named<Probe>,

@@ -37,7 +37,7 @@ pub struct Problem {
 }
 
 /// A span in one of the files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Position in the list of sources.
     pub(crate) file: usize,
@@ -57,6 +57,34 @@ impl Report {
     /// Notes a problem.
     pub(crate) fn add(&mut self, rule: Rule, place: Place, message: impl Into<String>, help: Option<String>) {
         self.found.push(Found { rule, place, message: message.into(), help });
+    }
+
+    /// Whether the file could be read at all.
+    pub(crate) fn is_readable(&self, file: usize) -> bool {
+        !self.has(file, &[Rule::Unreadable, Rule::Syntax])
+    }
+
+    /// Whether what stands there could be read; what the parser guessed is not to be judged.
+    pub(crate) fn is_readable_at(&self, Place { file, span }: &Place) -> bool {
+        let touches = |other: &Range<usize>| other.start <= span.end && span.start <= other.end;
+        !self
+            .found
+            .iter()
+            .any(|found| found.rule == Rule::Syntax && found.place.file == *file && touches(&found.place.span))
+    }
+
+    /// How many problems are noted.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Whether every entry of the file could be read, so that one can say that something is missing.
+    pub(crate) fn is_read(&self, file: usize) -> bool {
+        !self.has(file, &[Rule::Unreadable, Rule::Syntax, Rule::Shape])
+    }
+
+    fn has(&self, file: usize, rules: &[Rule]) -> bool {
+        self.found.iter().any(|found| found.place.file == file && rules.contains(&found.rule))
     }
 
     /// Notes that `name` is none of `known`, with the nearest of them as help.
@@ -79,6 +107,8 @@ impl Report {
             return Ok(contract);
         }
         self.found.sort_by_key(|found| (found.place.file, found.place.span.start));
+        // What several parts of the contract share is judged with each of them.
+        self.found.dedup_by(|a, b| (&a.place, &a.message) == (&b.place, &b.message));
         self.problems = self.found.drain(..).map(|found| found.render(&sources)).collect();
         self.files = files;
         Err(self)

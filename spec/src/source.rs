@@ -33,8 +33,9 @@ pub(crate) fn read(dir: &Path) -> (Vec<Source>, Report) {
         let inner = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace('\\', "/");
         let shown = format!("{base}/{inner}");
         let text = fs::read_to_string(&path).unwrap_or_else(|error| {
+            let help = Some(format!("every contract has the files {}", FILES.join(", ")));
             let place = Place { file: sources.len(), span: 0..0 };
-            report.add(Rule::Unreadable, place, format!("cannot read `{shown}`: {error}"), None);
+            report.add(Rule::Unreadable, place, format!("cannot read `{shown}`: {error}"), help);
             String::new()
         });
         sources.push(Source { shown, path, text });

@@ -4,7 +4,7 @@ use super::types::schema;
 use crate::tokens::{camel, doc, field_ty, ident};
 use cloudphone_spec::input_schema;
 use cloudphone_spec::model::{Contract, Field, Kind, Tool, Type};
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use serde_json::Value;
 
@@ -22,12 +22,13 @@ fn arguments(tool: &Tool, rt: &syn::Path) -> TokenStream {
         let skip = (tool.task().is_some() && field.name == "idempotency_key").then(|| quote!(#[serde(skip)]));
         quote!(#text #skip pub #name: #ty)
     });
-    let reads = tool.args.iter().map(read);
+    // Hygienic: an argument may be called the same.
+    let from = Ident::new(if tool.args.is_empty() { "_from" } else { "from" }, Span::mixed_site());
+    let reads = tool.args.iter().map(|field| read(&from, field));
     let schema = schema(&name.to_string(), &input_schema(tool).to_string(), rt);
     let serde = quote!(#rt::generated::serde).to_string();
     let serialize =
         tool.task().is_some().then(|| quote!(#[derive(#rt::generated::serde::Serialize)] #[serde(crate = #serde)]));
-    let from = if tool.args.is_empty() { ident("_from") } else { ident("from") };
     quote! {
         #text
         #[derive(Clone, Debug, PartialEq)]
@@ -44,15 +45,15 @@ fn arguments(tool: &Tool, rt: &syn::Path) -> TokenStream {
     }
 }
 
-fn read(field: &Field) -> TokenStream {
+fn read(from: &Ident, field: &Field) -> TokenStream {
     let name = &field.name;
     match &field.default {
         Some(default) => {
             let default = literal(&field.ty, default);
-            quote!(from.optional(#name).map(|given| given.unwrap_or_else(|| #default)))
+            quote!(#from.optional(#name).map(|given| given.unwrap_or_else(|| #default)))
         }
-        None if field.optional => quote!(from.optional(#name)),
-        None => quote!(from.required(#name)),
+        None if field.optional => quote!(#from.optional(#name)),
+        None => quote!(#from.required(#name)),
     }
 }
 

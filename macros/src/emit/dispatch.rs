@@ -59,7 +59,7 @@ fn tool(index: usize, domain: &Domain, tool: &Tool, rt: &syn::Path) -> TokenStre
                 None => quote!(::core::option::Option::None),
             };
             (
-                quote!(#rt::handler::Target<<H as #rt::handler::Resource<#id>>::View>),
+                quote!(#rt::handler::Target<<H as #rt::handler::Resource<super::#id>>::View>),
                 quote!(::core::option::Option::Some(args.#arg.as_str())),
                 quote!(#rt::pipeline::require(handlers, call, &args.#arg, #capability).await),
                 Some(quote!(proof,)),
@@ -71,14 +71,14 @@ fn tool(index: usize, domain: &Domain, tool: &Tool, rt: &syn::Path) -> TokenStre
         Effect::Read | Effect::Issue => (
             quote!(::core::option::Option::None),
             quote! {
-                let reply = handlers.#method(call, #passed args).await?;
+                let reply = #handlers::#method(handlers, call, #passed args).await?;
                 #rt::pipeline::Outcome::answer(call, reply)
             },
         ),
         Effect::Task(task) => (
             plan(index, task, rt),
             quote! {
-                let command = handlers.#method(call, #passed args).await?;
+                let command = #handlers::#method(handlers, call, #passed args).await?;
                 #rt::pipeline::Outcome::command(call, &command)
             },
         ),

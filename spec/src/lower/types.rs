@@ -2,11 +2,12 @@
 
 use super::{TYPES, at, members, require_name, require_text};
 use crate::model::{Field, Kind, Member, NamedType, StringRule, Type};
-use crate::raw::{self, At, KindName, Named};
+use crate::raw::{self, At, KindName, Named, Unread};
 use crate::report::Report;
 use crate::rules::Rule;
 use crate::{fit, names};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Where a field stands, which decides the flags that it may have.
@@ -21,12 +22,14 @@ pub(crate) struct Types {
     done: Vec<Arc<NamedType>>,
     /// Declared, but wrong: their mistakes are noted, so nobody else complains.
     broken: Vec<String>,
+    /// Written down, but unreadable.
+    unread: Unread,
 }
 
 impl Types {
     /// Lowers the types of the file, after those that the resources bring.
     pub(crate) fn lower(raw: &Named<raw::Type>, resources: &Named<raw::Resource>, report: &mut Report) -> Self {
-        let mut types = Self { done: derived(resources), broken: Vec::new() };
+        let mut types = Self { done: derived(resources), broken: Vec::new(), unread: raw.unread.clone() };
         for (name, _) in raw.iter() {
             if !names::is_pascal(name) {
                 let help = Some("types are UpperCamelCase".to_owned());
@@ -39,7 +42,8 @@ impl Types {
             }
             if types.find(name).is_some() {
                 let message = format!("`{name}` is derived from a resource", name = **name);
-                report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
+                let help = Some("choose another name for the type".to_owned());
+                report.add(Rule::DuplicateName, at(TYPES, name.span()), message, help);
             }
         }
         let by_name = raw.iter().map(|(name, ty)| (name.as_str(), (name, ty))).collect();
@@ -53,7 +57,7 @@ impl Types {
     /// The type that a name outside of types.toml refers to.
     pub(crate) fn named(&self, file: usize, name: &At<String>, report: &mut Report) -> Option<Arc<NamedType>> {
         let found = self.find(name);
-        if found.is_none() && !self.broken.contains(name) {
+        if found.is_none() && !self.is_noted(name) {
             let known = self.done.iter().map(|ty| ty.name.as_str());
             report.unknown(Rule::UnknownType, at(file, name.span()), "type", name, known);
         }
@@ -74,6 +78,11 @@ impl Types {
 
     pub(crate) fn into_list(self) -> Vec<Arc<NamedType>> {
         self.done
+    }
+
+    /// Whether what is wrong with that type is noted already.
+    fn is_noted(&self, name: &str) -> bool {
+        self.broken.iter().any(|broken| broken == name) || self.unread.may_be(name)
     }
 
     fn find(&self, name: &str) -> Option<Arc<NamedType>> {
@@ -106,13 +115,15 @@ impl Types {
             let help = Some("arguments are strings, integers, booleans, enums and lists of these".to_owned());
             report.add(Rule::Field, at(file, r#type.span()), "this type cannot be an argument's", help);
         }
-        if is(nullable) && !doc.contains("null") {
+        if is(nullable) && !argument && !doc.contains("null") {
             let help = Some("say it with the word `null`, for whoever reads the result".to_owned());
             report.add(Rule::UnexplainedNull, at(file, doc.span()), "the text does not say what null means", help);
         }
         if let Some(default) = default {
             if !is(optional) {
                 report.add(Rule::Field, at(file, default.span()), "only an `optional` argument has a default", None);
+            } else if is(secret) {
+                report.add(Rule::Field, at(file, default.span()), "a default is no secret: the schema shows it", None);
             } else if let Err(why) = fit::fits(&ty, default) {
                 report.add(Rule::Field, at(file, default.span()), format!("the default does not fit: {why}"), None);
             }
@@ -121,7 +132,8 @@ impl Types {
             name: name.to_string(),
             doc: doc.to_string(),
             ty,
-            optional: is(optional),
+            // A `nullable` argument is refused above; it is meant to be optional.
+            optional: is(optional) || (argument && is(nullable)),
             nullable: is(nullable),
             secret: is(secret),
             untrusted: is(untrusted),
@@ -138,7 +150,7 @@ impl Types {
             "timestamp" => Type::Timestamp,
             inner => match self.find(inner) {
                 Some(found) => Type::Named(found),
-                None if self.broken.iter().any(|broken| broken == inner) => return None,
+                None if self.is_noted(inner) => return None,
                 None => {
                     let basic = ["string", "integer", "boolean", "timestamp"];
                     let known = self.done.iter().map(|ty| ty.name.as_str()).chain(basic);
@@ -234,25 +246,26 @@ impl<'a> Work<'a> {
 
 fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
     let raw::Type { kind, doc: _, min_length, max_length, prefix, charset, min, max, values, include, fields } = raw;
-    let of = |wanted: KindName, present: bool, key: &str| (present && **kind != wanted).then(|| key.to_owned());
+    let of =
+        |wanted, key: &str, span: Option<Range<usize>>| (**kind != wanted).then_some((wanted, key.to_owned(), span?));
     let misplaced = [
-        of(KindName::String, min_length.is_some(), "min_length"),
-        of(KindName::String, max_length.is_some(), "max_length"),
-        of(KindName::String, prefix.is_some(), "prefix"),
-        of(KindName::String, charset.is_some(), "charset"),
-        of(KindName::Integer, min.is_some(), "min"),
-        of(KindName::Integer, max.is_some(), "max"),
-        of(KindName::Enum, values.is_some(), "values"),
-        of(KindName::Object, include.is_some(), "include"),
-        of(KindName::Object, fields.is_some(), "fields"),
+        of(KindName::String, "min_length", min_length.as_ref().map(At::span)),
+        of(KindName::String, "max_length", max_length.as_ref().map(At::span)),
+        of(KindName::String, "prefix", prefix.as_ref().map(At::span)),
+        of(KindName::String, "charset", charset.as_ref().map(At::span)),
+        of(KindName::Integer, "min", min.as_ref().map(At::span)),
+        of(KindName::Integer, "max", max.as_ref().map(At::span)),
+        of(KindName::Enum, "values", values.as_ref().map(|_| kind.span())),
+        of(KindName::Object, "include", include.as_ref().map(At::span)),
+        of(KindName::Object, "fields", fields.as_ref().map(|_| kind.span())),
     ];
     let mut whole = true;
     let mut wrong = |span, message: String| {
         report.add(Rule::Bounds, at(TYPES, span), message, None);
         whole = false;
     };
-    for key in misplaced.into_iter().flatten() {
-        wrong(kind.span(), format!("`{key}` does not belong to this kind"));
+    for (owner, key, span) in misplaced.into_iter().flatten() {
+        wrong(span, format!("`{key}` belongs to the kind `{}`", format!("{owner:?}").to_lowercase()));
     }
     let lowered = match **kind {
         KindName::String => {
@@ -287,11 +300,13 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
             Kind::Integer { min: **min, max: **max }
         }
         KindName::Enum => {
+            let before = report.count();
             let members = members(TYPES, values.as_ref(), report);
             if members.is_empty() {
-                report.add(Rule::Bounds, at(TYPES, kind.span()), "an enum needs `values`", None);
-                whole = false;
+                let help = Some("add `values.NAME = \"what it means\"`".to_owned());
+                report.add(Rule::Bounds, at(TYPES, kind.span()), "an enum needs `values`", help);
             }
+            whole &= report.count() == before;
             Kind::Enum(members)
         }
         KindName::Object => {
@@ -312,7 +327,9 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
                     report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
                 }
             }
-            all.extend(types.fields(TYPES, fields.as_ref(), Place::Result, report));
+            let own = types.fields(TYPES, fields.as_ref(), Place::Result, report);
+            whole &= own.len() == fields.iter().flat_map(Named::iter).count();
+            all.extend(own);
             Kind::Object(all)
         }
     };

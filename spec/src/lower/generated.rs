@@ -1,0 +1,63 @@
+//! Names that the generated code takes, so that a clash is a problem of the contract and none of the compiler's.
+
+use super::{FIRST_TOOLS, TYPES, at};
+use crate::names::{is_keyword, is_snake, pascal};
+use crate::raw::{At, Files, Named};
+use crate::report::Report;
+use crate::rules::Rule;
+use std::collections::HashMap;
+
+/// What every contract expands to.
+const FIXED: &str = "Command Contract IdempotencyKey Permission Probe CATALOGUE ERRORS PERMISSIONS TOOLS H Self";
+
+/// What Rust has in scope everywhere; a type of this name would be mistaken for it.
+const PRELUDE: &str = "AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy Debug Default DoubleEndedIterator Drop Eq Err \
+    ExactSizeIterator Extend Fn FnMut FnOnce From FromIterator Future Hash Into IntoFuture IntoIterator Iterator None Ok \
+    Option Ord PartialEq PartialOrd Result Send Sized Some String Sync ToOwned ToString TryFrom TryInto Unpin Vec";
+
+/// What the arguments of a handler are called besides its resource.
+const PARAMETERS: [&str; 2] = ["call", "args"];
+
+/// What an error carries by itself: on the wire, and in the handler's hands.
+const CARRIED: [&str; 4] = ["code", "message", "retryable", "what"];
+
+pub(crate) fn check(files: &Files, report: &mut Report) {
+    let Files { service, errors, types, reserved: _, tools } = files;
+    let mut taken: HashMap<String, String> = HashMap::new();
+    taken.extend(FIXED.split_whitespace().map(|name| (name.to_owned(), "part of every contract".to_owned())));
+    taken.extend(PRELUDE.split_whitespace().map(|name| (name.to_owned(), "a name of Rust's own".to_owned())));
+    for (n, (name, file)) in tools.iter().enumerate() {
+        if !is_snake(name) || is_keyword(name) {
+            let help = Some("a file of tools/ is named in lower_snake_case, as the file of its handlers is".to_owned());
+            report.add(Rule::Name, at(FIRST_TOOLS + n, 0..0), format!("`{name}` is no usable name of a file"), help);
+        }
+        taken.insert(format!("{}Tools", pascal(name)), format!("the name of the trait of `tools/{name}.toml`"));
+        for tool in &file.tool {
+            let (tool, prefix) = (tool.name.as_str(), pascal(&tool.name));
+            taken.insert(format!("{prefix}Args"), format!("the name of the arguments of `{tool}`"));
+            taken.insert(format!("{prefix}Error"), format!("the name of the error of `{tool}`"));
+        }
+    }
+    for (name, _) in types.r#type.iter() {
+        if let Some(owner) = taken.get(name.as_str()) {
+            let help = Some("choose another name for the type".to_owned());
+            report.add(Rule::DuplicateName, at(TYPES, name.span()), format!("`{}` is {owner}", **name), help);
+        }
+    }
+    let resources = service.resource.iter().map(|(name, _)| (super::SERVICE, name));
+    let carried = errors.error.iter().flat_map(|(_, error)| error.fields.iter().flat_map(Named::iter));
+    taken_words(resources, &PARAMETERS, "what every handler is given", report);
+    taken_words(carried.map(|(name, _)| (super::ERRORS, name)), &CARRIED, "what every error carries", report);
+}
+
+fn taken_words<'a>(
+    names: impl Iterator<Item = (usize, &'a At<String>)>,
+    words: &[&str],
+    owner: &str,
+    report: &mut Report,
+) {
+    for (file, name) in names.filter(|(_, name)| words.contains(&name.as_str())) {
+        let help = Some("choose another name".to_owned());
+        report.add(Rule::DuplicateName, at(file, name.span()), format!("`{}` is {owner}", **name), help);
+    }
+}

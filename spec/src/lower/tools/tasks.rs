@@ -1,0 +1,228 @@
+//! Tools that make tasks: their terms, and the argument and the result that no spec writes down.
+
+use super::{Arguments, Lowering};
+use crate::lower::at;
+use crate::model::{Effect, Field, Kind, Member, NamedType, StringRule, Target, Task, Terms, Type};
+use crate::names;
+use crate::raw::{self, At, EffectName, Named};
+use crate::rules::{Rule, STATES};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Lowering<'_> {
+    pub(super) fn effect(
+        &mut self,
+        effect: &At<EffectName>,
+        task: Option<&raw::Task>,
+        target: Option<&raw::Target>,
+        args: &Arguments<'_>,
+    ) -> Option<Effect> {
+        match (**effect, task) {
+            (EffectName::Read, None) => Some(Effect::Read),
+            (EffectName::Issue, None) => Some(Effect::Issue),
+            (EffectName::Task, Some(task)) if target.is_some() => self.task(task, effect, args).map(Effect::Task),
+            (EffectName::Task, Some(_)) => {
+                self.add(Rule::Task, effect, "a task needs a `target`", None);
+                None
+            }
+            (EffectName::Task, None) => {
+                self.add(
+                    Rule::Task,
+                    effect,
+                    "a task needs its terms",
+                    Some("write them under `[tool.task]`".to_owned()),
+                );
+                None
+            }
+            (EffectName::Read | EffectName::Issue, Some(_)) => {
+                self.add(
+                    Rule::Task,
+                    effect,
+                    "only `effect = \"task\"` has `[tool.task]`",
+                    Some("remove one of the two".to_owned()),
+                );
+                None
+            }
+        }
+    }
+
+    fn task(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &Arguments<'_>) -> Option<Task> {
+        let raw::Task { select, case, probe, idempotent, settle_seconds, deadline_seconds, usually_ends } = raw;
+        for state in usually_ends.iter().flatten() {
+            if !STATES[1..].contains(&state.as_str()) {
+                self.unknown(Rule::Task, "terminal state", state, STATES[1..].iter().copied());
+            }
+        }
+        let common = raw::Terms {
+            probe: probe.clone(),
+            idempotent: *idempotent,
+            settle_seconds: *settle_seconds,
+            deadline_seconds: *deadline_seconds,
+        };
+        let cases = match select {
+            None => vec![(String::new(), self.terms(&common, &common, effect.span())?)],
+            Some(select) => self.cases(select, case.as_ref(), &common, args)?,
+        };
+        if let (None, Some((value, _))) = (select, case.iter().flat_map(Named::iter).next()) {
+            let help = Some("name the enum argument: `select = \"...\"`".to_owned());
+            self.add(Rule::Task, value, "cases need an argument that selects them", help);
+        }
+        Some(Task {
+            select: select.as_ref().map(|select| select.to_string()),
+            cases,
+            usually_ends: usually_ends.iter().flatten().map(|state| state.to_string()).collect(),
+        })
+    }
+
+    fn cases(
+        &mut self,
+        select: &At<String>,
+        case: Option<&Named<raw::Terms>>,
+        common: &raw::Terms,
+        args: &Arguments<'_>,
+    ) -> Option<Vec<(String, Terms)>> {
+        let Ok(field) = args.find(select) else {
+            self.unknown(Rule::UnknownArgument, "argument", select, args.names.iter().copied());
+            return None;
+        };
+        let field = field?;
+        let values = match &field.ty {
+            Type::Named(ty) if !field.optional => match &ty.kind {
+                Kind::Enum(values) => values,
+                _ => return self.not_selecting(select),
+            },
+            _ => return self.not_selecting(select),
+        };
+        let cases: Vec<_> = case.iter().flat_map(|named| named.iter()).collect();
+        let mut meant = Vec::new();
+        for (value, _) in &cases {
+            if !values.iter().any(|known| known.name == ***value) {
+                let known = values.iter().map(|known| known.name.as_str());
+                meant.extend(names::nearest(value, known.clone()));
+                self.unknown(Rule::CaseNotTotal, "value", value, known);
+            }
+        }
+        let mut lowered = Vec::new();
+        let mut whole = true;
+        for value in values.iter().filter(|value| !meant.contains(&value.name.as_str())) {
+            match cases.iter().find(|(name, _)| ***name == value.name) {
+                // What one case lacks of the common terms, the next one lacks as well.
+                Some(_) if !whole => {}
+                Some((case, terms)) => match self.terms(terms, common, case.span()) {
+                    Some(terms) => lowered.push((value.name.clone(), terms)),
+                    None => whole = false,
+                },
+                None => {
+                    let help = Some(format!("add `case.{} = {{ ... }}`", value.name));
+                    self.add(Rule::CaseNotTotal, select, format!("no case for `{}`", value.name), help);
+                }
+            }
+        }
+        Some(lowered)
+    }
+
+    fn not_selecting<T>(&mut self, select: &At<String>) -> Option<T> {
+        self.add(Rule::Task, select, "cases are selected by a required enum argument", None);
+        None
+    }
+
+    fn terms(&mut self, own: &raw::Terms, common: &raw::Terms, place: Range<usize>) -> Option<Terms> {
+        let place = at(self.file, place);
+        let written = own.probe.as_ref().or(common.probe.as_ref());
+        let probe = match written {
+            Some(name) => Some(self.find(
+                Rule::UnknownProbe,
+                "probe",
+                name,
+                &self.scope.files.service.probe.unread,
+                &self.scope.probes,
+                |probe| &probe.name,
+            )?),
+            None => None,
+        };
+        let (Some(idempotent), Some(settle_seconds), Some(deadline_seconds)) = (
+            own.idempotent.or(common.idempotent),
+            own.settle_seconds.or(common.settle_seconds),
+            own.deadline_seconds.or(common.deadline_seconds),
+        ) else {
+            let help = Some("add it here, or for every case under `[tool.task]`".to_owned());
+            let lacks = [
+                ("idempotent", own.idempotent.or(common.idempotent).is_none()),
+                ("settle_seconds", own.settle_seconds.or(common.settle_seconds).is_none()),
+                ("deadline_seconds", own.deadline_seconds.or(common.deadline_seconds).is_none()),
+            ];
+            let lacks = lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(name, _)| format!("`{name}`"));
+            let message = format!("the terms of this task lack {}", lacks.collect::<Vec<_>>().join(", "));
+            self.report.add(Rule::Task, place, message, help);
+            return None;
+        };
+        if settle_seconds >= deadline_seconds {
+            let message =
+                format!("settles in {settle_seconds} s, which is not before its deadline of {deadline_seconds} s");
+            self.report.add(Rule::Bounds, place, message, None);
+        }
+        if let (false, Some(name), Some(probe)) = (idempotent, written, &probe)
+            && !probe.baseline
+        {
+            let help = Some("give the probe `baseline = true`, or choose one that has it".to_owned());
+            self.add(
+                Rule::NoBaseline,
+                name,
+                format!("`{}` cannot tell whether a write that must not repeat has happened", probe.name),
+                help,
+            );
+        }
+        Some(Terms { probe, idempotent, settle_seconds, deadline_seconds })
+    }
+}
+
+/// The argument `idempotency_key` of every tool of tasks, which no spec writes down.
+pub(crate) fn idempotency_key() -> Field {
+    let rule = StringRule { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };
+    let ty = NamedType {
+        name: "IdempotencyKey".to_owned(),
+        doc: "Names one intended write.".to_owned(),
+        kind: Kind::String(rule),
+    };
+    let doc = "Names this write: while its task is in flight, a call with the same key returns that task and sends \
+        nothing. Left out, it is derived from the tool and its arguments, so that a blind repeat is harmless.";
+    Field { optional: true, ..plain("idempotency_key", doc, Type::Named(Arc::new(ty))) }
+}
+
+/// What every task tool answers with; the target is named as the tool's argument names it.
+pub(super) fn accepted(target: &Target) -> Arc<NamedType> {
+    let named =
+        |name: &str, doc: &str, kind| Type::Named(Arc::new(NamedType { name: name.into(), doc: doc.into(), kind }));
+    let state = |state: &&str| Member { name: (*state).to_owned(), doc: String::new() };
+    let status = named("TaskStatus", "State of a task.", Kind::Enum(STATES.iter().map(state).collect()));
+    let fields = vec![
+        plain("task_id", "Names the task for get_task.", Type::String),
+        plain("tool", "The tool that made it.", Type::String),
+        plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
+        plain("status", "State of the task; a new one is always `dispatched`.", status),
+        plain("terminal", "Whether the state is final.", Type::Boolean),
+        plain(
+            "idempotent_hit",
+            "Whether this is a task that was in flight before; then nothing was sent.",
+            Type::Boolean,
+        ),
+        plain("request_matches", "Whether that task is for the same tool, target and arguments.", Type::Boolean),
+        plain("poll_after_seconds", "When to poll it.", Type::Integer),
+        plain("next_step", "What to do next.", Type::String),
+    ];
+    let doc = "An accepted write: the task whose outcome is polled.".to_owned();
+    Arc::new(NamedType { name: "TaskAccepted".to_owned(), doc, kind: Kind::Object(fields) })
+}
+
+fn plain(name: &str, doc: &str, ty: Type) -> Field {
+    Field {
+        name: name.to_owned(),
+        doc: doc.to_owned(),
+        ty,
+        optional: false,
+        nullable: false,
+        secret: false,
+        untrusted: false,
+        default: None,
+    }
+}
