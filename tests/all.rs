@@ -7,3 +7,4 @@ mod bad_spec;
 mod catalogue;
 mod clients;
 mod program;
+mod wire;

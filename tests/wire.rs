@@ -1,0 +1,319 @@
+//! The wire table: what each request to the endpoint is answered with, row by row.
+
+use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read, serve};
+use crate::print_shop::{self, Shop, Spool};
+use cloudphone::framework::catalogue::PermissionSet;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+
+/// A body, the status, and what the JSON-RPC error is to be: its id, its number, our code.
+type Row<'a> = (&'a str, u16, Value, i64, &'a str);
+
+#[tokio::test]
+async fn every_unsound_message_is_refused_as_the_table_says() {
+    let (server, key) = open_phones().await;
+    let batch = format!("[{}]", vec![LIST; 51].join(","));
+    let rows: &[Row<'_>] = &[
+        ("", 400, Value::Null, -32700, "parse_error"),
+        ("{", 400, Value::Null, -32700, "parse_error"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"} x"#, 400, Value::Null, -32700, "parse_error"),
+        ("\u{feff}{}", 400, Value::Null, -32700, "parse_error"),
+        ("[{]", 400, Value::Null, -32700, "parse_error"),
+        ("7", 400, Value::Null, -32600, "invalid_request"),
+        ("null", 400, Value::Null, -32600, "invalid_request"),
+        ("{}", 400, Value::Null, -32600, "invalid_request"),
+        ("[]", 400, Value::Null, -32600, "invalid_request"),
+        (&batch, 400, Value::Null, -32600, "invalid_request"),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"initialize"}]"#, 400, Value::Null, -32600, "invalid_request"),
+        (r#"{"id":1,"method":"ping"}"#, 400, json!(1), -32600, "invalid_request"),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, 400, json!(1), -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, 400, json!(1), -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, 400, json!(1), -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1e3,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, 400, Value::Null, -32600, "invalid_request"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, 200, json!(1), -32601, "method_not_found"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#, 200, json!(1), -32601, "method_not_found"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, 200, json!(1), -32602, "invalid_params"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":7}"#, 200, json!(1), -32602, "invalid_params"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}"#,
+            200,
+            json!(1),
+            -32602,
+            "invalid_params",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, 200, json!(1), -32602, "invalid_params"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, 200, json!(1), -32602, "invalid_params"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+            200,
+            json!(1),
+            -32602,
+            "invalid_params",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_device","arguments":[]}}"#,
+            200,
+            json!(1),
+            -32602,
+            "invalid_params",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_device","arguments":null}}"#,
+            200,
+            json!(1),
+            -32602,
+            "invalid_params",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no_such"}}"#,
+            200,
+            json!(1),
+            -32602,
+            "unknown_tool",
+        ),
+    ];
+    for (body, status, id, number, code) in rows {
+        let (got, answer) = server.send(&key, body.to_string()).await;
+        let error = &answer["error"];
+        assert_eq!((got, &answer["id"], &error["code"]), (*status, id, &json!(number)), "{body}: {answer}");
+        assert_eq!(
+            (&error["data"]["code"], &error["data"]["message"]),
+            (&json!(code), &error["message"]),
+            "{body}: {answer}"
+        );
+        assert!(error["data"]["retryable"].is_boolean(), "{body}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_comes_back_as_it_was_sent() {
+    let (server, key) = open_phones().await;
+    for id in ["1", "-7", "0", "123456789012345678901234567890", r#""1""#, r#""""#, r#""a\u00e9\"\n""#] {
+        let request = server.post(&key).body(format!(r#"{{"method":"ping","id":{id},"jsonrpc":"2.0"}}"#));
+        let text = request.send().await.expect("an answer").text().await.expect("text");
+        assert_eq!(text, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_member_by_member_and_silence_by_202() {
+    let (server, key) = open_phones().await;
+    let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
+    for silent in [notification.to_owned(), response.to_owned(), format!("[{notification},{response}]")] {
+        assert_eq!(server.send(&key, silent).await, (202, Value::Null));
+    }
+    let (status, answer) = server.send(&key, format!("[{ping}]")).await;
+    assert_eq!(
+        (status, answer),
+        (200, json!([{"jsonrpc": "2.0", "id": "p", "result": {}}])),
+        "a batch of one stays a batch"
+    );
+    let (status, answer) = server.send(&key, format!("[{ping},{notification},7,{LIST},{{\"id\":3}}]")).await;
+    let ids: Vec<_> = answer.as_array().expect("a list").iter().map(|member| member["id"].clone()).collect();
+    assert_eq!((status, ids), (200, vec![json!("p"), Value::Null, json!(1), json!(3)]));
+    assert_eq!((&answer[1]["error"]["code"], &answer[3]["error"]["code"]), (&json!(-32600), &json!(-32600)));
+    let most = format!("[{}]", vec![LIST; 50].join(","));
+    assert_eq!(server.send(&key, most).await.1.as_array().map(Vec::len), Some(50));
+}
+
+#[tokio::test]
+async fn initialize_agrees_to_2025_03_26_whatever_is_offered() {
+    let (server, key) = open_phones().await;
+    for offered in ["2025-03-26", "2025-06-18", "2024-11-05", "1999-01-01", ""] {
+        let answer = server.rpc(&key, "initialize", json!({"protocolVersion": offered, "capabilities": {}})).await;
+        let result = &answer["result"];
+        assert_eq!(result["protocolVersion"], "2025-03-26");
+        assert_eq!(result["capabilities"], json!({"tools": {}}));
+        assert_eq!(result["serverInfo"]["name"], "service-cloudphone");
+    }
+}
+
+#[tokio::test]
+async fn a_protocol_version_header_must_be_known_except_on_initialize() {
+    let (server, key) = open_phones().await;
+    let initialize = r#"{"jsonrpc":"2.0","id":9,"method":"initialize","params":{}}"#;
+    let rows = [
+        ("2025-03-26", LIST, 200),
+        ("2024-11-05", LIST, 200),
+        ("2025-11-25", LIST, 200),
+        ("2099-01-01", LIST, 400),
+        ("", LIST, 400),
+        ("2099-01-01", initialize, 200),
+    ];
+    for (version, body, expected) in rows {
+        let request = server.post(&key).header("mcp-protocol-version", version).body(body);
+        let (status, answer) = read(request.send().await.expect("an answer")).await;
+        assert_eq!(status, expected, "{version}: {answer}");
+        if expected == 400 {
+            let data = &answer["error"]["data"];
+            assert_eq!((&answer["id"], &data["code"]), (&json!(1), &json!("unsupported_protocol_version")));
+            assert_eq!(data["supported"], json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_json_post_is_refused_before_it_is_read() {
+    let (server, key) = open_phones().await;
+    let send = async |method: &str, path: &str, headers: &[(&str, &str)]| {
+        let method = method.parse().expect("a method");
+        let mut request = server.http.request(method, format!("http://{}{path}", server.address));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(LIST).send().await.expect("an answer")
+    };
+    for method in ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"] {
+        let response = send(method, "/mcp", &[("origin", "https://evil.example")]).await;
+        assert_eq!((response.status().as_u16(), response.headers()["allow"].as_bytes()), (405, &b"POST"[..]));
+        let (_, answer) = read(response).await;
+        assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("Use POST")), "{answer}");
+    }
+    let credentials = [("x-api-key", key.id.as_str()), ("x-api-secret", key.secret.as_str())];
+    let types = [
+        ("application/json; charset=utf-8", 200),
+        ("Application/JSON", 200),
+        ("text/plain", 415),
+        ("application/jsonp", 415),
+        ("", 415),
+    ];
+    for (content_type, expected) in types {
+        let headers = [&credentials[..], &[("content-type", content_type)]].concat();
+        assert_eq!(send("POST", "/mcp", &headers).await.status(), expected, "{content_type}");
+        assert_eq!(send("POST", "/mcp/", &headers).await.status(), expected, "{content_type}");
+    }
+    for path in ["/v1", "/v1/", "/v1/devices", "/v1/openapi.json", "/v1/a/b"] {
+        for method in ["GET", "POST", "DELETE", "OPTIONS"] {
+            let bearer = format!("Bearer {}:{}", key.id, key.secret);
+            let (status, answer) = read(send(method, path, &[("authorization", &bearer)]).await).await;
+            assert_eq!(
+                (status, &answer["code"], &answer["retryable"]),
+                (401, &json!("unauthenticated"), &json!(false))
+            );
+            assert!(answer["message"].is_string());
+        }
+    }
+    let probes = [
+        ("GET", "/.well-known/oauth-authorization-server", 404),
+        ("GET", "/.well-known/oauth-protected-resource/mcp", 404),
+        ("GET", "/mcp/.well-known/openid-configuration", 404),
+        ("GET", "/authorize", 404),
+        ("POST", "/token", 404),
+        ("POST", "/register", 400),
+        ("GET", "/", 404),
+    ];
+    for (method, path, expected) in probes {
+        let (status, answer) = read(send(method, path, &[]).await).await;
+        assert_eq!(status, expected, "{path}: {answer}");
+        assert!(answer["code"].is_string() && answer["message"].is_string(), "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_and_foreign_hosts_are_refused() {
+    let (server, key) = open_phones().await;
+    let rows = [
+        ("origin", "https://allowed.example", 200),
+        ("origin", "http://localhost:5173", 200),
+        ("origin", "https://evil.example", 403),
+        ("origin", "null", 403),
+        ("host", "evil.example", 403),
+        ("host", "localhost:1", 200),
+    ];
+    for (header, value, expected) in rows {
+        let response = server.post(&key).header(header, value).body(LIST).send().await.expect("an answer");
+        let allowed = response.headers().get("access-control-allow-origin").map(|origin| origin.as_bytes().to_vec());
+        assert_eq!(allowed.is_some(), header == "origin" && expected == 200, "{value}");
+        let (status, answer) = read(response).await;
+        assert_eq!(status, expected, "{header} {value}");
+        if expected == 403 {
+            let message = answer["error"]["message"].as_str().expect("a message");
+            assert!(message.contains(&format!("--allow-{header}")), "{message}");
+        }
+    }
+    let preflight = server.http.request("OPTIONS".parse().expect("a method"), &server.url);
+    let preflight =
+        preflight.header("origin", "https://allowed.example").header("access-control-request-method", "POST");
+    let response = preflight.send().await.expect("an answer");
+    assert_eq!(
+        (response.status().as_u16(), response.headers()["access-control-allow-origin"].as_bytes()),
+        (204, &b"https://allowed.example"[..])
+    );
+}
+
+#[tokio::test]
+async fn a_prefixed_name_is_told_the_servers_own() {
+    let (server, key) = open_phones().await;
+    let answer = server.rpc(&key, "tools/call", json!({"name": "mcp__phones__list_devices"})).await;
+    assert_eq!(answer["error"]["code"], -32602);
+    assert!(
+        answer["error"]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("the server's own name is `list_devices`"))
+    );
+}
+
+#[tokio::test]
+async fn a_panic_is_a_result_and_the_connection_goes_on() {
+    let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
+    let (server, keys) = serve(|_| print_shop::Contract(Shop), Arc::new(Spool::default()), tenants).await;
+    let body = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-bug"}}}"#;
+    let response =
+        server.post(&keys[0][0]).header("x-request-id", "mine.1").body(body).send().await.expect("an answer");
+    assert_eq!(response.headers()["x-request-id"], "mine.1");
+    let (status, answer) = read(response).await;
+    let failure = outcome(&answer).unwrap_err();
+    assert_eq!(
+        (status, &answer["id"], &failure["code"], &failure["request_id"]),
+        (200, &json!(4), &json!("internal"), &json!("mine.1"))
+    );
+    assert!(!answer.to_string().contains("this printer is a bug"), "what a panic says stays here");
+    assert_eq!(server.list(&keys[0][0]).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_request_id_that_cannot_stand_in_a_log_is_replaced() {
+    let (server, key) = open_phones().await;
+    for (sent, kept) in [("abc-1_2.3", true), ("a b", false), ("", false), (&"x".repeat(65), false)] {
+        let response = server.post(&key).header("x-request-id", sent).body(LIST).send().await.expect("an answer");
+        assert_eq!(response.headers()["x-request-id"] == sent, kept, "{sent}");
+    }
+}
+
+/// Each of 1,000 clients uses the same id for its request, and each gets its own answer.
+#[tokio::test]
+async fn a_thousand_clients_with_one_id_get_their_own_answers() {
+    let (server, keys) = crate::harness::fleet(1000, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let (server, key): (Arc<Server>, Key) = (Arc::new(server), keys[0][0].clone());
+    let clients = (1..=1000).map(|n| {
+        let (server, key) = (Arc::clone(&server), key.clone());
+        tokio::spawn(async move {
+            let id = format!("phone-{n:07}");
+            let device = server.call(&key, "get_device", json!({"device_id": id})).await.expect("a device");
+            assert_eq!(device["device_id"], id);
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.expect("its own answer");
+    }
+}
+
+/// A key without any permission is told so by each tool, and by nothing else.
+#[tokio::test]
+async fn a_key_without_permissions_can_still_ask_what_it_may_do() {
+    let (server, keys) = phones(vec![Tenant::with(PermissionSet::default())]).await;
+    assert_eq!(server.list(&keys[0][0]).await, Vec::<Value>::new());
+    let failure = server.call(&keys[0][0], "list_devices", json!({})).await.unwrap_err();
+    assert_eq!((&failure["code"], &failure["retryable"]), (&json!("forbidden"), &json!(false)));
+    let message = failure["message"].as_str().expect("a message");
+    assert!(message.contains("`device_read`") && message.contains("operator"), "{message}");
+}
