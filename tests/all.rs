@@ -3,8 +3,11 @@
 mod harness;
 mod print_shop;
 
+mod bad_input;
 mod bad_spec;
 mod catalogue;
 mod clients;
+mod credentials;
+mod limits;
 mod program;
 mod wire;

@@ -134,6 +134,16 @@ impl Server {
         outcome(&answer)
     }
 
+    /// The audit trail once its writer has flushed all that was written before.
+    pub(crate) async fn audit(mut self) -> String {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+        let mut files: Vec<_> =
+            std::fs::read_dir(self.data.path().join("audit")).expect("a folder").flatten().collect();
+        files.sort_by_key(std::fs::DirEntry::path);
+        files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+    }
+
     /// The tools that a key is shown.
     pub(crate) async fn list(&self, key: &Key) -> Vec<Value> {
         let answer = self.rpc(key, "tools/list", json!({})).await;

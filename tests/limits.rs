@@ -1,0 +1,111 @@
+//! The budget of an application, and the audit of what was asked with it.
+
+use crate::harness::{Key, Server, Tenant, outcome, phones, serve};
+use crate::print_shop::{self, Shop, Spool};
+use cloudphone::framework::catalogue::PermissionSet;
+use cloudphone::phones::contract::CATALOGUE;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices"}}"#;
+
+fn tenant() -> Tenant {
+    let limit = CATALOGUE.service.requests_per_minute;
+    Tenant { requests_per_minute: limit, keys: 2, ..Tenant::with(PermissionSet(u64::MAX)) }
+}
+
+/// Spends `n` requests, in turn with each of the keys, none of which may be refused.
+async fn spend(server: &Server, keys: &[Key], n: usize) {
+    for n in 0..n {
+        let (status, answer) = server.send(&keys[n % keys.len()], LIST).await;
+        assert!(status == 200 && answer["result"].is_object(), "request {n}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn two_keys_share_300_requests_and_the_301st_is_refused_whatever_it_asks() {
+    for (body, is_call) in [(LIST, false), (CALL, true)] {
+        let (server, keys) = phones(vec![tenant(), tenant()]).await;
+        spend(&server, &keys[0], 300).await;
+        let mut wait = 0;
+        for key in &keys[0] {
+            let (status, answer) = server.send(key, body).await;
+            let failure = if is_call { outcome(&answer).unwrap_err() } else { answer["error"]["data"].clone() };
+            assert_eq!((status, &answer["id"]), (200, &json!(1)));
+            assert_eq!((&failure["code"], &failure["retryable"]), (&json!("rate_limited"), &json!(true)), "{answer}");
+            assert!(is_call || answer["error"]["code"] == -32000);
+            wait = failure["retry_after_seconds"].as_u64().expect("seconds");
+        }
+        assert!((59..=61).contains(&wait), "{wait}");
+        spend(&server, &keys[1], 1).await;
+        server.clock.advance(Duration::from_secs(wait));
+        spend(&server, &keys[0], 300).await;
+    }
+}
+
+#[tokio::test]
+async fn a_batch_costs_its_requests_before_any_runs_and_a_notification_costs_one() {
+    let (server, keys) = phones(vec![tenant()]).await;
+    let batch = |n: usize| format!("[{}]", vec![LIST; n].join(","));
+    for _ in 0..6 {
+        server.send(&keys[0][0], batch(49)).await;
+    }
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    assert_eq!(server.send(&keys[0][0], note).await.0, 202);
+    // 295 are spent. Six do not fit, and are refused whole; five do.
+    let (_, refused) = server.send(&keys[0][0], batch(6)).await;
+    let codes: Vec<_> =
+        refused.as_array().expect("a list").iter().map(|member| &member["error"]["data"]["code"]).collect();
+    assert_eq!(codes, vec!["rate_limited"; 6]);
+    let (_, admitted) = server.send(&keys[0][0], batch(5)).await;
+    assert!(admitted.as_array().expect("a list").iter().all(|member| member["result"].is_object()), "{admitted}");
+    assert_eq!(server.send(&keys[0][0], LIST).await.1["error"]["data"]["code"], "rate_limited");
+}
+
+#[tokio::test]
+async fn the_audit_has_a_line_for_every_call_and_no_secret() {
+    let tenants = || {
+        let few = Tenant { requests_per_minute: 6, ..Tenant::with(PermissionSet(u64::MAX)) };
+        vec![few, Tenant::with(PermissionSet::default())]
+    };
+    let (server, keys) = serve(|_| print_shop::Contract(Shop), Arc::new(Spool::default()), tenants()).await;
+    let calls = [
+        (0, "get_printer", json!({"printer_id": "p-1", "words": null}), "ok"),
+        (0, "open_panel", json!({"copies": 3, "pin": "hunter2"}), "ok"),
+        (0, "print_page", json!({"printer_id": "p-2", "mode": "draft", "pin": "hunter2"}), "not_supported"),
+        (0, "print_page", json!({"printer_id": "p-1", "mode": "hunter2", "pim": "hunter2"}), "invalid_argument"),
+        (0, "open_panel", json!({"copies": 99}), "out_of_ink"),
+        (0, "get_printer", json!({"printer_id": "p-bug"}), "internal"),
+        (0, "open_panel", json!({"pin": "hunter2"}), "rate_limited"),
+        (1, "open_panel", json!({"pin": "hunter2"}), "forbidden"),
+    ];
+    for (tenant, tool, arguments, expected) in &calls {
+        let outcome = server.call(&keys[*tenant][0], tool, arguments.clone()).await;
+        let code = outcome.map_or_else(|failure| failure["code"].clone(), |_| json!("ok"));
+        assert_eq!(code, *expected, "{tool}");
+    }
+    server.list(&keys[1][0]).await;
+    let text = server.audit().await;
+    assert!(!text.contains("hunter2") && !text.contains(&keys[0][0].secret), "{text}");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let seen: Vec<_> = lines.iter().map(|line| (line["tool"].as_str(), line["outcome"].as_str())).collect();
+    let expected: Vec<_> = calls.iter().map(|(_, tool, _, outcome)| (Some(*tool), Some(*outcome))).collect();
+    assert_eq!(seen, expected);
+    let shown: Vec<_> = lines.iter().map(|line| (&line["target"], &line["arguments"])).collect();
+    let none = Value::Null;
+    assert_eq!(shown[0], (&json!("p-1"), &json!({"printer_id": "p-1", "words": null})));
+    assert_eq!(shown[1], (&none, &json!({"copies": 3, "pin": "[secret]"})));
+    assert_eq!(shown[2], (&json!("p-2"), &json!({"printer_id": "p-2", "mode": "draft", "pin": "[secret]"})));
+    assert_eq!(shown[3], (&none, &json!(["printer_id", "mode", "pim"])), "of refused arguments the names alone");
+    assert_eq!((shown[6], shown[7]), ((&none, &none), (&none, &none)));
+    for (line, (tenant, ..)) in lines.iter().zip(&calls) {
+        assert_eq!(
+            (&line["key_id"], &line["application"]),
+            (&json!(keys[*tenant][0].id), &json!(format!("app-{tenant}")))
+        );
+        assert_eq!(line["time"], "2027-01-15T08:00:00.000Z");
+        assert!(line["request_id"].is_string());
+    }
+}
