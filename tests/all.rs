@@ -5,3 +5,5 @@ mod print_shop;
 
 mod bad_spec;
 mod catalogue;
+mod house;
+mod ui;
