@@ -8,6 +8,8 @@ mod bad_spec;
 mod catalogue;
 mod clients;
 mod credentials;
+mod house;
 mod limits;
 mod program;
+mod ui;
 mod wire;

@@ -4,10 +4,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Longest text, in characters, that is passed on from a device or an upstream.
+/// Longest text, in characters, that is passed on from outside.
 pub const UNTRUSTED_MAX_CHARS: usize = 128;
 
-/// Text that a device or an upstream wrote: without control, bidirectional and zero-width characters, and capped, so that
+/// Text that somebody outside wrote: without control, bidirectional and zero-width characters, and capped, so that
 /// it cannot pose as anything but a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Untrusted(String);

@@ -1,0 +1,14 @@
+//! A new file of tools in the contract: the compiler says which trait to implement, and where.
+
+#[path = "shop/shop.rs"]
+mod shop;
+
+use cloudphone::framework::pipeline::Handlers;
+use shop::Shop;
+use shop::contract::Contract;
+
+fn serve(_: impl Handlers) {}
+
+fn main() {
+    serve(Contract(Shop));
+}

@@ -1,0 +1,24 @@
+//! The print shop's contract and its printers, without a handler.
+
+pub mod contract {
+    cloudphone_macros::contract!("../../print_shop/spec", runtime = ::cloudphone::framework);
+}
+
+use cloudphone::framework::access::Caller;
+use cloudphone::framework::handler::{BoxFuture, Flag, Resource, Unresolved};
+use contract::{PrinterCapability, PrinterId};
+
+pub struct Shop;
+
+impl Resource<PrinterId> for Shop {
+    type View = ();
+    type Capability = PrinterCapability;
+
+    fn resolve<'a>(&'a self, _: &'a Caller, _: &'a PrinterId) -> BoxFuture<'a, Result<(), Unresolved>> {
+        Box::pin(async { Err(Unresolved::NotFound) })
+    }
+
+    fn flag(_: &(), _: PrinterCapability) -> Flag {
+        Flag::Offered
+    }
+}
