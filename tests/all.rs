@@ -3,6 +3,7 @@
 mod harness;
 mod print_shop;
 
+mod arguments;
 mod bad_input;
 mod bad_spec;
 mod catalogue;

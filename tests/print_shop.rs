@@ -1,6 +1,6 @@
 //! The fixture: a contract about something else, fulfilled in memory.
 
-mod contract {
+pub(crate) mod contract {
     cloudphone_macros::contract!("print_shop/spec", runtime = ::cloudphone::framework);
 }
 

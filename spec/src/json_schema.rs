@@ -7,6 +7,9 @@ use crate::describe::{allowed, allowed_is_plain};
 use crate::model::{Field, Kind, NamedType, StringRule, Tool, Type};
 use serde_json::{Map, Value, json};
 
+/// Largest integer that every JSON reader keeps exact: 2^53 - 1 (RFC 8259, section 6). Arguments go no further.
+const MAX_INTEGER: i64 = (1 << 53) - 1;
+
 /// The schema of a tool's arguments.
 #[must_use]
 pub fn input_schema(tool: &Tool) -> Value {
@@ -44,6 +47,11 @@ pub fn type_schema(ty: &NamedType) -> Value {
 
 fn argument(field: &Field) -> Value {
     let mut schema = value(&field.ty);
+    if matches!(field.ty.element(), Type::Integer) {
+        let element = if matches!(field.ty, Type::List(_)) { &mut schema["items"] } else { &mut schema };
+        element["minimum"] = json!(-MAX_INTEGER);
+        element["maximum"] = json!(MAX_INTEGER);
+    }
     let mut doc = field.doc.clone();
     if !allowed_is_plain(&field.ty) {
         doc = format!("{doc} {}.", capital(&allowed(&field.ty)));

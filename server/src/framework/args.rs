@@ -244,16 +244,17 @@ pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-/// A JSON number without a fraction, however it is written.
+/// A JSON number without a fraction, however it is written, up to 2^53 - 1: further on, JSON readers disagree on what it is
+/// (RFC 8259, section 6).
 #[must_use]
 pub fn read_integer(json: &str) -> Option<i64> {
-    /// Up to here every integer is a float of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    json.parse().ok().or_else(|| {
+    const MAX: i64 = (1 << 53) - 1;
+    let number = json.parse().ok().or_else(|| {
         let float: f64 = serde_json::from_str(json).ok()?;
-        #[expect(clippy::cast_possible_truncation, reason = "integral and within the range in which floats are exact")]
-        (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
-    })
+        #[expect(clippy::cast_possible_truncation, reason = "a float out of range becomes an integer out of range")]
+        (float.fract() == 0.0).then_some(float as i64)
+    })?;
+    (-MAX..=MAX).contains(&number).then_some(number)
 }
 
 impl Argument for String {

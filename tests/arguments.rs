@@ -1,0 +1,139 @@
+//! What the server takes is exactly what the schema says: for every tool of both contracts, any arguments.
+
+use crate::print_shop::contract as shop;
+use cloudphone::framework::args::{Arguments, parse};
+use cloudphone::framework::catalogue::Catalogue;
+use cloudphone::phones::contract as phones;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::{Map, Value, json};
+
+/// Whether a tool takes arguments.
+type Takes = fn(&str) -> bool;
+
+fn takes<A: Arguments>(raw: &str) -> bool {
+    parse::<A>(raw).is_ok()
+}
+
+const PHONES: &[(&str, Takes)] = &[
+    ("list_devices", takes::<phones::ListDevicesArgs>),
+    ("get_device", takes::<phones::GetDeviceArgs>),
+    ("create_session", takes::<phones::CreateSessionArgs>),
+];
+const SHOP: &[(&str, Takes)] = &[
+    ("get_printer", takes::<shop::GetPrinterArgs>),
+    ("open_panel", takes::<shop::OpenPanelArgs>),
+    ("print_page", takes::<shop::PrintPageArgs>),
+];
+
+#[test]
+fn arguments_are_taken_exactly_if_the_schema_admits_them() {
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    for (catalogue, tools) in [(&phones::CATALOGUE, PHONES), (&shop::CATALOGUE, SHOP)] {
+        assert_eq!(names(catalogue), tools.iter().map(|(name, _)| *name).collect::<Vec<_>>(), "every tool is tried");
+        for (tool, takes) in catalogue.tools.iter().zip(tools.iter().map(|(_, takes)| takes)) {
+            let schema = (tool.input_schema)().to_value();
+            let mut closed = schema.clone();
+            closed["additionalProperties"] = json!(false);
+            let validator = jsonschema::validator_for(&closed).expect("a schema");
+            let objects = objects(&schema);
+            let mut seen = [0; 2];
+            for _ in 0..2000 {
+                let given = objects.new_tree(&mut runner).expect("arguments").current();
+                let valid = validator.is_valid(&Value::Object(without_absent(&given, &schema)));
+                let taken = takes(&Value::Object(given.clone()).to_string());
+                assert_eq!(taken, valid, "{}: {}", tool.name, Value::Object(given));
+                seen[usize::from(taken)] += 1;
+            }
+            assert!(seen.iter().all(|count| *count >= 50), "{}: too one-sided to prove anything: {seen:?}", tool.name);
+        }
+    }
+}
+
+fn names(catalogue: &'static Catalogue) -> Vec<&'static str> {
+    catalogue.tools.iter().map(|tool| tool.name).collect()
+}
+
+/// The arguments less those optional ones that are null or empty, which the server takes for absent.
+fn without_absent(given: &Map<String, Value>, schema: &Value) -> Map<String, Value> {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let known = |name: &str| schema["properties"].get(name).is_some();
+    let absent = |name: &String, value: &Value| {
+        known(name) && !required.contains(&json!(name)) && (value.is_null() || value == "")
+    };
+    given
+        .iter()
+        .filter(|(name, value)| !absent(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// Objects that mostly fit `schema` and often just miss it.
+fn objects(schema: &Value) -> BoxedStrategy<Map<String, Value>> {
+    let properties = schema["properties"].as_object().expect("properties");
+    let mut members = Just(Map::new()).boxed();
+    for (name, property) in properties {
+        let name = name.clone();
+        let value =
+            prop_oneof![1 => Just(None), 12 => fitting(property).prop_map(Some), 1 => anything().prop_map(Some)];
+        members = (members, value)
+            .prop_map(move |(mut members, value)| {
+                members.extend(value.map(|value| (name.clone(), value)));
+                members
+            })
+            .boxed();
+    }
+    (members, prop::option::weighted(0.05, "[a-z_]{1,8}"))
+        .prop_map(|(mut members, stranger)| {
+            members.extend(stranger.map(|name| (name, json!(1))));
+            members
+        })
+        .boxed()
+}
+
+fn fitting(schema: &Value) -> BoxedStrategy<Value> {
+    let number = |key: &str, or: i64| schema.get(key).and_then(Value::as_i64).unwrap_or(or);
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        return prop::sample::select(values.clone()).boxed();
+    }
+    match schema["type"].as_str() {
+        Some("integer") => {
+            let (min, max) = (number("minimum", i64::MIN / 2), number("maximum", i64::MAX / 2));
+            let edges = [min, max, min - 1, max + 1].map(|edge| json!(edge));
+            #[expect(clippy::cast_precision_loss, reason = "a small integer written as a float is the point")]
+            let floats = (-3_i64..300).prop_map(|n| json!(n as f64));
+            prop_oneof![3 => (min..=max).prop_map(|n| json!(n)), 1 => prop::sample::select(edges.to_vec()), 1 => floats]
+                .boxed()
+        }
+        Some("boolean") => any::<bool>().prop_map(|flag| json!(flag)).boxed(),
+        Some("array") => prop::collection::vec(fitting(&schema["items"]), 0..4).prop_map(Value::from).boxed(),
+        Some("string") => {
+            let (min, max) = (number("minLength", 0), number("maxLength", 12));
+            let (min, max) = (usize::try_from(min).expect("a length"), usize::try_from(max).expect("a length"));
+            let lengths = min.saturating_sub(1)..=max + 1;
+            let any = prop::collection::vec(any::<char>(), lengths.clone()).prop_map(String::from_iter);
+            let plain = prop::collection::vec(prop::sample::select(b"abcdef0123456789-p".as_slice()), lengths);
+            let plain = plain.prop_map(|bytes| bytes.into_iter().map(char::from).collect::<String>());
+            let prefixed = plain.clone().prop_map(|text| format!("p-{}", &text[..text.len().min(6)].replace('-', "x")));
+            prop_oneof![1 => any, 2 => plain, 2 => prefixed, 1 => "[0-9a-f]{1,9}"].prop_map(Value::from).boxed()
+        }
+        other => panic!("no such type in arguments: {other:?}"),
+    }
+}
+
+fn anything() -> BoxedStrategy<Value> {
+    let odd = [
+        json!(null),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!(1.5),
+        json!(-0.0),
+        json!(1e300),
+        json!(true),
+        json!(" "),
+        json!([null]),
+    ];
+    prop::sample::select(odd.to_vec()).boxed()
+}
