@@ -23,6 +23,7 @@ const PHONES: &[(&str, Takes)] = &[
 ];
 const SHOP: &[(&str, Takes)] = &[
     ("get_printer", takes::<shop::GetPrinterArgs>),
+    ("clean_rollers", takes::<shop::CleanRollersArgs>),
     ("open_panel", takes::<shop::OpenPanelArgs>),
     ("print_page", takes::<shop::PrintPageArgs>),
 ];

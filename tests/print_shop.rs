@@ -13,8 +13,9 @@ use cloudphone::framework::reply::Reply;
 use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
 use cloudphone::framework::text::{Secret, Untrusted};
 use contract::{
-    Command, GetPrinterArgs, GetPrinterError, Mode, OpenPanelArgs, OpenPanelError, Panel, PrintPageArgs,
-    PrintPageError, Printer, PrinterCapabilities, PrinterCapability, PrinterId, PrintersTools, PrintingTools,
+    CleanRollersArgs, CleanRollersError, Command, GetPrinterArgs, GetPrinterError, Mode, OpenPanelArgs, OpenPanelError,
+    Panel, PrintPageArgs, PrintPageError, Printer, PrinterCapabilities, PrinterCapability, PrinterId, PrintersTools,
+    PrintingTools,
 };
 use std::sync::Mutex;
 
@@ -33,7 +34,7 @@ impl Resource<PrinterId> for Shop {
                 known @ ("p-1" | "p-2" | "p-bug") if caller.application.grants.covers(known) => Ok(Printer {
                     printer_id: id.clone(),
                     label: Untrusted::clean("Old\u{202e} faithful"),
-                    capabilities: PrinterCapabilities { paper: known != "p-2" },
+                    capabilities: PrinterCapabilities { paper: known != "p-2", rollers: known != "p-2" },
                     modes: Mode::ALL.to_vec(),
                     serviced_at: (known == "p-1").then_some(Timestamp(1_700_000_000_123)),
                     last_mode: None,
@@ -47,6 +48,8 @@ impl Resource<PrinterId> for Shop {
         match capability {
             PrinterCapability::Paper if view.capabilities.paper => Flag::Offered,
             PrinterCapability::Paper => Flag::Refused("the tray is empty".into()),
+            PrinterCapability::Rollers if view.capabilities.rollers => Flag::Offered,
+            PrinterCapability::Rollers => Flag::Refused("it has none".into()),
         }
     }
 }
@@ -59,6 +62,18 @@ impl PrintersTools for Shop {
         _: GetPrinterArgs,
     ) -> Result<Reply<Printer>, GetPrinterError> {
         assert_ne!(printer.printer_id.as_str(), "p-bug", "this printer is a bug");
+        Ok(Printer::clone(printer).into())
+    }
+
+    async fn clean_rollers(
+        &self,
+        _: &Call<'_>,
+        printer: &Target<Printer>,
+        _: CleanRollersArgs,
+    ) -> Result<Reply<Printer>, CleanRollersError> {
+        if printer.printer_id.as_str() == "p-bug" {
+            return Err(CleanRollersError::Jammed { what: "a roller is stuck".into() });
+        }
         Ok(Printer::clone(printer).into())
     }
 }
