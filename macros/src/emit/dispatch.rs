@@ -3,7 +3,7 @@
 use super::handlers::trait_name;
 use crate::tokens::{camel, ident};
 use cloudphone_spec::model::{Contract, Domain, Effect, Task, Tool};
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 pub(crate) fn emit(contract: &Contract, rt: &syn::Path) -> TokenStream {
@@ -60,23 +60,27 @@ fn tool(index: usize, domain: &Domain, tool: &Tool, rt: &syn::Path) -> TokenStre
             };
             (
                 quote!(#rt::handler::Target<<H as #rt::handler::Resource<super::#id>>::View>),
-                quote!(::core::option::Option::Some(args.#arg.as_str())),
+                Some(quote! {
+                    fn target(args: &#args) -> ::core::option::Option<&str> {
+                        ::core::option::Option::Some(args.#arg.as_str())
+                    }
+                }),
                 quote!(#rt::pipeline::require(handlers, call, &args.#arg, #capability).await),
                 Some(quote!(proof,)),
             )
         }
-        None => (quote!(()), quote!(::core::option::Option::None), quote!(::core::result::Result::Ok(())), None),
+        None => (quote!(()), None, quote!(::core::result::Result::Ok(())), None),
     };
     let (task, outcome) = match &tool.effect {
         Effect::Read | Effect::Issue => (
-            quote!(::core::option::Option::None),
+            None,
             quote! {
                 let reply = #handlers::#method(handlers, call, #passed args).await?;
                 #rt::pipeline::Outcome::answer(call, reply)
             },
         ),
         Effect::Task(task) => (
-            plan(index, task, rt),
+            Some(plan(index, task, &args, rt)),
             quote! {
                 let command = #handlers::#method(handlers, call, #passed args).await?;
                 #rt::pipeline::Outcome::command(call, &command)
@@ -91,13 +95,8 @@ fn tool(index: usize, domain: &Domain, tool: &Tool, rt: &syn::Path) -> TokenStre
             type Args = #args;
             type Proof = #proof;
 
-            fn target(args: &#args) -> ::core::option::Option<&str> {
-                #target
-            }
-
-            fn task(args: &#args) -> ::core::option::Option<#rt::tasks::Plan<'_>> {
-                #task
-            }
+            #target
+            #task
 
             async fn require<'a>(
                 handlers: &'a H,
@@ -119,7 +118,7 @@ fn tool(index: usize, domain: &Domain, tool: &Tool, rt: &syn::Path) -> TokenStre
     }
 }
 
-fn plan(index: usize, task: &Task, rt: &syn::Path) -> TokenStream {
+fn plan(index: usize, task: &Task, args: &Ident, rt: &syn::Path) -> TokenStream {
     let case = match &task.select {
         Some(select) => {
             let select = ident(select);
@@ -128,5 +127,9 @@ fn plan(index: usize, task: &Task, rt: &syn::Path) -> TokenStream {
         None => quote!(""),
     };
     let key = quote!(args.idempotency_key.as_ref().map(IdempotencyKey::as_str));
-    quote!(#rt::tasks::plan(&TOOLS[#index], #case, #key, args))
+    quote! {
+        fn task(args: &#args) -> ::core::option::Option<#rt::tasks::Plan<'_>> {
+            #rt::tasks::plan(&TOOLS[#index], #case, #key, args)
+        }
+    }
 }

@@ -28,8 +28,7 @@ fn named(ty: &Arc<NamedType>, rt: &syn::Path) -> TokenStream {
                 #declaration
                 impl #rt::args::Argument for #name {
                     fn read(json: &str) -> ::core::option::Option<Self> {
-                        let text = #rt::args::read_text(json)?;
-                        Self::ALL.iter().copied().find(|value| value.as_str() == text)
+                        #rt::args::read_name(json, Self::ALL, Self::as_str)
                     }
                     #argument
                 }
@@ -117,11 +116,7 @@ fn integer(ty: &Arc<NamedType>, min: i64, max: i64, rt: &syn::Path) -> TokenStre
             /// # Errors
             /// What is allowed, if it does not.
             pub fn new(number: i64) -> ::core::result::Result<Self, #rt::args::NotAllowed> {
-                if (#min..=#max).contains(&number) {
-                    ::core::result::Result::Ok(Self(number))
-                } else {
-                    ::core::result::Result::Err(#rt::args::NotAllowed(#allows))
-                }
+                #rt::args::integer(number, #min..=#max, #allows).map(Self)
             }
 
             /// The number.

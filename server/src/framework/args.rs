@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Most mistakes that one refusal lists; more are counted.
@@ -235,6 +236,20 @@ pub trait StringType: Sized {
 /// If the type's rule does not admit it.
 pub fn string<T: StringType>(text: &str) -> Result<T, NotAllowed> {
     if T::RULE.admits(text) { Ok(T::wrap(text.into())) } else { Err(NotAllowed(T::ALLOWED)) }
+}
+
+/// `number`, if it lies in `range`; `allowed` says the same in words.
+///
+/// # Errors
+/// If it does not.
+pub fn integer(number: i64, range: RangeInclusive<i64>, allowed: &'static str) -> Result<i64, NotAllowed> {
+    if range.contains(&number) { Ok(number) } else { Err(NotAllowed(allowed)) }
+}
+
+/// The value whose name is the JSON string `json`.
+pub fn read_name<T: Copy>(json: &str, all: &[T], name: fn(T) -> &'static str) -> Option<T> {
+    let text = read_text(json)?;
+    all.iter().copied().find(|value| name(*value) == text)
 }
 
 /// A JSON string, unescaped. `json` is one complete JSON value, which [`Argument::read`] guarantees.

@@ -55,11 +55,15 @@ pub trait Tool<H>: Send + Sync + 'static {
     /// Proof that what the tool acts on was found and offers what it requires; `()` where it acts on nothing.
     type Proof: Send + Sync;
 
-    /// What the call acts on.
-    fn target(args: &Self::Args) -> Option<&str>;
+    /// What the call acts on, if the tool acts on something.
+    fn target(_: &Self::Args) -> Option<&str> {
+        None
+    }
 
     /// For tools of tasks: how this call is to be carried out.
-    fn task(args: &Self::Args) -> Option<Plan<'_>>;
+    fn task(_: &Self::Args) -> Option<Plan<'_>> {
+        None
+    }
 
     /// Finds the target, by [`require`].
     fn require<'a>(
