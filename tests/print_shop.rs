@@ -1,6 +1,6 @@
 //! The fixture: a contract about something else, fulfilled in memory.
 
-pub(crate) mod contract {
+mod contract {
     cloudphone_macros::contract!("print_shop/spec", runtime = ::cloudphone::framework);
 }
 

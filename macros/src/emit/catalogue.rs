@@ -91,6 +91,7 @@ fn tool(contract: &Contract, index: usize, tool: &Tool, rt: &syn::Path) -> Token
             args: &[#(#args),*],
             errors: &[#(#errors),*],
             http: #rt::catalogue::HttpDef { method: #method, path: #path },
+            judge: #rt::args::judge::<#args_type>,
             input_schema: || <#args_type as #rt::generated::schemars::JsonSchema>::json_schema(&mut ::core::default::Default::default()),
             output_schema: #output,
             task: #task,

@@ -65,6 +65,14 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, Refused> {
     }
 }
 
+/// Reads `raw` only to say whether it can be taken.
+///
+/// # Errors
+/// As [`parse`].
+pub fn judge<A: Arguments>(raw: &str) -> Result<(), Refused> {
+    parse::<A>(raw).map(drop)
+}
+
 /// The members of an arguments object, from which each argument is taken by name.
 #[derive(Debug)]
 pub struct Reader<'a> {

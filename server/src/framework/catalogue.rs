@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides anything. Start at [`Catalogue`].
 
+use super::args::Refused;
 use schemars::Schema;
 
 /// A whole contract. The generator emits one `static` of it.
@@ -157,6 +158,8 @@ pub struct ToolDef {
     pub errors: &'static [&'static ErrorDef],
     /// Its twin under `/v1`.
     pub http: HttpDef,
+    /// Whether it takes these arguments, a JSON object.
+    pub judge: fn(&str) -> Result<(), Refused>,
     /// The schema of its arguments.
     pub input_schema: fn() -> Schema,
     /// The schema of its result.
