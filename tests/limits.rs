@@ -65,6 +65,35 @@ async fn a_batch_costs_its_requests_before_any_runs_and_a_notification_costs_one
 }
 
 #[tokio::test]
+async fn calls_over_the_budget_share_a_line_a_second() {
+    let few = Tenant { requests_per_minute: 1, ..tenant() };
+    let (server, keys) = phones(vec![few]).await;
+    let batch = format!("[{}]", [CALL; 50].join(","));
+    for _ in 0..3 {
+        server.send(&keys[0][0], batch.clone()).await;
+    }
+    server.clock.advance(Duration::from_secs(1));
+    server.send(&keys[0][0], batch).await;
+    let text = server.audit().await;
+    let calls: Vec<_> =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["calls"].clone()).collect();
+    assert_eq!(calls, [Value::Null, json!(150)], "one is for the first refusal, the other for all since");
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_has_its_line_too() {
+    let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
+    let (server, keys) = serve(|_| print_shop::Contract(Shop), Arc::new(Spool::default()), tenants).await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-slow"}}}"#;
+    let waiting = tokio::spawn(server.post(&keys[0][0]).body(call).send());
+    // Answered on another connection only after the slow call has arrived, or before; either way it is in flight by then.
+    while !waiting.is_finished() && server.list(&keys[0][0]).await.is_empty() {}
+    tokio::time::timeout(Duration::from_millis(300), waiting).await.expect_err("it waits");
+    let line: Value = serde_json::from_str(&server.audit().await).expect("one line");
+    assert_eq!((&line["outcome"], &line["target"]), (&json!("cancelled"), &json!("p-slow")));
+}
+
+#[tokio::test]
 async fn the_audit_has_a_line_for_every_call_and_no_secret() {
     let tenants = || {
         let few = Tenant { requests_per_minute: 6, ..Tenant::with(PermissionSet(u64::MAX)) };

@@ -19,7 +19,7 @@ use contract::{
 };
 use std::sync::Mutex;
 
-/// Printers `p-1` with paper, `p-2` without, `p-gone` whose wire is cut; `p-bug` makes the handler panic.
+/// Printers `p-1` with paper, `p-2` without, `p-gone` whose wire is cut; `p-bug` makes the handler panic, `p-slow` has it wait.
 #[derive(Debug)]
 pub(crate) struct Shop;
 
@@ -31,14 +31,16 @@ impl Resource<PrinterId> for Shop {
         Box::pin(async move {
             match id.as_str() {
                 "p-gone" => Err(Unresolved::Unavailable),
-                known @ ("p-1" | "p-2" | "p-bug") if caller.application.grants.covers(known) => Ok(Printer {
-                    printer_id: id.clone(),
-                    label: Untrusted::clean("Old\u{202e} faithful"),
-                    capabilities: PrinterCapabilities { paper: known != "p-2", rollers: known != "p-2" },
-                    modes: Mode::ALL.to_vec(),
-                    serviced_at: (known == "p-1").then_some(Timestamp(1_700_000_000_123)),
-                    last_mode: None,
-                }),
+                known @ ("p-1" | "p-2" | "p-bug" | "p-slow") if caller.application.grants.covers(known) => {
+                    Ok(Printer {
+                        printer_id: id.clone(),
+                        label: Untrusted::clean("Old\u{202e} faithful"),
+                        capabilities: PrinterCapabilities { paper: known != "p-2", rollers: known != "p-2" },
+                        modes: Mode::ALL.to_vec(),
+                        serviced_at: (known == "p-1").then_some(Timestamp(1_700_000_000_123)),
+                        last_mode: None,
+                    })
+                }
                 _ => Err(Unresolved::NotFound),
             }
         })
@@ -61,7 +63,11 @@ impl PrintersTools for Shop {
         printer: &Target<Printer>,
         _: GetPrinterArgs,
     ) -> Result<Reply<Printer>, GetPrinterError> {
-        assert_ne!(printer.printer_id.as_str(), "p-bug", "this printer is a bug");
+        match printer.printer_id.as_str() {
+            "p-bug" => panic!("this printer is a bug"),
+            "p-slow" => std::future::pending().await,
+            _ => {}
+        }
         Ok(Printer::clone(printer).into())
     }
 

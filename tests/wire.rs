@@ -23,6 +23,7 @@ async fn every_unsound_message_is_refused_as_the_table_says() {
         ("\u{feff}{}", 400, Value::Null, -32700, "parse_error"),
         ("[{]", 400, Value::Null, -32700, "parse_error"),
         ("7", 400, Value::Null, -32600, "invalid_request"),
+        (r#"[["2.0",1,"ping"]"#, 400, Value::Null, -32700, "parse_error"),
         ("null", 400, Value::Null, -32600, "invalid_request"),
         ("{}", 400, Value::Null, -32600, "invalid_request"),
         ("[]", 400, Value::Null, -32600, "invalid_request"),
@@ -118,7 +119,8 @@ async fn a_batch_is_answered_member_by_member_and_silence_by_202() {
         (200, json!([{"jsonrpc": "2.0", "id": "p", "result": {}}])),
         "a batch of one stays a batch"
     );
-    let (status, answer) = server.send(&key, format!("[{ping},{notification},7,{LIST},{{\"id\":3}}]")).await;
+    let (status, answer) =
+        server.send(&key, format!("[{ping},{notification},[\"2.0\",1,\"ping\"],{LIST},{{\"id\":3}}]")).await;
     let ids: Vec<_> = answer.as_array().expect("a list").iter().map(|member| member["id"].clone()).collect();
     assert_eq!((status, ids), (200, vec![json!("p"), Value::Null, json!(1), json!(3)]));
     assert_eq!((&answer[1]["error"]["code"], &answer[3]["error"]["code"]), (&json!(-32600), &json!(-32600)));

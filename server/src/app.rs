@@ -178,8 +178,8 @@ impl Stop {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Returns at the first of them.
-    pub async fn wait(mut self) {
+    /// Returns at the next of them.
+    pub async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 #[command(version)]
 pub(crate) struct Arguments {
     /// Address to listen on; port 0 takes a free one
-    #[arg(long, env = "CLOUDPHONE_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    #[arg(long, env = "CLOUDPHONE_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080",
+          value_parser = address)]
     listen: SocketAddr,
 
     /// URL at which clients reach this server, where that is not the address it listens on
@@ -42,9 +43,23 @@ pub(crate) struct Arguments {
     sim_seed: u64,
 }
 
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
+}
+
 impl From<Arguments> for Config {
     fn from(arguments: Arguments) -> Self {
         let Arguments { listen, public_url, allow_host, allow_origin, data, sim_devices, sim_seed } = arguments;
-        Self { listen, public_url, allow_hosts: allow_host, allow_origins: allow_origin, data, sim_devices, sim_seed }
+        // A variable that is set to nothing, as compose files like to have it, says nothing.
+        let said = |text: &String| !text.is_empty();
+        Self {
+            listen,
+            public_url: public_url.filter(said),
+            allow_hosts: allow_host.into_iter().filter(said).collect(),
+            allow_origins: allow_origin.into_iter().filter(said).collect(),
+            data,
+            sim_devices,
+            sim_seed,
+        }
     }
 }

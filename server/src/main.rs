@@ -5,7 +5,9 @@ mod cli;
 use anyhow::{Context, Result};
 use clap::Parser;
 use cloudphone::app::{App, Stop};
+use std::io::Write;
 use std::process::ExitCode;
+use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
@@ -18,15 +20,31 @@ fn main() -> ExitCode {
     }
 }
 
+/// Prints `text`, if anybody still reads.
+fn say(text: &str) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Serves until the first signal, and then until requests in flight are done or a second signal comes.
 fn run(arguments: cli::Arguments) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the async runtime")?;
     runtime.block_on(async {
-        let stop = Stop::on_signal().context("cannot listen for signals")?;
+        let mut stop = Stop::on_signal().context("cannot listen for signals")?;
         let app = App::start(arguments.into()).await?;
-        print!("{}", app.welcome());
-        app.serve(stop.wait()).await;
-        println!("cloudphone has stopped");
+        say(&app.welcome());
+        let (ask, asked) = oneshot::channel::<()>();
+        let serving = app.serve(async move { drop(asked.await) });
+        let signals = async {
+            stop.next().await;
+            drop(ask);
+            stop.next().await;
+        };
+        tokio::select! {
+            () = serving => say("cloudphone has stopped\n"),
+            () = signals => say("cloudphone has stopped at once\n"),
+        }
         Ok(())
     })
 }

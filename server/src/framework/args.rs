@@ -272,6 +272,11 @@ pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
 #[must_use]
 pub fn read_integer(json: &str) -> Option<i64> {
     const MAX: i64 = (1 << 53) - 1;
+    /// No integer that is taken needs more; a megabyte of zeroes behind a point is not worth reading.
+    const MAX_CHARS: usize = 32;
+    if json.len() > MAX_CHARS {
+        return None;
+    }
     let number = json.parse().ok().or_else(|| {
         let float: f64 = serde_json::from_str(json).ok()?;
         #[expect(clippy::cast_possible_truncation, reason = "a float out of range becomes an integer out of range")]

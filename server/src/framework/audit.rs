@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -58,15 +58,26 @@ pub struct Line<'a> {
     pub arguments: Option<&'a RawValue>,
     /// `ok`, or the error code.
     pub outcome: &'a str,
+    /// How many calls this line stands for: more than one only for those over the budget.
+    #[serde(skip_serializing_if = "is_one")]
+    pub calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(calls: &u64) -> bool {
+    *calls == 1
 }
 
 impl Audit {
     /// Creates `dir` if need be, readable by the owner alone, and starts the writer.
     ///
     /// # Errors
-    /// The directory or the thread cannot be created.
+    /// The directory or the thread cannot be created, or nothing can be written there.
     pub fn start(dir: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        create(dir)?;
+        let probe = dir.join(".writable");
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&probe)?;
+        fs::remove_file(probe)?;
         let queue = Arc::new(Queue::default());
         let writer = Writer { dir: dir.to_owned(), queue: Arc::clone(&queue), held: Batch::default(), failing: false };
         let writer = thread::Builder::new().name("audit".to_owned()).spawn(|| writer.run())?;
@@ -225,7 +236,12 @@ impl Writer {
             let time = Timestamp(day.key() * DAY_MILLIS).to_string();
             let date = time.split('T').next().unwrap_or_default();
             let path = self.dir.join(format!("audit-{date}.jsonl"));
-            let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+            let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+            // Whoever has removed the directory meant the old lines, not those to come.
+            let mut file = open().or_else(|error| match error.kind() {
+                ErrorKind::NotFound => create(&self.dir).and_then(|()| open()),
+                _ => Err(error),
+            })?;
             let bytes = day.get_mut();
             while !bytes.is_empty() {
                 match file.write(bytes) {
@@ -242,10 +258,14 @@ impl Writer {
     }
 }
 
+/// Creates a directory that its owner alone can read.
+fn create(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 
@@ -286,6 +306,7 @@ mod tests {
             target: None,
             arguments: None,
             outcome: "ok",
+            calls: 1,
         }
     }
 
@@ -370,13 +391,16 @@ mod tests {
         let queue = Arc::new(Queue { state: Mutex::new(State { taken: 3, ..State::default() }), wake: Condvar::new() });
         let mut writer =
             Writer { dir: scratch.dir(), queue: Arc::clone(&queue), held: Batch::default(), failing: false };
+        // What stands in the way is a file of the directory's name.
+        fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
+        fs::write(scratch.dir(), "").expect("written");
         for id in ["1\n", "2\n"] {
             writer.held.add(NOON.0 / DAY_MILLIS, 1, id.as_bytes());
             writer.flush();
             assert!(writer.failing);
             assert_eq!(queue.lock().taken, 3);
         }
-        fs::create_dir_all(scratch.dir()).expect("created");
+        fs::remove_file(scratch.dir()).expect("removed");
         writer.flush();
         assert!(!writer.failing);
         assert_eq!(queue.lock().taken, 1);
@@ -388,8 +412,28 @@ mod tests {
         let scratch = Scratch::new("gone");
         let audit = Audit::start(&scratch.dir()).expect("started");
         fs::remove_dir(scratch.dir()).expect("removed");
+        fs::write(scratch.dir(), "").expect("written");
         put(&audit, &line(NOON, "r1"));
         audit.stop();
-        assert!(!scratch.dir().exists());
+        fs::remove_file(scratch.dir()).expect("still in the way");
+    }
+
+    #[test]
+    fn a_directory_that_was_removed_comes_back_with_the_next_line() {
+        let scratch = Scratch::new("removed");
+        let audit = Audit::start(&scratch.dir()).expect("started");
+        fs::remove_dir(scratch.dir()).expect("removed");
+        put(&audit, &line(NOON, "r1"));
+        audit.stop();
+        assert_eq!(scratch.lines("2026-07-28").len(), 1);
+    }
+
+    #[test]
+    fn a_directory_in_which_nothing_can_be_written_is_refused_at_the_start() {
+        let scratch = Scratch::new("file");
+        fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
+        fs::write(scratch.dir(), "").expect("written");
+        assert!(Audit::start(&scratch.dir()).is_err());
+        fs::remove_file(scratch.dir()).expect("removed");
     }
 }

@@ -19,6 +19,16 @@ const WINDOW_TICKS: u64 = 601;
 pub struct Window {
     limit: u32,
     log: Mutex<Log>,
+    refusals: Mutex<Refusals>,
+}
+
+/// Refusals, for whoever puts them down.
+#[derive(Debug, Default)]
+struct Refusals {
+    /// The second of the latest that was put down.
+    second: Option<u64>,
+    /// How many there were since.
+    unsaid: u64,
 }
 
 /// A refusal: the budget is spent.
@@ -32,7 +42,19 @@ impl Window {
     /// A window that admits `limit` requests in any 60 seconds, all at once if need be.
     #[must_use]
     pub fn new(limit: u32) -> Self {
-        Self { limit, log: Mutex::default() }
+        Self { limit, log: Mutex::default(), refusals: Mutex::default() }
+    }
+
+    /// Whether a refusal is to be put down: the first in each second is, with the number of those since the one before.
+    pub fn unsaid(&self, now: Timestamp) -> Option<u64> {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let second = now.0 / 1000;
+        refusals.unsaid += 1;
+        if refusals.second == Some(second) {
+            return None;
+        }
+        refusals.second = Some(second);
+        Some(std::mem::take(&mut refusals.unsaid))
     }
 
     /// Most requests in any 60 seconds.

@@ -18,7 +18,7 @@
 
 use super::access::{Access, Caller};
 use super::args::{self, Arguments};
-use super::audit::{Audit, Line};
+use super::audit::{Audit, Line, Slot};
 use super::catalogue::{Catalogue, ToolDef};
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
@@ -173,17 +173,21 @@ impl<H: Handlers> Pipeline<H> {
             }
         };
         let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, request_id, now);
+        let mut witness = Witness { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw)).await;
         let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
-        let (target, arguments) = call.noted();
-        slot.write(&Line { target, arguments, ..line(caller, tool, request_id, now, result.as_ref().err()) });
+        witness.outcome = outcome(result.as_ref().err());
         result
     }
 
-    /// Writes the audit's line about a tool call that did not fit the budget.
+    /// Writes the audit's line about a tool call that did not fit the budget: one a second for an application, with the number of
+    /// calls that it stands for, because refusing must not cost more than serving.
     pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
-        if let (Some(tool), Some(slot)) = (H::CATALOGUE.tool(name), self.audit.reserve()) {
-            slot.write(&line(caller, tool, request_id, self.clock.now(), Some(failure)));
+        let now = self.clock.now();
+        let Some(tool) = H::CATALOGUE.tool(name) else { return };
+        let Some(calls) = caller.application.window.unsaid(now) else { return };
+        if let Some(slot) = self.audit.reserve() {
+            slot.write(&Line { calls, ..line(caller, tool, request_id, now, Some(failure)) });
         }
     }
 }
@@ -325,7 +329,31 @@ fn line<'a>(
         tool: tool.name,
         target: None,
         arguments: None,
-        outcome: failure.map_or("ok", |failure| failure.def().code),
+        outcome: outcome(failure),
+        calls: 1,
+    }
+}
+
+fn outcome(failure: Option<&Failure>) -> &'static str {
+    failure.map_or("ok", |failure| failure.def().code)
+}
+
+/// Writes the line about a call when the call is over, however it ends: a client that goes away takes the call's future with
+/// it, but not what the call has done.
+struct Witness<'a> {
+    slot: Option<Slot<'a>>,
+    call: &'a Call<'a>,
+    outcome: &'static str,
+}
+
+impl Drop for Witness<'_> {
+    fn drop(&mut self) {
+        let Call { caller, tool, request_id, now, .. } = *self.call;
+        let (target, arguments) = self.call.noted();
+        if let Some(slot) = self.slot.take() {
+            let outcome = self.outcome;
+            slot.write(&Line { target, arguments, outcome, ..line(caller, tool, request_id, now, None) });
+        }
     }
 }
 

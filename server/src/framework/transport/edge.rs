@@ -5,6 +5,7 @@
 
 mod body;
 mod door;
+mod patience;
 
 pub use body::{BodyError, read_body};
 pub use door::{Admitted, Doorkeeper, Refused, cors, preflight};
@@ -15,10 +16,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use patience::Patient;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +39,8 @@ pub struct Limits {
     pub body_gap: Duration,
     /// For a whole body: 15 s.
     pub body: Duration,
+    /// For a peer to take any of an answer: 15 s.
+    pub answer: Duration,
     /// For requests in flight once the server stops: 10 s.
     pub grace: Duration,
     /// Header lines of a request: 64.
@@ -47,7 +51,7 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Connections in all: 10,000.
     pub connections: usize,
-    /// Connections of one IP address: 256.
+    /// Connections of one IPv4 address, or of one IPv6 network of 64 bits, which a single host commonly has: 256.
     pub connections_per_address: usize,
 }
 
@@ -57,6 +61,7 @@ impl Default for Limits {
             head: Duration::from_secs(10),
             body_gap: Duration::from_secs(10),
             body: Duration::from_secs(15),
+            answer: Duration::from_secs(15),
             grace: Duration::from_secs(10),
             headers: 64,
             head_bytes: 64 * 1024,
@@ -117,6 +122,8 @@ async fn rest_after(error: &io::Error) {
 struct Server {
     http: http1::Builder,
     router: Router,
+    /// [`Limits::answer`].
+    patience: Duration,
     /// Changes, by losing its sender, when the server stops.
     stopping: watch::Receiver<()>,
 }
@@ -126,10 +133,12 @@ impl Server {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.head)
+            // A client may end its side after the request and still read the answer.
+            .half_close(true)
             .max_headers(limits.headers)
             .max_buf_size(limits.head_bytes);
         // Gives the routes their state here, and not again in each request.
-        Self { http, router: router.with_state(()), stopping }
+        Self { http, router: router.with_state(()), patience: limits.answer, stopping }
     }
 
     /// Drives one connection to its end; once the server stops, to the end of the request in flight.
@@ -137,7 +146,8 @@ impl Server {
         // Answers are written whole, so that waiting for more gains nothing. A failure costs latency alone.
         let _ = stream.set_nodelay(true);
         let service = service_fn(|request: Request<Incoming>| self.router.clone().call(request));
-        let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
+        let mut connection =
+            pin!(self.http.serve_connection(TokioIo::new(Patient::new(stream, self.patience)), service));
         let ended = tokio::select! {
             // The stop first: an answer that is ready as well then says that the connection ends.
             biased;
@@ -178,8 +188,7 @@ impl Crowd {
     }
 
     fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        // A listener for both families shows IPv4 peers as IPv6 ones.
-        let address = address.to_canonical();
+        let address = neighbourhood(address);
         let mut inside = self.inside();
         let Inside { all, by_address } = &mut *inside;
         if *all >= self.all || by_address.get(&address).is_some_and(|count| *count >= self.per_address) {
@@ -192,6 +201,15 @@ impl Crowd {
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whom a cap counts as one: an IPv4 address, or the first half of an IPv6 one. A listener for both families shows IPv4 peers
+/// as IPv6 ones.
+fn neighbourhood(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
     }
 }
 

@@ -26,8 +26,6 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Most messages in a batch.
-const MAX_BATCH: usize = 50;
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// Answers one HTTP request to `/mcp`.
@@ -37,9 +35,7 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
     let preflight =
         request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if request.method() != Method::POST && !preflight {
-        let mut response = refuse(&Failure::plain(roles.method_not_allowed), &request_id);
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        return response;
+        return not_allowed::<H>(&request_id);
     }
     let authority = request.uri().authority().map(|authority| authority.as_str());
     let origin = match endpoint.door.check(request.headers(), authority) {
@@ -47,7 +43,7 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
         Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
     };
     if preflight {
-        let Some(origin) = origin else { return refuse(&Failure::plain(roles.method_not_allowed), &request_id) };
+        let Some(origin) = origin else { return not_allowed::<H>(&request_id) };
         let mut response = empty(StatusCode::NO_CONTENT, &request_id);
         edge::preflight(response.headers_mut(), origin);
         return response;
@@ -60,6 +56,12 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
     if let Some(origin) = origin {
         edge::cors(response.headers_mut(), origin);
     }
+    response
+}
+
+fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
+    let mut response = refuse(&Failure::plain(H::CATALOGUE.roles.method_not_allowed), request_id);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
@@ -137,19 +139,11 @@ async fn post<H: Handlers>(
             Ok(session.answer_all(&[message]).await.pop())
         }
         Posted::Batch(messages) => {
-            let what = match messages.len() {
-                0 => "the batch is empty",
-                n if n > MAX_BATCH => "a batch has at most 50 messages",
-                _ if messages
-                    .iter()
-                    .any(|message| message.request().is_some_and(|(_, method)| method == "initialize")) =>
-                {
-                    "`initialize` cannot stand in a batch"
-                }
-                _ => "",
-            };
-            if !what.is_empty() {
-                return Err(Refusal::new(roles.invalid_request, what));
+            if messages.is_empty() {
+                return Err(Refusal::new(roles.invalid_request, "the batch is empty"));
+            }
+            if messages.iter().filter_map(Message::request).any(|(_, method)| method == "initialize") {
+                return Err(Refusal::new(roles.invalid_request, "`initialize` cannot stand in a batch"));
             }
             check_version::<H>(&head.headers)?;
             let answers = session.answer_all(&messages).await;

@@ -158,7 +158,8 @@ fn parse_origin(text: &str) -> Result<String, String> {
 
 fn parse_public_url(text: &str) -> Result<(Host, String), String> {
     let web = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none();
-    let uri = text.parse::<Uri>().ok().filter(web);
+    // A fragment is dropped by the parser, and would stand in every URL that is printed.
+    let uri = text.parse::<Uri>().ok().filter(web).filter(|_| !text.contains('#'));
     uri.as_ref()
         .and_then(|uri| Some((Host { name: uri.host()?.to_owned(), port: None }, origin_of(uri)?)))
         .ok_or_else(|| format!("--public-url `{text}`: expected a URL as in `https://example.com`"))

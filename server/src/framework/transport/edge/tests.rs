@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Deadlines that never pass, so that a test shortens the one that it is about.
 fn patient() -> Limits {
-    Limits { head: LONG, body_gap: LONG, body: LONG, grace: LONG, ..Limits::default() }
+    Limits { head: LONG, body_gap: LONG, body: LONG, answer: LONG, grace: LONG, ..Limits::default() }
 }
 
 struct TestServer {
@@ -223,6 +223,27 @@ fn connections_beyond_a_cap_are_closed_and_a_place_is_free_again_after_an_end() 
 }
 
 #[test]
+fn a_client_that_does_not_read_is_given_up() {
+    let server = TestServer::start(Limits { answer: SHORT, ..patient() });
+    let mut stream = server.connect();
+    // Requests whose answers nobody reads fill both sockets' buffers; then the server gives up, and so fails the client's writes.
+    let many = "GET /missing HTTP/1.1\r\nhost: x\r\n\r\n".repeat(10_000);
+    let failed = (0..1_000).any(|_| stream.write_all(many.as_bytes()).is_err());
+    assert!(failed, "the connection was closed");
+}
+
+#[test]
+fn a_client_that_ends_its_side_after_the_request_is_answered() {
+    let server = TestServer::start(patient());
+    for _ in 0..50 {
+        let mut stream = server.connect();
+        stream.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi").expect("sent");
+        stream.shutdown(Shutdown::Write).expect("half closed");
+        assert_eq!(status(&everything(&mut stream)), 200);
+    }
+}
+
+#[test]
 fn a_stop_refuses_connections_and_finishes_the_request_in_flight() {
     let mut server = TestServer::start(patient());
     let idle = server.connect();
@@ -259,4 +280,14 @@ fn an_address_leaves_no_trace_once_its_last_connection_ends() {
     assert_eq!(crowd.inside().by_address.get(&address), Some(&2));
     drop(places);
     assert!(crowd.inside().by_address.is_empty() && crowd.inside().all == 0);
+}
+
+#[test]
+fn hosts_of_one_ipv6_network_count_as_one() {
+    let crowd = Arc::new(Crowd::new(Limits { connections_per_address: 1, ..patient() }));
+    let _first = crowd.enter("2001:db8::1".parse().expect("an address")).expect("a place");
+    assert!(crowd.enter("2001:db8::2".parse().expect("an address")).is_none());
+    assert!(crowd.enter("2001:db8:0:1::2".parse().expect("an address")).is_some());
+    assert!(crowd.enter("::ffff:192.0.2.1".parse().expect("an address")).is_some());
+    assert!(crowd.enter("192.0.2.2".parse().expect("an address")).is_some());
 }

@@ -3,10 +3,14 @@
 //! Everything borrows from the body; ids stay as they were written, so that they are echoed with their exact type.
 
 use crate::framework::args::shown;
-use serde::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::fmt;
+
+/// Most messages in a batch.
+const MAX_BATCH: usize = 50;
 
 /// Deepest nesting of a body: more than any tool takes, and far less than a stack.
 const MAX_DEPTH: usize = 64;
@@ -62,7 +66,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     let not_json = |error: serde_json::Error| Unreadable::NotJson(format!("the body is not JSON: {error}"));
     match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
         Some(b'[') => {
-            let members: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+            let Batch(members) = serde_json::from_str(text).map_err(|error| match error.classify() {
+                Category::Data => Unreadable::NotRpc(reason(&error)),
+                _ => not_json(error),
+            })?;
             members
                 .into_iter()
                 .map(|member| message(member.get()).map_err(not_json))
@@ -77,8 +84,34 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     }
 }
 
+/// The messages of a batch, unread; reading stops at the first that is too many.
+struct Batch<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Batch<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Batch<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of messages")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut messages = Vec::new();
+                while let Some(message) = list.next_element()? {
+                    if messages.len() == MAX_BATCH {
+                        return Err(A::Error::custom(format_args!("a batch has at most {MAX_BATCH} messages")));
+                    }
+                    messages.push(message);
+                }
+                Ok(Batch(messages))
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}
+
 /// The members of a message that JSON-RPC knows; each is kept apart from absence even when it is null.
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct Members<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
@@ -106,6 +139,9 @@ pub(super) fn reason(error: &serde_json::Error) -> String {
 }
 
 fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
+    if !json.trim_start().starts_with('{') {
+        return Ok(Message::Invalid { id: None, what: format!("{} is no JSON-RPC message", shown(json)) });
+    }
     let members: Members<'_> = match serde_json::from_str(json) {
         Ok(members) => members,
         Err(error) if error.classify() == Category::Data => {
