@@ -28,12 +28,6 @@ impl Catalogue {
     pub fn tool(&self, name: &str) -> Option<&'static ToolDef> {
         self.tools.iter().find(|tool| tool.name == name)
     }
-
-    /// The permission of that name, as the set of everything that it implies, itself included.
-    #[must_use]
-    pub fn permission(&self, name: &str) -> Option<&'static Permission> {
-        self.permissions.iter().find(|p| p.name == name)
-    }
 }
 
 /// Identity, revisions and limits of the service.

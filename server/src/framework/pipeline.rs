@@ -127,9 +127,9 @@ impl<H: Handlers> Pipeline<H> {
         Self { handlers, access, audit, tasks, clock }
     }
 
-    /// Who may call.
-    pub fn access(&self) -> &Access {
-        &self.access
+    /// The time, as the pipeline sees it.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Finds out who calls.
@@ -145,7 +145,7 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `rate_limited`, with the seconds after which the same would fit.
     pub fn admit(&self, caller: &Caller, requests: u32) -> Result<(), Failure> {
-        caller.application.window.admit(self.clock.now(), requests).map_err(|retry| {
+        caller.application.window.admit(self.now(), requests).map_err(|retry| {
             let what = format!("the application's budget is {} requests a minute", caller.application.window.limit());
             Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
         })
@@ -164,7 +164,7 @@ impl<H: Handlers> Pipeline<H> {
     pub async fn call(&self, caller: &Caller, name: &str, raw: &str, request_id: &str) -> Result<Answer, Failure> {
         let tool = find(H::CATALOGUE, name)?;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
-        let now = self.clock.now();
+        let now = self.now();
         let grant = match permit(H::CATALOGUE, caller, tool) {
             Ok(grant) => grant,
             Err(failure) => {
@@ -183,7 +183,7 @@ impl<H: Handlers> Pipeline<H> {
     /// Writes the audit's line about a tool call that did not fit the budget: one a second for an application, with the number of
     /// calls that it stands for, because refusing must not cost more than serving.
     pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
-        let now = self.clock.now();
+        let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };
         let Some(calls) = caller.application.window.unsaid(now) else { return };
         if let Some(slot) = self.audit.reserve() {

@@ -15,7 +15,7 @@ use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::any;
 use bytes::Bytes;
-use edge::{Doorkeeper, Limits};
+use edge::{Doorkeeper, Limits, Strangers};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,13 +28,20 @@ pub struct Endpoint<H> {
     pipeline: Pipeline<H>,
     door: Doorkeeper,
     limits: Limits,
+    strangers: Strangers,
     ids: RequestIds,
 }
 
 impl<H: Handlers> Endpoint<H> {
     /// Serves `pipeline` to whom `door` lets in. `process` distinguishes this process in request ids.
     pub fn new(pipeline: Pipeline<H>, door: Doorkeeper, limits: Limits, process: u32) -> Self {
-        Self { pipeline, door, limits, ids: RequestIds { process, next: AtomicU64::new(1) } }
+        Self {
+            pipeline,
+            door,
+            limits,
+            strangers: Strangers::default(),
+            ids: RequestIds { process, next: AtomicU64::new(1) },
+        }
     }
 
     /// Every route: `/mcp`, `/v1` and below, and clear answers to what clients probe for.

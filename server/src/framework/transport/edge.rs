@@ -6,9 +6,11 @@
 mod body;
 mod door;
 mod patience;
+mod strangers;
 
 pub use body::{BodyError, read_body};
 pub use door::{Admitted, Doorkeeper, Refused, cors, preflight};
+pub use strangers::Strangers;
 
 use axum::Router;
 use axum::http::Request;
@@ -72,6 +74,10 @@ impl Default for Limits {
     }
 }
 
+/// Who is at the other end: an extension of every request.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub IpAddr);
+
 /// How long accepting rests after it failed, as it does while the process has no file descriptor left.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
@@ -93,7 +99,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
             Ok((stream, peer)) => {
                 // Beyond the caps it is closed unanswered: an answer would cost what the cap is there to save.
                 if let Some(place) = crowd.enter(peer.ip()) {
-                    connections.spawn(server.clone().converse(stream, place));
+                    connections.spawn(server.clone().converse(stream, peer.ip(), place));
                 }
             }
             Err(error) => rest_after(&error).await,
@@ -142,10 +148,13 @@ impl Server {
     }
 
     /// Drives one connection to its end; once the server stops, to the end of the request in flight.
-    async fn converse(mut self, stream: TcpStream, _place: Place) {
+    async fn converse(mut self, stream: TcpStream, peer: IpAddr, _place: Place) {
         // Answers are written whole, so that waiting for more gains nothing. A failure costs latency alone.
         let _ = stream.set_nodelay(true);
-        let service = service_fn(|request: Request<Incoming>| self.router.clone().call(request));
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            self.router.clone().call(request)
+        });
         let mut connection =
             pin!(self.http.serve_connection(TokioIo::new(Patient::new(stream, self.patience)), service));
         let ended = tokio::select! {

@@ -5,7 +5,7 @@
 
 mod envelope;
 
-use super::edge::{self, BodyError};
+use super::edge::{self, BodyError, Peer};
 use super::{Endpoint, respond, status};
 use crate::framework::access::Caller;
 use crate::framework::args::shown;
@@ -112,7 +112,16 @@ async fn post<H: Handlers>(
 ) -> Result<Option<Vec<u8>>, Refusal> {
     let roles = &H::CATALOGUE.roles;
     let (head, body) = request.into_parts();
-    let caller = endpoint.pipeline.enter(&head.headers)?;
+    let caller = match endpoint.pipeline.enter(&head.headers) {
+        Ok(caller) => caller,
+        Err(failure) => {
+            let peer = head.extensions.get::<Peer>();
+            if let Some(delay) = peer.and_then(|peer| endpoint.strangers.failed(peer.0, endpoint.pipeline.now())) {
+                tokio::time::sleep(delay).await;
+            }
+            return Err(failure.into());
+        }
+    };
     if !is_json(&head.headers) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }
