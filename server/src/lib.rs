@@ -6,3 +6,4 @@ pub mod app;
 pub mod clock;
 pub mod framework;
 pub mod phones;
+pub mod tasks;
