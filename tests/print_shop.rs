@@ -6,9 +6,10 @@ mod contract {
 
 pub(crate) use contract::{CATALOGUE, Contract};
 
+use cloudphone::framework::BoxFuture;
 use cloudphone::framework::Timestamp;
 use cloudphone::framework::access::Caller;
-use cloudphone::framework::handler::{BoxFuture, Call, Flag, Resource, Target, Unresolved};
+use cloudphone::framework::handler::{Call, Flag, Resource, Target, Unresolved};
 use cloudphone::framework::reply::Reply;
 use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
 use cloudphone::framework::text::{Secret, Untrusted};

@@ -18,6 +18,9 @@ pub mod transport;
 
 pub use crate::clock::Timestamp;
 
+/// A future behind a pointer, for traits that are used as objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// What generated code needs by an absolute path.
 #[doc(hidden)]
 pub mod generated {

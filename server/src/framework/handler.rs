@@ -3,19 +3,15 @@
 //! The generated traits are written in these words. A handler never checks who calls, what they may do, or whether the
 //! target offers it: a [`Call`] and a [`Target`] cannot be had without those checks.
 
+use super::BoxFuture;
 use super::access::Caller;
 use super::catalogue::{Catalogue, ToolDef};
 use super::tasks::Tasks;
 use crate::clock::Timestamp;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::future::Future;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::OnceLock;
-
-/// A future behind a pointer, for traits that are used as objects.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Proof that the caller holds the tool's permission.
 #[derive(Debug)]

@@ -208,7 +208,16 @@ pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Res
             Outcome::Command(_) => Err(unrouted(call)),
         };
     };
-    let proposal = Proposal::new(call, T::target(&args), plan);
+    let Plan { key, terms, arguments } = plan;
+    let proposal = Proposal {
+        application: &call.caller.application.id,
+        tool: call.tool.name,
+        target: T::target(&args).unwrap_or_default().into(),
+        key: key.map(Box::from),
+        terms,
+        arguments,
+        now: call.now,
+    };
     if let Some(hit) = call.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
         return accepted(call, &hit);
     }
@@ -283,7 +292,8 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
 }
 
 fn accepted(call: &Call<'_>, task: &Accepted) -> Result<Answer, Failure> {
-    Answer::of(&task.shown(call)).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
+    Answer::of(&task.shown(call.catalogue, call.tool))
+        .map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
 }
 
 fn not_accepted(call: &Call<'_>, refused: NotAccepted) -> Failure {

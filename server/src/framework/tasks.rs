@@ -1,7 +1,7 @@
 //! What the pipeline asks of whoever keeps tasks: whether a write is in flight already, and to accept one.
 
-use super::catalogue::{Terms, ToolDef};
-use super::handler::{BoxFuture, Call};
+use super::BoxFuture;
+use super::catalogue::{Catalogue, Terms, ToolDef};
 use super::text::Secret;
 use crate::clock::Timestamp;
 use serde::Serialize;
@@ -76,14 +76,6 @@ pub struct Proposal<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> Proposal<'a> {
-    pub(super) fn new(call: &'a Call<'_>, target: Option<&str>, Plan { key, terms, arguments }: Plan<'_>) -> Self {
-        let application = &call.caller.application.id;
-        let target = target.unwrap_or_default().into();
-        Self { application, tool: call.tool.name, target, key: key.map(Box::from), terms, arguments, now: call.now }
-    }
-}
-
 /// A task that answers a write.
 #[derive(Debug, Clone)]
 pub struct Accepted {
@@ -119,30 +111,31 @@ pub enum NotAccepted {
 
 impl Accepted {
     /// The result that a client sees.
-    pub(super) fn shown<'a>(&'a self, call: &'a Call<'_>) -> impl Serialize + 'a {
-        Shown { task: self, call }
+    pub(super) fn shown<'a>(&'a self, catalogue: &'a Catalogue, tool: &'a ToolDef) -> impl Serialize + 'a {
+        Shown { task: self, catalogue, tool }
     }
 }
 
-struct Shown<'a, 'c> {
+struct Shown<'a> {
     task: &'a Accepted,
-    call: &'a Call<'c>,
+    catalogue: &'a Catalogue,
+    tool: &'a ToolDef,
 }
 
-impl Serialize for Shown<'_, '_> {
+impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Accepted { task_id, tool, target, status, hit, matches } = self.task;
-        let state = self.call.catalogue.states.iter().find(|state| state.name == *status);
+        let state = self.catalogue.states.iter().find(|state| state.name == *status);
         let next = state.map_or("", |state| state.next_step);
         let mut map = serializer.serialize_map(Some(9))?;
         map.serialize_entry("task_id", task_id)?;
         map.serialize_entry("tool", tool)?;
-        map.serialize_entry(self.call.tool.target.as_ref().map_or("target", |target| target.arg), target)?;
+        map.serialize_entry(self.tool.target.as_ref().map_or("target", |target| target.arg), target)?;
         map.serialize_entry("status", status)?;
         map.serialize_entry("terminal", &(*status != "dispatched"))?;
         map.serialize_entry("idempotent_hit", hit)?;
         map.serialize_entry("request_matches", matches)?;
-        map.serialize_entry("poll_after_seconds", &self.call.catalogue.service.poll_interval_seconds)?;
+        map.serialize_entry("poll_after_seconds", &self.catalogue.service.poll_interval_seconds)?;
         if *matches {
             map.serialize_entry("next_step", next)?;
         } else {

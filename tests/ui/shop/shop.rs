@@ -5,7 +5,8 @@ pub mod contract {
 }
 
 use cloudphone::framework::access::Caller;
-use cloudphone::framework::handler::{BoxFuture, Flag, Resource, Unresolved};
+use cloudphone::framework::BoxFuture;
+use cloudphone::framework::handler::{Flag, Resource, Unresolved};
 use contract::{PrinterCapability, PrinterId};
 
 pub struct Shop;

@@ -92,7 +92,8 @@ fn position(cursor: &Cursor) -> Option<DeviceId> {
 mod tests {
     use super::*;
     use crate::clock::{Clock, Timestamp};
-    use crate::framework::handler::{BoxFuture, Flag, Resource};
+    use crate::framework::BoxFuture;
+    use crate::framework::handler::{Flag, Resource};
     use crate::phones::contract::{DeviceCapability, DeviceState, PageSize, SessionMode};
     use crate::phones::upstream::sim::Sim;
     use crate::phones::upstream::{Session, SessionError, Unreachable, Upstream};

@@ -6,7 +6,8 @@
 
 use super::{Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::clock::Clock;
-use crate::framework::handler::{BoxFuture, Flag};
+use crate::framework::BoxFuture;
+use crate::framework::handler::Flag;
 use crate::framework::text::{Secret, Untrusted};
 use crate::phones::contract::SessionMode;
 use crate::phones::contract::{DeviceId, DeviceSpec, DeviceState, Port, PowerAction, Proxy, ProxyScheme, Screen};
