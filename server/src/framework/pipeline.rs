@@ -19,7 +19,7 @@
 use super::access::{Access, Caller};
 use super::args::{self, Arguments};
 use super::audit::{Audit, Line, Slot};
-use super::catalogue::{Catalogue, ToolDef};
+use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
 use super::reply::{Answer, Reply, tools_list};
@@ -29,10 +29,11 @@ use crate::clock::{Clock, Timestamp};
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 /// The handlers of a contract, behind the generated dispatch.
@@ -119,12 +120,14 @@ pub struct Pipeline<H> {
     audit: Audit,
     tasks: Arc<dyn Tasks>,
     clock: Clock,
+    /// Results of `tools/list`, by the names of the tools in them.
+    lists: Mutex<HashMap<Vec<&'static str>, Bytes>>,
 }
 
 impl<H: Handlers> Pipeline<H> {
     /// The pipeline in front of `handlers`.
     pub fn new(handlers: H, access: Access, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
-        Self { handlers, access, audit, tasks, clock }
+        Self { handlers, access, audit, tasks, clock, lists: Mutex::default() }
     }
 
     /// The time, as the pipeline sees it.
@@ -154,7 +157,16 @@ impl<H: Handlers> Pipeline<H> {
     /// The result of `tools/list`: exactly the tools that [`Self::call`] permits this caller.
     pub fn list(&self, caller: &Caller) -> Bytes {
         let application = &caller.application;
-        application.tools.get_or_init(|| tools_list(H::CATALOGUE, application.permissions)).clone()
+        application.tools.get_or_init(|| self.listed(application.permissions)).clone()
+    }
+
+    /// One list for all applications that see the same tools.
+    fn listed(&self, permissions: PermissionSet) -> Bytes {
+        let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
+        let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
+        let names = tools.iter().map(|tool| tool.name).collect();
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.entry(names).or_insert_with(|| tools_list(&tools)).clone()
     }
 
     /// Calls a tool and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.

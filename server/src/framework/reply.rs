@@ -1,6 +1,6 @@
 //! What a handler answers with, on its way to bytes.
 
-use super::catalogue::{Catalogue, Hints, PermissionSet, ToolDef};
+use super::catalogue::{Hints, ToolDef};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -45,10 +45,9 @@ impl Answer {
     }
 }
 
-/// The result of `tools/list` for whoever holds `permissions`.
-pub(super) fn tools_list(catalogue: &Catalogue, permissions: PermissionSet) -> Bytes {
-    let visible = catalogue.tools.iter().filter(|tool| permissions.covers(tool.permission.bit));
-    json!({"tools": visible.map(listed).collect::<Vec<_>>()}).to_string().into()
+/// The result of `tools/list` for whoever sees just `tools`.
+pub(super) fn tools_list(tools: &[&ToolDef]) -> Bytes {
+    json!({"tools": tools.iter().map(|tool| listed(tool)).collect::<Vec<_>>()}).to_string().into()
 }
 
 /// A tool as revision 2025-03-26 lists it.
