@@ -8,7 +8,10 @@ use crate::model::{Field, Kind, NamedType, StringRule, Tool, Type};
 use serde_json::{Map, Value, json};
 
 /// Largest integer that every JSON reader keeps exact: 2^53 - 1 (RFC 8259, section 6). Arguments go no further.
-const MAX_INTEGER: i64 = (1 << 53) - 1;
+pub const MAX_INTEGER: i64 = (1 << 53) - 1;
+
+/// Most characters that are passed on of a text that somebody outside wrote.
+pub const UNTRUSTED_MAX_CHARS: usize = 128;
 
 /// The schema of a tool's arguments.
 #[must_use]
@@ -66,7 +69,7 @@ fn argument(field: &Field) -> Value {
 fn result(field: &Field) -> Value {
     let mut schema = value(&field.ty);
     if field.untrusted {
-        schema["maxLength"] = json!(128);
+        schema["maxLength"] = json!(UNTRUSTED_MAX_CHARS);
     }
     if field.nullable {
         schema["type"] = json!([schema["type"], "null"]);

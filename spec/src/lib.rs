@@ -22,7 +22,7 @@ mod rules;
 mod source;
 
 pub use describe::{allowed, description, instructions};
-pub use json_schema::{input_schema, output_schema, type_schema};
+pub use json_schema::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, input_schema, output_schema, type_schema};
 pub use names::{pascal, snake};
 pub use raw::editor_schemas;
 pub use report::{Problem, Report};

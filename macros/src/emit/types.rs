@@ -2,7 +2,7 @@
 
 use crate::tokens::{camel, doc, field_ty, ident};
 use cloudphone_spec::model::{Contract, Field, Kind, Member, NamedType, StringRule, Type};
-use cloudphone_spec::{allowed, type_schema};
+use cloudphone_spec::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, allowed, type_schema};
 use proc_macro2::TokenStream;
 use quote::quote;
 use std::sync::Arc;
@@ -13,7 +13,15 @@ pub(crate) fn emit(contract: &Contract, rt: &syn::Path) -> TokenStream {
         let all = contract.probes.iter().map(|probe| Member { name: probe.name.clone(), doc: probe.doc.clone() });
         enumeration("Probe", "What can be read to verify a task.", &all.collect::<Vec<_>>())
     });
-    quote!(#(#types)* #probes)
+    quote! {
+        const _: () = {
+            // The schemas promise what the runtime keeps.
+            ::core::assert!(#rt::text::UNTRUSTED_MAX_CHARS == #UNTRUSTED_MAX_CHARS);
+            ::core::assert!(#rt::args::MAX_INTEGER == #MAX_INTEGER);
+        };
+        #(#types)*
+        #probes
+    }
 }
 
 fn named(ty: &Arc<NamedType>, rt: &syn::Path) -> TokenStream {

@@ -267,11 +267,12 @@ pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-/// A JSON number without a fraction, however it is written, up to 2^53 - 1: further on, JSON readers disagree on what it is
-/// (RFC 8259, section 6).
+/// Largest integer that every JSON reader keeps exact (RFC 8259, section 6). Arguments go no further.
+pub const MAX_INTEGER: i64 = (1 << 53) - 1;
+
+/// A JSON number without a fraction, however it is written, up to [`MAX_INTEGER`].
 #[must_use]
 pub fn read_integer(json: &str) -> Option<i64> {
-    const MAX: i64 = (1 << 53) - 1;
     /// No integer that is taken needs more; a megabyte of zeroes behind a point is not worth reading.
     const MAX_CHARS: usize = 32;
     if json.len() > MAX_CHARS {
@@ -282,7 +283,7 @@ pub fn read_integer(json: &str) -> Option<i64> {
         #[expect(clippy::cast_possible_truncation, reason = "a float out of range becomes an integer out of range")]
         (float.fract() == 0.0).then_some(float as i64)
     })?;
-    (-MAX..=MAX).contains(&number).then_some(number)
+    (-MAX_INTEGER..=MAX_INTEGER).contains(&number).then_some(number)
 }
 
 impl Argument for String {

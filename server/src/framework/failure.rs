@@ -48,12 +48,6 @@ impl Failure {
     pub fn def(&self) -> &'static ErrorDef {
         self.0.def
     }
-
-    /// A field of this code, if it is set.
-    #[must_use]
-    pub fn field(&self, name: &str) -> Option<&serde_json::Value> {
-        self.0.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
-    }
 }
 
 impl Serialize for Failure {

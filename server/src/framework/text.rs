@@ -1,6 +1,5 @@
 //! Strings that need care: those that somebody outside wrote, and those that nobody may read.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -32,18 +31,6 @@ fn is_deceptive(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
-impl JsonSchema for Untrusted {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Untrusted".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "maxLength": UNTRUSTED_MAX_CHARS})
-    }
-    fn inline_schema() -> bool {
-        true
-    }
 }
 
 /// A value that appears in the one answer it belongs to, and in no log or error.
