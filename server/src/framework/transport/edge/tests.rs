@@ -224,7 +224,7 @@ fn connections_beyond_a_cap_are_closed_and_a_place_is_free_again_after_an_end() 
 
 #[test]
 fn a_client_that_does_not_read_is_given_up() {
-    let server = TestServer::start(Limits { answer: SHORT, ..patient() });
+    let server = TestServer::start(Limits { answer: SHORT, grace: SHORT, ..patient() });
     let mut stream = server.connect();
     // Requests whose answers nobody reads fill both sockets' buffers; then the server gives up, and so fails the client's writes.
     let many = "GET /missing HTTP/1.1\r\nhost: x\r\n\r\n".repeat(10_000);
