@@ -10,6 +10,7 @@ use cloudphone::framework::transport::Endpoint;
 use cloudphone::framework::transport::edge::{self, Doorkeeper, Limits};
 use cloudphone::phones;
 use cloudphone::phones::devices::Phones;
+use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::phones::upstream::sim::Sim;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -97,7 +98,7 @@ pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
 pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let handlers = |clock: &Clock| {
         let sim = Sim::new(1, devices, clock.clone(), &[1; 32]);
-        phones::contract::Contract(Phones::new(Arc::new(sim), clock.clone()))
+        phones::contract::Contract(Phones::new(Arc::new(sim), ProxyHosts::Public, clock.clone()))
     };
     serve(handlers, Arc::new(NoTasks), tenants).await
 }

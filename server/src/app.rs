@@ -10,6 +10,7 @@ use crate::framework::transport::Endpoint;
 use crate::framework::transport::edge::{self, Doorkeeper, Limits};
 use crate::phones::contract::{CATALOGUE, Contract, Permission};
 use crate::phones::devices::Phones;
+use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::upstream::sim::Sim;
 use anyhow::{Context, Result, anyhow};
 use axum::Router;
@@ -92,7 +93,7 @@ impl App {
             let key = access.issue_key(&application).context("cannot make a key")?;
             keys.push(DemoKey { application: name, permissions: words, key });
         }
-        let handlers = Contract(Phones::new(Arc::new(sim), clock.clone()));
+        let handlers = Contract(Phones::new(Arc::new(sim), ProxyHosts::PublicAndPrivate, clock.clone()));
         let pipeline = Pipeline::new(handlers, access, audit, Arc::new(NoTasks), clock);
         let router = Endpoint::new(pipeline, door, Limits::default(), u32::from_le_bytes(random()?)).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));

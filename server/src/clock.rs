@@ -1,12 +1,12 @@
 //! Time, from one source that a test can hold in its hand.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::watch;
 
-/// A moment: milliseconds since the Unix epoch. On the wire RFC 3339 in UTC with milliseconds.
+/// A moment: milliseconds since the Unix epoch. Written as RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
@@ -14,8 +14,30 @@ impl Timestamp {
     /// That much later.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
+        Self(self.0.saturating_add(millis(duration)))
     }
+
+    /// That much earlier, but not before the epoch.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(millis(duration)))
+    }
+
+    /// How long after `earlier` it is; nothing if it is not.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Whole seconds from `now` until then, the last one begun counted.
+    #[must_use]
+    pub fn seconds_from(self, now: Self) -> u64 {
+        self.0.saturating_sub(now.0).div_ceil(1000)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Display for Timestamp {
@@ -32,6 +54,14 @@ impl Serialize for Timestamp {
     }
 }
 
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let moment: jiff::Timestamp = text.parse().map_err(de::Error::custom)?;
+        u64::try_from(moment.as_millisecond()).map(Self).map_err(de::Error::custom)
+    }
+}
+
 /// Where the time comes from: this process, or a test.
 #[derive(Debug, Clone)]
 pub enum Clock {
@@ -43,7 +73,7 @@ pub enum Clock {
         start: Instant,
     },
     /// Stands still until it is told otherwise; clones share the time.
-    Manual(Arc<AtomicU64>),
+    Manual(Arc<watch::Sender<Timestamp>>),
 }
 
 impl Clock {
@@ -51,13 +81,13 @@ impl Clock {
     #[must_use]
     pub fn system() -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self::System { wall: u64::try_from(wall.as_millis()).unwrap_or_default(), start: Instant::now() }
+        Self::System { wall: millis(wall), start: Instant::now() }
     }
 
     /// A clock that stands at `at`.
     #[must_use]
     pub fn manual(at: Timestamp) -> Self {
-        Self::Manual(Arc::new(AtomicU64::new(at.0)))
+        Self::Manual(Arc::new(watch::Sender::new(at)))
     }
 
     /// The time at present.
@@ -65,14 +95,68 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System { wall, start } => Timestamp(*wall).plus(start.elapsed()),
-            Self::Manual(millis) => Timestamp(millis.load(Relaxed)),
+            Self::Manual(time) => *time.borrow(),
+        }
+    }
+
+    /// Returns once it is `moment` or later.
+    pub async fn sleep_until(&self, moment: Timestamp) {
+        match self {
+            // A timer may fire up to a millisecond early, as this clock counts.
+            Self::System { .. } => {
+                while self.now() < moment {
+                    tokio::time::sleep(moment.since(self.now())).await;
+                }
+            }
+            Self::Manual(time) => drop(time.subscribe().wait_for(|now| *now >= moment).await),
+        }
+    }
+
+    /// What `work` comes to, if it does before `moment`.
+    pub async fn before<T>(&self, moment: Timestamp, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.sleep_until(moment) => None,
         }
     }
 
     /// Moves a manual clock forward; the process clock cannot be moved.
     pub fn advance(&self, by: Duration) {
-        if let Self::Manual(millis) = self {
-            millis.fetch_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Relaxed);
+        if let Self::Manual(time) = self {
+            time.send_modify(|now| *now = now.plus(by));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_read_as_it_was_written() {
+        for at in [Timestamp(0), Timestamp(1_800_000_000_123)] {
+            let text = serde_json::to_string(&at).unwrap();
+            assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), at, "{text}");
+        }
+        assert!(serde_json::from_str::<Timestamp>("\"1969-12-31T23:59:59Z\"").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_manual_clock_wakes_who_waits_and_nobody_early() {
+        let clock = Clock::manual(Timestamp(1_000));
+        let due = clock.now().plus(Duration::from_secs(5));
+        let sleeper = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep_until(due).await }
+        });
+        tokio::task::yield_now().await;
+        clock.advance(Duration::from_millis(4_999));
+        tokio::task::yield_now().await;
+        assert!(!sleeper.is_finished());
+        clock.advance(Duration::from_millis(1));
+        sleeper.await.unwrap();
+        assert_eq!(clock.before(Timestamp(0), std::future::pending::<()>()).await, None);
+        assert_eq!(clock.before(due, async { 7 }).await, Some(7));
     }
 }

@@ -6,4 +6,7 @@ pub mod app;
 pub mod clock;
 pub mod framework;
 pub mod phones;
+pub mod random;
+pub mod store;
 pub mod tasks;
+pub mod vault;

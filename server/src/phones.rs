@@ -6,6 +6,8 @@
 
 pub mod contract;
 pub mod devices;
+pub mod proxy_hosts;
 pub mod tools;
 pub mod upstream;
 pub mod views;
+pub mod writes;

@@ -1,5 +1,6 @@
 //! The contract in words: what an agent reads of a tool, composed from its fields so that nothing can be left out.
 
+use crate::lower::TASK_STATUS;
 use crate::model::{Contract, Effect, Field, Kind, NamedType, StringRule, Tool, Type};
 use std::fmt::Write;
 
@@ -21,10 +22,12 @@ pub fn description(contract: &Contract, tool: &Tool) -> String {
     arguments(&mut out, tool);
     preconditions(&mut out, contract, tool);
     out.list("Result", fields(&tool.result, 0));
-    if let Some(task) = tool.task() {
+    if shows(&tool.result, &|field| field.ty.named().is_some_and(|named| named.name == TASK_STATUS)) {
         let states =
             contract.states.iter().map(|state| format!("{}: {} {}", state.name, state.meaning, state.next_step));
         out.list("States of the task", states.collect());
+    }
+    if let Some(task) = tool.task() {
         if !task.usually_ends.is_empty() {
             out.line(&format!("It usually ends as {}.", task.usually_ends.join(" or ")));
         }
@@ -109,18 +112,15 @@ fn preconditions(out: &mut Text, contract: &Contract, tool: &Tool) {
         }
         None => out.line(&format!("Before you call: {permission}.")),
     }
-    if requires.is_some() || shows_capabilities(tool) {
+    if requires.is_some() || shows(&tool.result, &|field| field.name == "capabilities") {
         out.line(&contract.phrases.capability);
     }
 }
 
-/// Whether the result carries the capability flags of some resource, at any depth.
-fn shows_capabilities(tool: &Tool) -> bool {
-    fn within(ty: &NamedType) -> bool {
-        let Kind::Object(fields) = &ty.kind else { return false };
-        fields.iter().any(|field| field.name == "capabilities" || field.ty.object().is_some_and(|inner| within(inner)))
-    }
-    within(&tool.result)
+/// Whether a result has such a field, at any depth.
+fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
+    let Kind::Object(fields) = &result.kind else { return false };
+    fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
 }
 
 fn failures(out: &mut Text, contract: &Contract, tool: &Tool) {

@@ -16,6 +16,7 @@ use crate::{describe, names};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+pub(crate) use types::TASK_STATUS;
 use types::Types;
 
 const SERVICE: usize = 0;
@@ -42,7 +43,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         require_distinct(file, names, report);
     }
     generated::check(files, report);
-    let types = Types::lower(&files.types.r#type, resource, report);
+    let types = Types::lower(&files.types.r#type, resource, state, report);
     let permissions = permissions(permission, report);
     let probes = probes(probe, report);
     let errors = errors(files, &types, report);

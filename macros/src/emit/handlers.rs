@@ -15,11 +15,22 @@ pub(crate) fn emit(contract: &Contract, rt: &syn::Path) -> TokenStream {
             quote!(#text #variant(#args))
         });
         let names: Vec<_> = commands.iter().map(|tool| camel(&tool.name)).collect();
-        let wire = commands.iter().map(|tool| &tool.name);
+        let wire: Vec<_> = commands.iter().map(|tool| &tool.name).collect();
         quote! {
             /// A write that a handler found sound, to be carried out as a task.
             #[derive(Clone, Debug, PartialEq)]
             pub enum Command { #(#variants,)* }
+
+            impl Command {
+                /// Takes one back from the name of its tool and the arguments that were written down.
+                #[must_use]
+                pub fn read(tool: &str, arguments: &str) -> ::core::option::Option<Self> {
+                    match tool {
+                        #(#wire => #rt::tasks::read(arguments).map(Self::#names),)*
+                        _ => ::core::option::Option::None,
+                    }
+                }
+            }
 
             impl #rt::tasks::Command for Command {
                 fn tool(&self) -> &'static str {

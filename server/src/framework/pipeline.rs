@@ -224,6 +224,7 @@ pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Res
     let proposal = Proposal {
         application: &call.caller.application.id,
         tool: call.tool.name,
+        resource: call.tool.target.as_ref().map_or("", |target| target.resource),
         target: T::target(&args).unwrap_or_default().into(),
         key: key.map(Box::from),
         terms,

@@ -1,6 +1,7 @@
 //! What the pipeline asks of whoever keeps tasks: whether a write is in flight already, and to accept one.
 
 use super::BoxFuture;
+use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, Terms, ToolDef};
 use super::text::Secret;
 use crate::clock::Timestamp;
@@ -40,6 +41,12 @@ pub fn written(args: &impl Serialize) -> Written {
     serde_json::to_string(args).map(Secret::new)
 }
 
+/// Takes back what [`written`] wrote; `None` if a change of the contract no longer admits it.
+#[must_use]
+pub fn read<A: Arguments>(json: &str) -> Option<A> {
+    args::parse(json).ok().map(|taken| taken.args)
+}
+
 /// How a call of `tool` is carried out: by its terms for `case`.
 pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: &impl Serialize) -> Option<Plan<'a>> {
     let (_, terms) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
@@ -64,7 +71,9 @@ pub struct Proposal<'a> {
     pub application: &'a str,
     /// The tool.
     pub tool: &'static str,
-    /// What it acts on.
+    /// What kind of thing it acts on.
+    pub resource: &'static str,
+    /// Which one.
     pub target: Box<str>,
     /// The idempotency key: given, or derived from application, tool and arguments by whoever keeps the tasks.
     pub key: Option<Box<str>>,

@@ -4,6 +4,7 @@
 //! know the wire: [`tools`](super::tools) turn a view into the contract's types. Start at [`Phones`].
 
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
+use super::proxy_hosts::ProxyHosts;
 use super::upstream::{Snapshot, Unreachable, Upstream};
 use super::views::{View, Views};
 use crate::clock::Clock;
@@ -24,6 +25,7 @@ const FILTERED_CHUNK: u16 = 250;
 /// The phones behind one upstream.
 pub struct Phones {
     pub(super) upstream: Arc<dyn Upstream>,
+    pub(super) proxy_hosts: ProxyHosts,
     clock: Clock,
     views: Views,
 }
@@ -49,8 +51,8 @@ pub struct Page {
 impl Phones {
     /// The phones that `upstream` runs.
     #[must_use]
-    pub fn new(upstream: Arc<dyn Upstream>, clock: Clock) -> Self {
-        Self { upstream, views: Views::new(clock.clone()), clock }
+    pub fn new(upstream: Arc<dyn Upstream>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
+        Self { upstream, proxy_hosts, views: Views::new(clock.clone()), clock }
     }
 
     /// One phone, as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago.
@@ -251,7 +253,7 @@ mod tests {
             gate: Semaphore::new(1),
             down: AtomicBool::new(false),
         });
-        Rig { phones: Arc::new(Phones::new(upstream.clone(), clock.clone())), upstream, clock }
+        Rig { phones: Arc::new(Phones::new(upstream.clone(), ProxyHosts::Public, clock.clone())), upstream, clock }
     }
 
     impl Rig {

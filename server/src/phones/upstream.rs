@@ -5,12 +5,15 @@
 
 pub mod sim;
 
-use super::contract::{DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
-use super::contract::{Proxy, ProxyScheme, SessionMode};
+use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
+use super::contract::{Proxy, ProxyScheme, SessionMode, SetProxyArgs};
 use crate::clock::Timestamp;
 use crate::framework::BoxFuture;
 use crate::framework::handler::Flag;
 use crate::framework::text::{Secret, Untrusted};
+use crate::tasks::machine::{Facts, Sent};
+use crate::tasks::task::TaskId;
+use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -28,6 +31,33 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Issues a screen session, valid for this phone and mode only.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
+}
+
+/// A platform whose phones can be changed. Every method ends within a deadline of the adapter's own.
+pub trait Control: Upstream {
+    /// What it can do about a request whose answer was lost.
+    fn facts(&self) -> Facts;
+
+    /// Sends a command under that request id, unless `not_after` has passed: that is checked right before the first byte
+    /// leaves. Follows no redirect and repeats nothing.
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent>;
+
+    /// What has become of a request, by its operation where there is one; `None` if it knows of no such request.
+    fn look_up<'a>(
+        &'a self,
+        request: TaskId,
+        operation: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>>;
+
+    /// The address from which a request made on the phone leaves: an ordinary one, or one sent explicitly `through` a proxy.
+    fn exit_ip<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        through: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>>;
+
+    /// The identifier that the phone drew when it started.
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
 }
 
 /// All that an upstream knows of one phone, as of one reading.

@@ -4,7 +4,7 @@
 //! what the effect came to as the next event. So a crash between any two steps finds the task in a phase that says what may
 //! have left, and nothing is sent twice that must not be.
 
-use super::task::{Evidence, Phase, Status, Task, Upstream, Verdict};
+use super::task::{Phase, Reading, Readings, Status, Task, Upstream, Verdict};
 use crate::clock::Timestamp;
 use std::time::Duration;
 
@@ -33,22 +33,22 @@ pub enum Event {
     /// What the upstream knows of the request: `None` if it could not be asked, `Some(None)` if it knows of none.
     LookedUp(Option<Option<Sent>>),
     /// A reading of the target.
-    Probed(Evidence),
+    Probed(Reading),
 }
 
-/// What a send came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a send came to. The texts are for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Definitely, no byte has left.
-    NotSent,
+    /// Definitely, no byte has left; and why.
+    NotSent(String),
     /// The upstream has answered that it is done.
     Ok,
-    /// The upstream has answered that it failed.
-    Err,
-    /// The upstream works on it.
-    Pending,
-    /// It may have left, and there is no answer.
-    NoAnswer,
+    /// The upstream has answered that it failed; and how.
+    Err(String),
+    /// The upstream works on it, under this name.
+    Pending(String),
+    /// It may have left, and there is no answer that could be understood; and what there is.
+    NoAnswer(String),
 }
 
 /// What is to be performed next.
@@ -75,6 +75,19 @@ pub enum Entry {
     Refund,
     /// The target takes another write from this moment on.
     Release(Timestamp),
+}
+
+impl Entry {
+    /// What the ledger calls it; `None` if it is not of money.
+    #[must_use]
+    pub fn kind(self) -> Option<&'static str> {
+        match self {
+            Self::Charge => Some("charge"),
+            Self::ReverseCharge => Some("reversal"),
+            Self::Refund => Some("refund"),
+            Self::Release(_) => None,
+        }
+    }
 }
 
 /// What an upstream can do about a request whose answer was lost.
@@ -114,14 +127,14 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
         (Phase::Sending, Event::Due) => step.recover(now, facts),
         (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now),
         // Asked after it has quiesced, so what is unknown by now has never arrived.
-        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent, now),
+        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent(String::new()), now),
         (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now),
-        (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err))))) => step.sent(sent, now),
+        (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_)))))) => step.sent(sent, now),
         // It was taken once; whatever else is said of it, it has not become unsent.
-        (Phase::Polling, Event::LookedUp(_)) => step.sent(Sent::Pending, now),
+        (Phase::Polling, Event::LookedUp(_)) => step.poll(now),
         (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
         (Phase::Verifying, Event::Due | Event::Found) => step.verify(now),
-        (Phase::Verifying, Event::Probed(evidence)) => step.probed(evidence, now),
+        (Phase::Verifying, Event::Probed(reading)) => step.probed(reading, now),
         (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(_)) => step,
     }
 }
@@ -132,7 +145,7 @@ impl Step {
             let due = self.task.not_before;
             return self.wait(due);
         }
-        if self.task.terms.probe.is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
+        if self.task.terms.probe.as_ref().is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
             return self.enter(Phase::Baseline).baseline(now);
         }
         self.send(now)
@@ -153,6 +166,7 @@ impl Step {
         self.task.attempts += 1;
         self.task.send_not_after = Some(not_after);
         self.task.last_send_at = Some(not_after);
+        self.task.operation = None;
         self.task.outcome = None;
         self.enter(Phase::Sending).perform(Effect::Send(not_after))
     }
@@ -173,27 +187,39 @@ impl Step {
                 step.task.last_send_at = Some(not_after);
                 step.perform(Effect::Send(not_after))
             }
-            Facts { .. } => self.sent(Sent::NoAnswer, now),
+            Facts { .. } => self.answered(Upstream::None, now),
         }
     }
 
     fn ask_again(self, now: Timestamp) -> Self {
-        if now >= self.task.deadline_at { self.sent(Sent::NoAnswer, now) } else { self.wait(now.plus(INTERVAL)) }
+        if now >= self.task.deadline_at { self.answered(Upstream::None, now) } else { self.wait(now.plus(INTERVAL)) }
     }
 
     fn sent(mut self, sent: Sent, now: Timestamp) -> Self {
-        if sent == Sent::NotSent {
-            return self.not_sent(now);
+        match sent {
+            Sent::NotSent(_) => self.not_sent(now),
+            Sent::Pending(operation) => {
+                self.task.left = true;
+                self.task.operation = Some(operation);
+                self.poll(now)
+            }
+            Sent::Ok => self.answered(Upstream::Ok, now),
+            Sent::Err(_) => self.answered(Upstream::Err, now),
+            Sent::NoAnswer(_) => self.answered(Upstream::None, now),
         }
+    }
+
+    fn poll(self, now: Timestamp) -> Self {
+        if now >= self.task.deadline_at {
+            return self.answered(Upstream::None, now);
+        }
+        self.enter(Phase::Polling).wait(now.plus(INTERVAL))
+    }
+
+    fn answered(mut self, upstream: Upstream, now: Timestamp) -> Self {
         self.task.left = true;
-        let upstream = match sent {
-            Sent::Pending if now < self.task.deadline_at => return self.enter(Phase::Polling).wait(now.plus(INTERVAL)),
-            Sent::Pending | Sent::NoAnswer | Sent::NotSent => Upstream::None,
-            Sent::Ok => Upstream::Ok,
-            Sent::Err => Upstream::Err,
-        };
         self.task.outcome = Some((upstream, now));
-        match (upstream, self.task.terms.probe) {
+        match (upstream, &self.task.terms.probe) {
             (Upstream::Ok, None) => self.done(Status::SuccessUnverified, now),
             (Upstream::Err, None) => self.done(Status::Failed, now),
             _ => self.enter(Phase::Verifying).verify(now),
@@ -210,7 +236,7 @@ impl Step {
     }
 
     fn verify(self, now: Timestamp) -> Self {
-        match self.task.terms.probe {
+        match &self.task.terms.probe {
             Some(_) => self.perform(Effect::Probe),
             None if now >= self.task.deadline_at => self.done(Status::Timeout, now),
             None => {
@@ -221,11 +247,11 @@ impl Step {
     }
 
     /// The decision table, for what can be verified. A reading at or after the deadline is the last.
-    fn probed(mut self, evidence: Evidence, now: Timestamp) -> Self {
+    fn probed(mut self, reading: Reading, now: Timestamp) -> Self {
         let Some((upstream, answered_at)) = self.task.outcome else { return self };
-        let verdict = evidence.verdict;
-        self.task.evidence = Some(evidence);
-        let settle = self.task.terms.settle;
+        let verdict = reading.verdict;
+        self.task.reading = Some((reading, now));
+        let settle = self.task.terms.settle();
         if now >= answered_at.plus(settle) {
             let settled = &mut self.task.settled;
             match verdict {
@@ -242,7 +268,7 @@ impl Step {
             (Upstream::Err, _) if settled.absent >= 1 || settled.unreadable >= 2 => self.done(Status::Failed, now),
             (Upstream::None, Verdict::Absent) if self.may_repeat(now) => {
                 self.task.not_before = now;
-                self.task.settled = super::task::Readings::default();
+                self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)
             }
             (Upstream::Ok | Upstream::None, _) if last => self.done(Status::Timeout, now),
@@ -257,20 +283,20 @@ impl Step {
     /// Whether a send that was not answered, and had no effect by the time it must have settled, may be followed by another.
     fn may_repeat(&self, now: Timestamp) -> bool {
         let Task { terms, attempts, last_send_at, .. } = &self.task;
-        let quiesced = last_send_at.is_none_or(|sent| now >= sent.plus(QUIESCE).plus(terms.settle));
+        let quiesced = last_send_at.is_none_or(|sent| now >= sent.plus(QUIESCE).plus(terms.settle()));
         terms.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
     }
 
     /// A send that cannot settle before the deadline is of no use.
     fn last_useful_send(&self) -> Timestamp {
         let Task { deadline_at, terms, .. } = &self.task;
-        Timestamp(deadline_at.0.saturating_sub(u64::try_from(terms.settle.as_millis()).unwrap_or(u64::MAX)))
+        deadline_at.minus(terms.settle())
     }
 
     /// No send is useful any more. If an earlier one may have left, its effect is still to be judged.
     fn unsent(mut self, now: Timestamp) -> Self {
         if self.task.left {
-            return self.sent(Sent::NoAnswer, now);
+            return self.answered(Upstream::None, now);
         }
         if self.task.attempts > 0 {
             self.entries.push(Entry::ReverseCharge);
@@ -284,9 +310,10 @@ impl Step {
             self.entries.push(Entry::Refund);
         }
         let seen_on_the_only_send = status == Status::Success && self.task.attempts == 1;
-        let quiet = self.task.last_send_at.map_or(now, |sent| sent.plus(self.task.terms.settle));
+        let quiet = self.task.last_send_at.map_or(now, |sent| sent.plus(self.task.terms.settle()));
         self.entries.push(Entry::Release(if seen_on_the_only_send { now } else { quiet.max(now) }));
         self.task.wake_at = None;
+        self.task.finished_at = Some(now);
         self.enter(Phase::Done(status))
     }
 

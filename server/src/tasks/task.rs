@@ -1,10 +1,62 @@
 //! What is known of one task: what was promised, how far it has come, what was seen.
 
 use crate::clock::Timestamp;
+use crate::framework::catalogue;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
-/// A task that was accepted. A change of it is a new version, and a terminal one never changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Names a task: the millisecond at which it was accepted, and 80 random bits. In the order of acceptance.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(u128);
+
+impl TaskId {
+    /// What comes before the 32 hexadecimal digits.
+    const PREFIX: &str = "task_";
+
+    /// A name that nobody can guess, if `random` cannot be guessed.
+    #[must_use]
+    pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
+        let mut low = [0; 16];
+        low[6..].copy_from_slice(&random);
+        Self(u128::from(now.0) << 80 | u128::from_be_bytes(low))
+    }
+
+    /// The task of that name, if it has the form of one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix(Self::PREFIX)?;
+        let plain = digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        plain.then(|| u128::from_str_radix(digits, 16).ok().map(Self)).flatten()
+    }
+
+    /// As a store keeps it; the order of the bytes is that of the ids.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    /// From how a store keeps it.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:032x}", Self::PREFIX, self.0)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// How far a task has come. A change of it is a new version, and a terminal one never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The terms at the time of acceptance; a change of the contract does not reach it.
     pub terms: Terms,
@@ -26,36 +78,43 @@ pub struct Task {
     pub left: bool,
     /// When the latest send may have left.
     pub last_send_at: Option<Timestamp>,
+    /// What the upstream calls the operation that it works on.
+    pub operation: Option<String>,
     /// What the upstream said, and when.
     pub outcome: Option<(Upstream, Timestamp)>,
     /// Readings at or after the settling of the outcome that say absent, and those that say nothing.
     pub settled: Readings,
-    /// The latest reading, as evidence.
-    pub evidence: Option<Evidence>,
+    /// The latest reading, and when it was taken.
+    pub reading: Option<(Reading, Timestamp)>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
 }
 
 /// How an operation is carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Whether something can be read to verify it; without, it is never verified and never sent again.
+    /// What is read to verify it; without, it is never verified and never sent again.
     pub probe: Option<Probe>,
     /// Whether it may be sent again once a send has quiesced without effect.
     pub idempotent: bool,
-    /// Longest time that an accepted request takes to show on the target.
-    pub settle: Duration,
-    /// From the first possible send to the end.
-    pub deadline: Duration,
+    /// Longest time that an accepted request takes to show on the target, in seconds.
+    pub settle_seconds: u32,
+    /// From the first possible send to the end, in seconds.
+    pub deadline_seconds: u32,
 }
 
-/// What kind of reading verifies an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A reading that verifies an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
+    /// Its name in the contract.
+    pub name: String,
     /// Whether it compares with a reading from before the send.
     pub baseline: bool,
 }
 
 /// Where a task stands. All but the last are `dispatched` to the outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Waits to be sent, at first or again.
     Ready,
@@ -72,7 +131,8 @@ pub enum Phase {
 }
 
 /// How a task has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The effect was measured.
     Success,
@@ -87,7 +147,8 @@ pub enum Status {
 }
 
 /// What the upstream said of a send that left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Upstream {
     /// It succeeded.
     Ok,
@@ -98,7 +159,7 @@ pub enum Upstream {
 }
 
 /// Readings that count towards a verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readings {
     /// Those with positive evidence that nothing happened.
     pub absent: u8,
@@ -107,7 +168,8 @@ pub struct Readings {
 }
 
 /// What a reading says of the effect. The adapter judges; `Absent` needs positive evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It is there.
     Present,
@@ -117,16 +179,29 @@ pub enum Verdict {
     Unreadable,
 }
 
-/// What was checked on the target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence {
+/// One reading of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
     /// What it says of the effect.
     pub verdict: Verdict,
     /// What the effect would look like.
     pub expected: String,
     /// What was seen.
     pub observed: String,
-    /// When.
+}
+
+/// What the end of a task rests on, for people and agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence<'a> {
+    /// The name of the probe that was read, or `upstream_answer` where nothing could be.
+    pub checked: &'a str,
+    /// What would have shown the effect.
+    pub expected: &'a str,
+    /// What was seen.
+    pub observed: &'a str,
+    /// What the upstream said: `success`, `failure`, `no_answer`, or `not_sent` if nothing left.
+    pub reported: &'static str,
+    /// When it was seen.
     pub at: Timestamp,
 }
 
@@ -135,7 +210,7 @@ impl Task {
     #[must_use]
     pub fn accepted(terms: Terms, not_before: Timestamp) -> Self {
         Self {
-            deadline_at: not_before.plus(terms.deadline),
+            deadline_at: not_before.plus(Duration::from_secs(terms.deadline_seconds.into())),
             terms,
             phase: Phase::Ready,
             not_before,
@@ -145,9 +220,11 @@ impl Task {
             send_not_after: None,
             left: false,
             last_send_at: None,
+            operation: None,
             outcome: None,
             settled: Readings::default(),
-            evidence: None,
+            reading: None,
+            finished_at: None,
         }
     }
 
@@ -157,6 +234,94 @@ impl Task {
         match self.phase {
             Phase::Done(status) => Some(status),
             _ => None,
+        }
+    }
+
+    /// What its end rests on, if it has ended.
+    #[must_use]
+    pub fn evidence(&self) -> Option<Evidence<'_>> {
+        let finished_at = self.finished_at?;
+        let reported = match self.outcome {
+            None => "not_sent",
+            Some((Upstream::Ok, _)) => "success",
+            Some((Upstream::Err, _)) => "failure",
+            Some((Upstream::None, _)) => "no_answer",
+        };
+        let probe = self.terms.probe.as_ref();
+        Some(match (&self.reading, probe, self.outcome) {
+            (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
+                Evidence { checked: &probe.name, expected, observed, reported, at: *at }
+            }
+            (None, Some(probe), None) if probe.baseline && self.baseline.is_none() => Evidence {
+                checked: &probe.name,
+                expected: "a reading from before the send, to compare with",
+                observed: "none could be taken, so nothing was sent",
+                reported,
+                at: finished_at,
+            },
+            (_, _, outcome) => Evidence {
+                checked: "upstream_answer",
+                expected: "an answer that it is done",
+                observed: match outcome {
+                    None => "it could not be reached, so nothing was sent",
+                    Some((Upstream::Ok, _)) => "it says that it is done",
+                    Some((Upstream::Err, _)) => "it says that it failed",
+                    Some((Upstream::None, _)) => "none that could be understood",
+                },
+                reported,
+                at: outcome.map_or(finished_at, |(_, at)| at),
+            },
+        })
+    }
+}
+
+impl Phase {
+    /// Its name in a timeline; for an end, that of its status.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Baseline => "baseline",
+            Self::Sending => "sending",
+            Self::Polling => "polling",
+            Self::Verifying => "verifying",
+            Self::Done(status) => status.as_str(),
+        }
+    }
+}
+
+impl Status {
+    /// Every one, as the contract names it.
+    pub const ALL: [Self; 5] =
+        [Self::Success, Self::SuccessUnverified, Self::Failed, Self::FailedSilent, Self::Timeout];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::SuccessUnverified => "success_unverified",
+            Self::Failed => "failed",
+            Self::FailedSilent => "failed_silent",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+impl Terms {
+    pub(super) fn settle(&self) -> Duration {
+        Duration::from_secs(self.settle_seconds.into())
+    }
+}
+
+impl From<&catalogue::Terms> for Terms {
+    fn from(terms: &catalogue::Terms) -> Self {
+        let catalogue::Terms { probe, baseline, idempotent, settle_seconds, deadline_seconds } = *terms;
+        Self {
+            probe: probe.map(|name| Probe { name: name.to_owned(), baseline }),
+            idempotent,
+            settle_seconds,
+            deadline_seconds,
         }
     }
 }

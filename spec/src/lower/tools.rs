@@ -177,7 +177,9 @@ impl Lowering<'_> {
                 self.add(Rule::Task, result, "the result of a task tool is derived; leave it out", None);
                 None
             }
-            (Some(Effect::Task(_)), None, Some(Some(target))) => Some(tasks::accepted(target)),
+            (Some(Effect::Task(_)), None, Some(Some(target))) => {
+                Some(tasks::accepted(target, &self.scope.files.service.state))
+            }
             (_, Some(result), _) => self.result(result),
             (Some(_), None, Some(_)) => {
                 let help = Some("name an object of types.toml: `result = \"...\"`".to_owned());

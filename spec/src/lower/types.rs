@@ -4,11 +4,14 @@ use super::{TYPES, at, members, require_name, require_text};
 use crate::model::{Field, Kind, Member, NamedType, StringRule, Type};
 use crate::raw::{self, At, KindName, Named, Unread};
 use crate::report::Report;
-use crate::rules::Rule;
+use crate::rules::{Rule, STATES};
 use crate::{fit, names};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The name of the derived type of a task's state.
+pub(crate) const TASK_STATUS: &str = "TaskStatus";
 
 /// Where a field stands, which decides the flags that it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,9 +30,14 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Lowers the types of the file, after those that the resources bring.
-    pub(crate) fn lower(raw: &Named<raw::Type>, resources: &Named<raw::Resource>, report: &mut Report) -> Self {
-        let mut types = Self { done: derived(resources), broken: Vec::new(), unread: raw.unread.clone() };
+    /// Lowers the types of the file, after those that resources and task states bring.
+    pub(crate) fn lower(
+        raw: &Named<raw::Type>,
+        resources: &Named<raw::Resource>,
+        states: &Named<raw::State>,
+        report: &mut Report,
+    ) -> Self {
+        let mut types = Self { done: derived(resources, states), broken: Vec::new(), unread: raw.unread.clone() };
         for (name, _) in raw.iter() {
             if !names::is_pascal(name) {
                 let help = Some("types are UpperCamelCase".to_owned());
@@ -41,7 +49,7 @@ impl Types {
                 );
             }
             if types.find(name).is_some() {
-                let message = format!("`{name}` is derived from a resource", name = **name);
+                let message = format!("`{name}` is derived from a resource or the task states", name = **name);
                 let help = Some("choose another name for the type".to_owned());
                 report.add(Rule::DuplicateName, at(TYPES, name.span()), message, help);
             }
@@ -176,8 +184,8 @@ fn is_argument(ty: &Type) -> bool {
     }
 }
 
-/// `PrinterCapability` and `PrinterCapabilities` for a resource `printer`.
-fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
+/// `PrinterCapability` and `PrinterCapabilities` for a resource `printer`, and `TaskStatus` where states are described.
+fn derived(resources: &Named<raw::Resource>, states: &Named<raw::State>) -> Vec<Arc<NamedType>> {
     let both = |(name, resource): (&At<String>, &raw::Resource)| {
         let capabilities = resource.capability.iter().flat_map(Named::iter);
         let members: Vec<Member> =
@@ -207,7 +215,19 @@ fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
             },
         ]
     };
-    resources.iter().flat_map(both).map(Arc::new).collect()
+    let status = states.iter().next().map(|_| task_status(states));
+    resources.iter().flat_map(both).chain(status).map(Arc::new).collect()
+}
+
+/// The state of a task, as results show it.
+pub(crate) fn task_status(states: &Named<raw::State>) -> NamedType {
+    let meaning = |name: &str| states.iter().find(|(known, _)| known.as_str() == name).map(|(_, state)| &state.meaning);
+    let member = |name: &&str| Member {
+        name: (*name).to_owned(),
+        doc: meaning(name).map_or_else(String::new, |meaning| meaning.to_string()),
+    };
+    let members = STATES.iter().map(member).collect();
+    NamedType { name: TASK_STATUS.to_owned(), doc: "State of a task.".to_owned(), kind: Kind::Enum(members) }
 }
 
 /// Completing types depth first, so that a type follows those that it is made of and a circle is seen.

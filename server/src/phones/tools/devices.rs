@@ -95,6 +95,7 @@ mod tests {
     use crate::framework::BoxFuture;
     use crate::framework::handler::{Flag, Resource};
     use crate::phones::contract::{DeviceCapability, DeviceState, PageSize, SessionMode};
+    use crate::phones::proxy_hosts::ProxyHosts;
     use crate::phones::upstream::sim::Sim;
     use crate::phones::upstream::{Session, SessionError, Unreachable, Upstream};
 
@@ -102,7 +103,7 @@ mod tests {
         let clock = Clock::manual(Timestamp(0));
         let sim = Sim::new(5, 12, clock.clone(), &[0; 32]);
         let phones = sim.page(None, 12).await.unwrap();
-        (Phones::new(Arc::new(sim), clock), phones)
+        (Phones::new(Arc::new(sim), ProxyHosts::Public, clock), phones)
     }
 
     fn args(cursor: Option<Cursor>, limit: i64) -> ListDevicesArgs {
@@ -166,7 +167,7 @@ mod tests {
                 unreachable!()
             }
         }
-        let phones = Phones::new(Arc::new(Down), Clock::manual(Timestamp(0)));
+        let phones = Phones::new(Arc::new(Down), ProxyHosts::Public, Clock::manual(Timestamp(0)));
         let failed = list(&phones, &Grants::All, args(None, 7)).await;
         let Err(ListDevicesError::UpstreamUnavailable { what }) = failed else { panic!("it was reached") };
         assert_eq!(what, "the platform could not be reached");

@@ -4,15 +4,18 @@
 //! costs what it shows. The first twelve play one [`Part`] each, whatever the seed; the others draw theirs. Reads no time
 //! and no randomness but what [`Sim::new`] is given.
 
-use super::{Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
-use crate::clock::Clock;
+use super::{Control, Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
+use crate::clock::{Clock, Timestamp};
 use crate::framework::BoxFuture;
 use crate::framework::handler::Flag;
 use crate::framework::text::{Secret, Untrusted};
-use crate::phones::contract::SessionMode;
+use crate::phones::contract::{Command, SessionMode, SetProxyArgs};
 use crate::phones::contract::{DeviceId, DeviceSpec, DeviceState, Port, PowerAction, Proxy, ProxyScheme, Screen};
+use crate::tasks::machine::{Facts, Sent};
+use crate::tasks::task::TaskId;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -150,6 +153,32 @@ impl Upstream for Sim {
     }
 }
 
+impl Control for Sim {
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
+
+    fn send<'a>(&'a self, _: TaskId, _: &'a Command, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async { Sent::NotSent("it takes no commands".to_owned()) })
+    }
+
+    fn look_up<'a>(&'a self, _: TaskId, _: Option<&'a str>) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+        Box::pin(async { Err(Unreachable("it takes no commands".to_owned())) })
+    }
+
+    fn exit_ip<'a>(
+        &'a self,
+        _: &'a DeviceId,
+        _: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        Box::pin(async { Err(Unreachable("it takes no commands".to_owned())) })
+    }
+
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async { Err(Unreachable("it takes no commands".to_owned())) })
+    }
+}
+
 impl Part {
     /// Makes of a plain phone one that shows this part.
     fn play(self, phone: &mut Snapshot) {
@@ -279,7 +308,6 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
     use crate::phones::contract::DeviceCapability;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);

@@ -2,12 +2,29 @@
 
 use super::super::task::{Probe, Terms};
 use super::*;
+use crate::random::SplitMix;
 
-const SETTLE: u64 = 10;
-const DEADLINE: u64 = 60;
+const SETTLE: u32 = 10;
+const DEADLINE: u32 = 60;
 
 fn terms(probe: Option<Probe>, idempotent: bool) -> Terms {
-    Terms { probe, idempotent, settle: Duration::from_secs(SETTLE), deadline: Duration::from_secs(DEADLINE) }
+    Terms { probe, idempotent, settle_seconds: SETTLE, deadline_seconds: DEADLINE }
+}
+
+fn probe(baseline: bool) -> Option<Probe> {
+    Some(Probe { name: "counter".into(), baseline })
+}
+
+fn none() -> Sent {
+    Sent::NoAnswer("reset".into())
+}
+
+fn err() -> Sent {
+    Sent::Err("jam".into())
+}
+
+fn not_sent() -> Sent {
+    Sent::NotSent("refused".into())
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -15,7 +32,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 fn reading(verdict: Verdict) -> Event {
-    Event::Probed(Evidence { verdict, expected: "b".into(), observed: "a".into(), at: at(0) })
+    Event::Probed(Reading { verdict, expected: "b".into(), observed: "a".into() })
 }
 
 /// A task, taken through events at their seconds: how it is then, and all that was written and performed.
@@ -43,14 +60,14 @@ struct Row {
 #[test]
 fn every_row_of_the_decision_table_ends_as_it_says() {
     use Verdict::{Absent, Present, Unreadable};
-    let sighted = || terms(Some(Probe { baseline: false }), true);
-    let once = || terms(Some(Probe { baseline: false }), false);
+    let sighted = || terms(probe(false), true);
+    let once = || terms(probe(false), false);
     let blind = || terms(None, false);
     let row = |name, terms, sent, then: &[(u64, Event)], ends| Row { name, terms, sent, then: then.to_vec(), ends };
     let rows = [
         row("ok, present", sighted(), Sent::Ok, &[(1, reading(Present))], Some(Status::Success)),
-        row("err, present", sighted(), Sent::Err, &[(1, reading(Present))], Some(Status::Success)),
-        row("none, present", sighted(), Sent::NoAnswer, &[(1, reading(Present))], Some(Status::Success)),
+        row("err, present", sighted(), err(), &[(1, reading(Present))], Some(Status::Success)),
+        row("none, present", sighted(), none(), &[(1, reading(Present))], Some(Status::Success)),
         row("ok, blind", blind(), Sent::Ok, &[], Some(Status::SuccessUnverified)),
         row("ok, absent before it settles", sighted(), Sent::Ok, &[(1, reading(Absent)), (9, reading(Absent))], None),
         row("ok, absent once", sighted(), Sent::Ok, &[(10, reading(Absent))], None),
@@ -89,32 +106,32 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
             &[(50, reading(Absent)), (99, reading(Absent))],
             Some(Status::FailedSilent),
         ),
-        row("err, blind", blind(), Sent::Err, &[], Some(Status::Failed)),
-        row("err, absent", sighted(), Sent::Err, &[(9, reading(Absent)), (10, reading(Absent))], Some(Status::Failed)),
-        row("err, unreadable once", sighted(), Sent::Err, &[(10, reading(Unreadable))], None),
+        row("err, blind", blind(), err(), &[], Some(Status::Failed)),
+        row("err, absent", sighted(), err(), &[(9, reading(Absent)), (10, reading(Absent))], Some(Status::Failed)),
+        row("err, unreadable once", sighted(), err(), &[(10, reading(Unreadable))], None),
         row(
             "err, unreadable twice",
             sighted(),
-            Sent::Err,
+            err(),
             &[(10, reading(Unreadable)), (13, reading(Unreadable))],
             Some(Status::Failed),
         ),
-        row("none, absent", once(), Sent::NoAnswer, &[(30, reading(Absent)), (59, reading(Absent))], None),
+        row("none, absent", once(), none(), &[(30, reading(Absent)), (59, reading(Absent))], None),
         row(
             "none, absent at the deadline",
             once(),
-            Sent::NoAnswer,
+            none(),
             &[(30, reading(Absent)), (60, reading(Absent))],
             Some(Status::Timeout),
         ),
-        row("none, unreadable", sighted(), Sent::NoAnswer, &[(60, reading(Unreadable))], Some(Status::Timeout)),
-        row("none, blind", blind(), Sent::NoAnswer, &[(60, Event::Due)], Some(Status::Timeout)),
-        row("not sent, once", sighted(), Sent::NotSent, &[], None),
+        row("none, unreadable", sighted(), none(), &[(60, reading(Unreadable))], Some(Status::Timeout)),
+        row("none, blind", blind(), none(), &[(60, Event::Due)], Some(Status::Timeout)),
+        row("not sent, once", sighted(), not_sent(), &[], None),
         row(
             "not sent, to the end",
             sighted(),
-            Sent::NotSent,
-            &[(2, Event::Due), (2, Event::Sent(Sent::NotSent)), (6, Event::Due), (6, Event::Sent(Sent::NotSent))],
+            not_sent(),
+            &[(2, Event::Due), (2, Event::Sent(not_sent())), (6, Event::Due), (6, Event::Sent(not_sent()))],
             Some(Status::Failed),
         ),
     ];
@@ -131,7 +148,7 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
 
 #[test]
 fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent() {
-    let compared = || terms(Some(Probe { baseline: true }), false);
+    let compared = || terms(probe(true), false);
     let taken = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (4, Event::Baseline(Some("a".into())))];
     let (task, entries, effects) = run(compared(), Facts::default(), &taken);
     assert_eq!((task.phase, task.baseline.as_deref()), (Phase::Sending, Some("a")));
@@ -145,7 +162,7 @@ fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent(
 #[test]
 fn what_was_lost_while_sending_is_asked_for_sent_again_or_verified_as_the_upstream_allows() {
     let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
-    let of = |facts| run(terms(Some(Probe { baseline: false }), false), facts, &found);
+    let of = |facts| run(terms(probe(false), false), facts, &found);
     assert_eq!(of(Facts { looks_up: true, dedupes: true }).2, [Effect::Send(at(5)), Effect::LookUp]);
     assert_eq!(of(Facts { looks_up: false, dedupes: true }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
     let (task, _, effects) = of(Facts::default());
@@ -159,35 +176,22 @@ fn what_was_lost_while_sending_is_asked_for_sent_again_or_verified_as_the_upstre
 fn a_lane_is_held_until_the_last_send_has_settled_unless_it_was_seen_to_work() {
     let release = |sent, then: &[(u64, Event)]| {
         let events = [&[(0, Event::Due), (0, Event::Sent(sent))], then].concat();
-        run(terms(Some(Probe { baseline: false }), true), Facts::default(), &events).1.pop()
+        run(terms(probe(false), true), Facts::default(), &events).1.pop()
     };
     assert_eq!(release(Sent::Ok, &[(2, reading(Verdict::Present))]), Some(Entry::Release(at(2))));
-    assert_eq!(release(Sent::Err, &[(11, reading(Verdict::Absent))]), Some(Entry::Release(at(15))));
+    assert_eq!(release(err(), &[(11, reading(Verdict::Absent))]), Some(Entry::Release(at(15))));
     assert_eq!(
         release(Sent::Ok, &[(10, reading(Verdict::Absent)), (30, reading(Verdict::Absent))]),
         Some(Entry::Release(at(30)))
     );
 }
 
-/// A stream of numbers that a seed decides (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
-
 /// Answers each effect at random, loses some to crashes, and echoes events that are out of place.
 #[test]
 fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
     for seed in 0..20_000 {
-        let mut random = Random(seed);
-        let probe = (random.below(4) > 0).then(|| Probe { baseline: random.below(2) == 0 });
+        let mut random = SplitMix(seed);
+        let probe = if random.below(4) > 0 { probe(random.below(2) == 0) } else { None };
         let idempotent = random.below(2) == 0;
         let facts = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0 };
         let (mut task, mut now) = (Task::accepted(terms(probe, idempotent), at(0)), at(0));
@@ -196,7 +200,8 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
         while task.status().is_none() {
             steps += 1;
             assert!(steps < 200, "seed {seed} never ends: {task:?}");
-            let sent = [Sent::NotSent, Sent::Ok, Sent::Err, Sent::Pending, Sent::NoAnswer][random.below(5) as usize];
+            let sent = [not_sent(), Sent::Ok, err(), Sent::Pending("7".into()), none()];
+            let sent = sent[random.below(5) as usize].clone();
             let verdict = [Verdict::Present, Verdict::Absent, Verdict::Unreadable][random.below(3) as usize];
             now = now.plus(Duration::from_millis(random.below(2_000)));
             let event = match effect.take() {
@@ -208,8 +213,8 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
                 Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
                 Some(Effect::Send(_)) => {
                     // A send leaves anew unless the upstream recognises it.
-                    unsafe_sends += u32::from(sent != Sent::NotSent && !facts.dedupes);
-                    left |= sent != Sent::NotSent;
+                    unsafe_sends += u32::from(sent != not_sent() && !facts.dedupes);
+                    left |= sent != not_sent();
                     Event::Sent(sent)
                 }
                 Some(Effect::LookUp) => {

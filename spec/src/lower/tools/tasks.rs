@@ -2,7 +2,8 @@
 
 use super::{Arguments, Lowering};
 use crate::lower::at;
-use crate::model::{Effect, Field, Kind, Member, NamedType, StringRule, Target, Task, Terms, Type};
+use crate::lower::types::task_status;
+use crate::model::{Effect, Field, Kind, NamedType, StringRule, Target, Task, Terms, Type};
 use crate::names;
 use crate::raw::{self, At, EffectName, Named};
 use crate::rules::{Rule, STATES};
@@ -190,16 +191,16 @@ pub(crate) fn idempotency_key() -> Field {
 }
 
 /// What every task tool answers with; the target is named as the tool's argument names it.
-pub(super) fn accepted(target: &Target) -> Arc<NamedType> {
-    let named =
-        |name: &str, doc: &str, kind| Type::Named(Arc::new(NamedType { name: name.into(), doc: doc.into(), kind }));
-    let state = |state: &&str| Member { name: (*state).to_owned(), doc: String::new() };
-    let status = named("TaskStatus", "State of a task.", Kind::Enum(STATES.iter().map(state).collect()));
+pub(super) fn accepted(target: &Target, states: &Named<raw::State>) -> Arc<NamedType> {
     let fields = vec![
         plain("task_id", "Names the task for get_task.", Type::String),
         plain("tool", "The tool that made it.", Type::String),
         plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
-        plain("status", "State of the task; a new one is always `dispatched`.", status),
+        plain(
+            "status",
+            "State of the task; a new one is always `dispatched`.",
+            Type::Named(Arc::new(task_status(states))),
+        ),
         plain("terminal", "Whether the state is final.", Type::Boolean),
         plain(
             "idempotent_hit",

@@ -1,0 +1,21 @@
+//! The power state: `spec/tools/power.toml`.
+
+use super::offered;
+use crate::framework::handler::{Call, Target};
+use crate::phones::contract::{Command, PowerTools, SetPowerArgs, SetPowerError};
+use crate::phones::devices::Phones;
+use crate::phones::upstream::Snapshot;
+use std::sync::Arc;
+
+impl PowerTools for Phones {
+    async fn set_power(
+        &self,
+        _: &Call<'_>,
+        device: &Target<Arc<Snapshot>>,
+        args: SetPowerArgs,
+    ) -> Result<Command, SetPowerError> {
+        offered("action", &args.action, &device.power_actions, |action| action.as_str())
+            .map_err(|what| SetPowerError::InvalidArgument { what: what.into() })?;
+        Ok(Command::SetPower(args))
+    }
+}

@@ -1,0 +1,32 @@
+//! The egress proxy: `spec/tools/proxy.toml`.
+
+use super::offered;
+use crate::framework::handler::{Call, Target};
+use crate::phones::contract::{ClearProxyArgs, ClearProxyError, Command, ProxyTools, SetProxyArgs, SetProxyError};
+use crate::phones::devices::Phones;
+use crate::phones::upstream::Snapshot;
+use std::sync::Arc;
+
+impl ProxyTools for Phones {
+    async fn set_proxy(
+        &self,
+        _: &Call<'_>,
+        device: &Target<Arc<Snapshot>>,
+        args: SetProxyArgs,
+    ) -> Result<Command, SetProxyError> {
+        let SetProxyArgs { scheme, host, .. } = &args;
+        offered("scheme", scheme, &device.proxy_schemes, |scheme| scheme.as_str())
+            .and_then(|()| self.proxy_hosts.judge(host.as_str()).map_err(|why| format!("`host` {host} {why}")))
+            .map_err(|what| SetProxyError::InvalidArgument { what: what.into() })?;
+        Ok(Command::SetProxy(args))
+    }
+
+    async fn clear_proxy(
+        &self,
+        _: &Call<'_>,
+        _: &Target<Arc<Snapshot>>,
+        args: ClearProxyArgs,
+    ) -> Result<Command, ClearProxyError> {
+        Ok(Command::ClearProxy(args))
+    }
+}

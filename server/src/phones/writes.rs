@@ -1,0 +1,150 @@
+//! How writes on phones are carried out and verified: the engine's [`Executor`], in terms of a [`Control`].
+//!
+//! Owns the meaning of each probe: what is read, and which readings are evidence that a command took effect or did not. An
+//! adapter only reads. Start at [`Writes`].
+
+use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
+use super::upstream::{Control, Unreachable};
+use crate::clock::Timestamp;
+use crate::framework::BoxFuture;
+use crate::framework::text::Untrusted;
+use crate::tasks::executor::{Executor, Unreadable, Write};
+use crate::tasks::machine::{Facts, Sent};
+use crate::tasks::task::{Reading, Verdict};
+use std::fmt;
+use std::slice;
+use std::sync::Arc;
+
+/// Carries out what was accepted, on the phones of one platform.
+pub struct Writes(pub Arc<dyn Control>);
+
+/// A command, its phone, and what verifies it.
+struct Order {
+    command: Command,
+    device: DeviceId,
+    probe: Option<Probe>,
+}
+
+impl Order {
+    /// Takes a write back from how it was written down; fails where a later contract no longer knows it.
+    fn read(write: &Write) -> Result<Self, Unreadable> {
+        let command = Command::read(&write.tool, write.arguments.expose());
+        let command = command.ok_or_else(|| Unreadable(format!("`{}` does not take these arguments", write.tool)))?;
+        let device = match &command {
+            Command::SetProxy(args) => &args.device_id,
+            Command::ClearProxy(args) => &args.device_id,
+            Command::SetPower(args) => &args.device_id,
+        };
+        let device = device.clone();
+        let named = |name: &String| Probe::ALL.iter().copied().find(|probe| probe.as_str() == name);
+        Ok(Self { command, device, probe: write.probe.as_ref().and_then(named) })
+    }
+}
+
+impl Executor for Writes {
+    fn facts(&self) -> Facts {
+        self.0.facts()
+    }
+
+    fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async move {
+            let Order { device, probe, .. } = Order::read(write)?;
+            match probe {
+                Some(Probe::ExitIp) => Ok(self.0.exit_ip(&device, None).await?.to_string()),
+                Some(Probe::BootId) => Ok(clean(&self.0.boot_id(&device).await?)),
+                Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".to_owned())),
+            }
+        })
+    }
+
+    fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async move {
+            match Order::read(write) {
+                Ok(order) => self.0.send(write.id, &order.command, not_after).await,
+                Err(Unreadable(why)) => Sent::NotSent(why),
+            }
+        })
+    }
+
+    fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        Box::pin(async move { Ok(self.0.look_up(write.id, write.operation.as_deref()).await?) })
+    }
+
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        Box::pin(async move {
+            let reading = async {
+                let Order { command, device, probe } = Order::read(write)?;
+                let baseline = write.baseline.as_deref().unwrap_or_default();
+                match (probe, &command) {
+                    (Some(Probe::ExitIp), Command::SetProxy(args)) => self.exit_ip(&device, args, baseline).await,
+                    (Some(Probe::PowerState), Command::SetPower(SetPowerArgs { action, .. })) => {
+                        self.power_state(&device, *action).await
+                    }
+                    (Some(Probe::BootId), Command::SetPower(_)) => self.boot_id(&device, baseline).await,
+                    (Some(Probe::ExitIp | Probe::PowerState | Probe::BootId) | None, _) => {
+                        Err(Unreadable(format!("`{}` cannot be verified", write.tool)))
+                    }
+                }
+            };
+            reading.await.unwrap_or_else(|Unreadable(why)| {
+                tracing::debug!(task = %write.id, why, "a phone could not be read");
+                judged(Verdict::Unreadable, "a reading".to_owned(), "the phone could not be read".to_owned())
+            })
+        })
+    }
+}
+
+impl Writes {
+    /// Present: the phone leaves from where the proxy does. Absent: it still leaves from where it did, and the proxy does not.
+    async fn exit_ip(&self, device: &DeviceId, proxy: &SetProxyArgs, before: &str) -> Result<Reading, Unreadable> {
+        let through = self.0.exit_ip(device, Some(proxy)).await?.to_string();
+        let ordinary = self.0.exit_ip(device, None).await?.to_string();
+        let verdict = match () {
+            () if ordinary == through => Verdict::Present,
+            () if ordinary == before => Verdict::Absent,
+            () => Verdict::Unreadable,
+        };
+        Ok(judged(verdict, format!("leaves from {through}, as the proxy does"), format!("{before} -> {ordinary}")))
+    }
+
+    async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
+        let phone = self.0.read(slice::from_ref(device)).await?.into_iter().next().flatten();
+        let state = phone.map_or(DeviceState::Unknown, |phone| phone.state());
+        let (expected, unmoved) = match action {
+            PowerAction::Boot | PowerAction::Restart => (DeviceState::Running, DeviceState::Stopped),
+            PowerAction::Shutdown => (DeviceState::Stopped, DeviceState::Running),
+        };
+        let verdict = match state {
+            state if state == expected => Verdict::Present,
+            state if state == unmoved => Verdict::Absent,
+            _ => Verdict::Unreadable,
+        };
+        Ok(judged(verdict, format!("state {}", expected.as_str()), format!("state {}", state.as_str())))
+    }
+
+    async fn boot_id(&self, device: &DeviceId, before: &str) -> Result<Reading, Unreadable> {
+        let now = clean(&self.0.boot_id(device).await?);
+        let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
+        Ok(judged(verdict, format!("another boot_id than {before}"), format!("{before} -> {now}")))
+    }
+}
+
+fn judged(verdict: Verdict, expected: String, observed: String) -> Reading {
+    Reading { verdict, expected, observed }
+}
+
+fn clean(text: &str) -> String {
+    Untrusted::clean(text).as_str().to_owned()
+}
+
+impl From<Unreachable> for Unreadable {
+    fn from(Unreachable(why): Unreachable) -> Self {
+        Self(why)
+    }
+}
+
+impl fmt::Debug for Writes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Writes")
+    }
+}

@@ -1,0 +1,69 @@
+//! Randomness, from one source that a test can replay.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where random bytes come from: the operating system, or a seed.
+#[derive(Clone)]
+pub enum Random {
+    /// The operating system: for whatever must not be guessed.
+    System,
+    /// A seed: the same seed gives the same bytes. Clones share the stream.
+    Seeded(Arc<Mutex<SplitMix>>),
+}
+
+impl Random {
+    /// A stream that `seed` decides.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        Self::Seeded(Arc::new(Mutex::new(SplitMix(seed))))
+    }
+
+    /// The next bytes.
+    ///
+    /// # Errors
+    /// The system has no randomness to give.
+    pub fn bytes<const N: usize>(&self) -> Result<[u8; N], getrandom::Error> {
+        let mut bytes = [0; N];
+        match self {
+            Self::System => getrandom::fill(&mut bytes)?,
+            Self::Seeded(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                for chunk in bytes.chunks_mut(8) {
+                    chunk.copy_from_slice(&stream.next().to_le_bytes()[..chunk.len()]);
+                }
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "System",
+            Self::Seeded(_) => "Seeded",
+        })
+    }
+}
+
+/// A stream of numbers that its seed decides: SplitMix64 (Steele, Lea, Flood 2014). Nothing secret may come from it.
+#[derive(Clone, Debug)]
+pub struct SplitMix(pub u64);
+
+impl SplitMix {
+    /// The next number, each as likely as any other.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so an iterator would say less")]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`, which is not 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}

@@ -1,0 +1,235 @@
+//! What outlives a process: tasks with their lanes and ledger, applications with their keys and grants.
+//!
+//! [`Store`] is all that the rest of the program asks; [`memory`] keeps it for a test, [`sqlite`] on a disk. Both must pass the
+//! same suite. Every method is one transaction: it has happened when it answers, or it has not happened. A store never
+//! sees a secret: it keeps verifiers and sealed bytes.
+
+pub mod memory;
+
+use crate::clock::Timestamp;
+use crate::framework::BoxFuture;
+use crate::tasks::machine::Entry;
+use crate::tasks::task::{Task, TaskId, Terms};
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+/// The answer of a store: what was asked for, or why it failed.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, Broken>>;
+
+/// Keeps what outlives a process.
+pub trait Store: Debug + Send + Sync + 'static {
+    /// The task in flight that an application has under that idempotency key.
+    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>>;
+
+    /// Takes a task on: claims its key and the lane of its target, which decide races. It starts when the target has
+    /// settled: at the lane's `held_until`, or at `new.at`.
+    fn accept(&self, new: NewTask) -> Answer<'_, Accepted>;
+
+    /// Writes a task's next version with its entries, unless it is at another version or has ended. With the end, its sealed
+    /// arguments are wiped.
+    fn advance(&self, advance: Advance) -> Answer<'_, Advanced>;
+
+    /// Tasks in flight after that one, in the order of their ids, with their `wake_at`.
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>>;
+
+    /// A task, in flight or ended.
+    fn task(&self, id: TaskId) -> Answer<'_, Option<Record>>;
+
+    /// What has happened to a task, in order.
+    fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>>;
+
+    /// The entries of the ledger after the `after`-th, in the order in which they were written, at most `limit`.
+    fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>>;
+
+    /// Forgets at most `limit` tasks that ended before then, with their timelines; answers how many. The ledger stays.
+    fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32>;
+
+    /// All applications, in the order in which they were made, and all keys.
+    fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)>;
+
+    /// Writes an application down: a new one, or what it is from now on.
+    fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()>;
+
+    /// Writes a key down: a new one, or what it is from now on.
+    fn put_key(&self, key: KeyRow) -> Answer<'_, ()>;
+}
+
+/// The store cannot do its part: no space, no permission, a damaged file. Why is for the operator.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(pub String);
+
+/// A write that is to be taken on.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Names it.
+    pub id: TaskId,
+    /// Whose it is.
+    pub application: String,
+    /// Its idempotency key.
+    pub key: String,
+    /// Stands for tool, target and arguments: equal exactly if these are.
+    pub fingerprint: [u8; 32],
+    /// The tool.
+    pub tool: String,
+    /// What kind of thing it acts on, and which one: the two name the lane.
+    pub resource: String,
+    /// See `resource`.
+    pub target: String,
+    /// The arguments, sealed.
+    pub sealed: Vec<u8>,
+    /// How it is carried out.
+    pub terms: Terms,
+    /// When it was asked for.
+    pub at: Timestamp,
+}
+
+/// A task as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Names it.
+    pub id: TaskId,
+    /// Whose it is.
+    pub application: String,
+    /// The tool.
+    pub tool: String,
+    /// What kind of thing it acts on.
+    pub resource: String,
+    /// Which one.
+    pub target: String,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// Counts its changes, from 0.
+    pub version: u32,
+    /// How far it has come.
+    pub task: Task,
+    /// Its arguments, until it ends.
+    pub sealed: Option<Vec<u8>>,
+    /// When it was refunded, if it was.
+    pub refunded_at: Option<Timestamp>,
+}
+
+/// A task in flight that answers a repeated call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// Names it.
+    pub id: TaskId,
+    /// The tool that made it.
+    pub tool: String,
+    /// What it acts on.
+    pub target: String,
+    /// What it was asked with.
+    pub fingerprint: [u8; 32],
+}
+
+/// What became of a [`NewTask`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It was taken on.
+    Fresh {
+        /// When it is due first.
+        wake_at: Timestamp,
+    },
+    /// The application has a task in flight under that key.
+    Hit(InFlight),
+    /// Another task is in flight on the target.
+    Busy {
+        /// That task.
+        id: TaskId,
+        /// Whose it is.
+        application: String,
+        /// When it ends at the latest.
+        deadline_at: Timestamp,
+    },
+}
+
+/// A task's step from one version to the next.
+#[derive(Clone, Debug)]
+pub struct Advance {
+    /// Which task.
+    pub id: TaskId,
+    /// The version that it comes from.
+    pub version: u32,
+    /// What it becomes.
+    pub task: Task,
+    /// What is written down with it.
+    pub entries: Vec<Entry>,
+    /// What happened, for the timeline.
+    pub what: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Whether a step was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advanced {
+    /// It was.
+    Written,
+    /// Somebody else has changed the task: whoever tried must stop.
+    Fenced,
+}
+
+/// A line of a task's timeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happening {
+    /// When.
+    pub at: Timestamp,
+    /// The phase that it led to, or the state that it ended in.
+    pub phase: &'static str,
+    /// What happened.
+    pub what: String,
+}
+
+/// A line of the ledger: what was charged, taken back or refunded, and for what. It outlives its task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerRow {
+    /// Its place, from 1.
+    pub number: u64,
+    /// The task.
+    pub id: TaskId,
+    /// Whose account.
+    pub application: String,
+    /// `charge`, `reversal` or `refund`; of each at most one a task.
+    pub kind: &'static str,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An application as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationRow {
+    /// Names it in audit and storage.
+    pub id: String,
+    /// Its name for people; no other has the same.
+    pub name: String,
+    /// The permissions that it was given, by name.
+    pub permissions: Vec<String>,
+    /// Its request budget in any 60 seconds.
+    pub requests_per_minute: u32,
+    /// The targets that it sees; `None` for every one, those to come included.
+    pub grants: Option<BTreeSet<String>>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A key as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// Names it; not secret.
+    pub id: String,
+    /// The application whose key it is.
+    pub application: String,
+    /// Its live secrets, the latest first, at most two; none once it is revoked.
+    pub secrets: Vec<SecretRow>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A secret as it is kept: what proves it, and itself under a seal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretRow {
+    /// Its verifier: a MAC under the pepper.
+    pub verifier: [u8; 32],
+    /// The secret, sealed for this key and application.
+    pub sealed: Vec<u8>,
+}

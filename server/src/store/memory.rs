@@ -1,0 +1,198 @@
+//! A store that ends with its process: for tests, and for simulation, where it stands for a disk that survives.
+
+use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
+use super::{NewTask, Record, Store};
+use crate::clock::Timestamp;
+use crate::tasks::machine::Entry;
+use crate::tasks::task::{Phase, Task, TaskId};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Everything in maps, behind one lock.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    tasks: BTreeMap<TaskId, Row>,
+    /// Application and key, while their task is in flight.
+    claims: HashMap<(String, String), TaskId>,
+    /// Resource and target.
+    lanes: HashMap<(String, String), Lane>,
+    ledger: Vec<LedgerRow>,
+    /// Which entries a task has in the ledger.
+    entered: HashSet<(TaskId, &'static str)>,
+    applications: Vec<ApplicationRow>,
+    keys: BTreeMap<String, KeyRow>,
+}
+
+#[derive(Debug)]
+struct Row {
+    record: Record,
+    key: String,
+    fingerprint: [u8; 32],
+    timeline: Vec<Happening>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Lane {
+    /// A task is in flight.
+    Taken(TaskId),
+    /// The target settles until then.
+    Settling(Timestamp),
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known at once, as an answer.
+fn now<'a, T: Send + 'a>(answer: T) -> Answer<'a, T> {
+    Box::pin(std::future::ready(Ok(answer)))
+}
+
+impl Store for Memory {
+    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
+        now(self.lock().claimed(application, key))
+    }
+
+    fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
+        now(self.lock().accept(new))
+    }
+
+    fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
+        let advanced = self.lock().advance(advance);
+        Box::pin(std::future::ready(advanced))
+    }
+
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+        let tables = self.lock();
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let later = tables.tasks.range((after, Bound::Unbounded));
+        let open = later.filter(|(_, row)| row.record.task.status().is_none());
+        now(open.map(|(id, row)| (*id, row.record.task.wake_at)).take(limit as usize).collect())
+    }
+
+    fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
+        now(self.lock().tasks.get(&id).map(|row| row.record.clone()))
+    }
+
+    fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {
+        now(self.lock().tasks.get(&id).map(|row| row.timeline.clone()).unwrap_or_default())
+    }
+
+    fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>> {
+        let tables = self.lock();
+        let rows = tables.ledger.iter().filter(|row| row.number > after).take(limit as usize);
+        now(rows.cloned().collect())
+    }
+
+    fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32> {
+        let mut tables = self.lock();
+        let ended = |row: &Row| row.record.task.finished_at.is_some_and(|at| at < before);
+        let old = tables.tasks.iter().filter(|(_, row)| ended(row)).map(|(id, _)| *id);
+        let old: Vec<TaskId> = old.take(limit as usize).collect();
+        for id in &old {
+            tables.tasks.remove(id);
+        }
+        now(u32::try_from(old.len()).unwrap_or(u32::MAX))
+    }
+
+    fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
+        let tables = self.lock();
+        now((tables.applications.clone(), tables.keys.values().cloned().collect()))
+    }
+
+    fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()> {
+        let mut tables = self.lock();
+        let taken = tables.applications.iter().any(|row| row.name == application.name && row.id != application.id);
+        if taken {
+            let why = format!("an application is named `{}` already", application.name);
+            return Box::pin(std::future::ready(Err(Broken(why))));
+        }
+        match tables.applications.iter_mut().find(|row| row.id == application.id) {
+            Some(row) => *row = application,
+            None => tables.applications.push(application),
+        }
+        now(())
+    }
+
+    fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
+        self.lock().keys.insert(key.id.clone(), key);
+        now(())
+    }
+}
+
+impl Tables {
+    fn claimed(&self, application: &str, key: &str) -> Option<InFlight> {
+        let id = *self.claims.get(&(application.to_owned(), key.to_owned()))?;
+        let Row { record, fingerprint, .. } = self.tasks.get(&id)?;
+        Some(InFlight { id, tool: record.tool.clone(), target: record.target.clone(), fingerprint: *fingerprint })
+    }
+
+    fn accept(&mut self, new: NewTask) -> Accepted {
+        let NewTask { id, application, key, fingerprint, tool, resource, target, sealed, terms, at } = new;
+        if let Some(hit) = self.claimed(&application, &key) {
+            return Accepted::Hit(hit);
+        }
+        let lane = (resource.clone(), target.clone());
+        let mut start = at;
+        match self.lanes.get(&lane) {
+            Some(Lane::Taken(id)) => {
+                if let Some(Row { record, .. }) = self.tasks.get(id) {
+                    let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
+                    return Accepted::Busy { id: *id, application, deadline_at };
+                }
+            }
+            Some(Lane::Settling(until)) => start = at.max(*until),
+            None => {}
+        }
+        self.lanes.insert(lane, Lane::Taken(id));
+        self.claims.insert((application.clone(), key.clone()), id);
+        let task = Task::accepted(terms, start);
+        let (created_at, sealed) = (at, Some(sealed));
+        let record =
+            Record { id, application, tool, resource, target, created_at, version: 0, task, sealed, refunded_at: None };
+        let timeline = vec![Happening { at, phase: record.task.phase.as_str(), what: "accepted".to_owned() }];
+        self.tasks.insert(id, Row { record, key, fingerprint, timeline });
+        Accepted::Fresh { wake_at: start }
+    }
+
+    fn advance(&mut self, advance: Advance) -> Result<Advanced, Broken> {
+        let Advance { id, version, task, entries, what, at } = advance;
+        let Some(row) = self.tasks.get_mut(&id) else { return Ok(Advanced::Fenced) };
+        if row.record.version != version || row.record.task.status().is_some() {
+            return Ok(Advanced::Fenced);
+        }
+        if let Some(kind) =
+            entries.iter().filter_map(|entry| entry.kind()).find(|kind| self.entered.contains(&(id, kind)))
+        {
+            return Err(Broken(format!("the ledger has a {kind} of {id} already")));
+        }
+        row.timeline.push(Happening { at, phase: task.phase.as_str(), what });
+        row.record.version += 1;
+        row.record.task = task;
+        if let Phase::Done(_) = row.record.task.phase {
+            row.record.sealed = None;
+            self.claims.remove(&(row.record.application.clone(), row.key.clone()));
+        }
+        for entry in entries {
+            if let Entry::Release(until) = entry {
+                let lane = (row.record.resource.clone(), row.record.target.clone());
+                self.lanes.insert(lane, Lane::Settling(until));
+            }
+            if entry == Entry::Refund {
+                row.record.refunded_at = Some(at);
+            }
+            if let Some(kind) = entry.kind() {
+                let (number, application) = (self.ledger.len() as u64 + 1, row.record.application.clone());
+                self.entered.insert((id, kind));
+                self.ledger.push(LedgerRow { number, id, application, kind, at });
+            }
+        }
+        Ok(Advanced::Written)
+    }
+}
