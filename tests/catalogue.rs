@@ -1,7 +1,7 @@
 //! What holds for every tool of every contract: these tests read the catalogue and name no tool.
 
 use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, phones, serve};
-use crate::print_shop::{self, Shop, Spool};
+use crate::print_shop::{self, Mute, Shop};
 use cloudphone::framework::access::Grants;
 use cloudphone::framework::catalogue::{Catalogue, PermissionSet, ToolDef};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
@@ -24,7 +24,7 @@ async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
 }
 
 async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
-    serve(|_| print_shop::Contract(Shop), Arc::new(Spool::default()), tenants).await
+    serve(|_| (print_shop::Contract(Shop), Arc::new(Mute)), tenants).await
 }
 
 fn spec(folder: &str) -> Contract {

@@ -5,13 +5,18 @@ use cloudphone::framework::access::{Access, Application, Grants};
 use cloudphone::framework::audit::Audit;
 use cloudphone::framework::catalogue::{Catalogue, PermissionSet};
 use cloudphone::framework::pipeline::{Handlers, Pipeline};
-use cloudphone::framework::tasks::{NoTasks, Tasks};
 use cloudphone::framework::transport::Endpoint;
 use cloudphone::framework::transport::edge::{self, Doorkeeper, Limits};
-use cloudphone::phones;
+use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::phones::writes::Writes;
+use cloudphone::random::Random;
+use cloudphone::store::memory::Memory;
+use cloudphone::tasks::engine::{Engine, Parts};
+use cloudphone::tasks::executor::Executor;
+use cloudphone::vault::Vault;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -19,6 +24,9 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+/// Tasks that are in flight at most.
+pub(crate) const ROOM: usize = 200;
 
 /// A running server. It ends with the test.
 pub(crate) struct Server {
@@ -28,12 +36,16 @@ pub(crate) struct Server {
     pub(crate) http: Client,
     /// Holds the audit trail.
     pub(crate) data: TempDir,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) store: Arc<Memory>,
     task: JoinHandle<()>,
+    runner: JoinHandle<()>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.task.abort();
+        self.runner.abort();
     }
 }
 
@@ -59,13 +71,24 @@ impl Tenant {
     }
 }
 
-/// Serves `handlers` to `tenants`; answers with the keys of each.
+/// Serves handlers, and who carries their writes out, to `tenants`; answers with the keys of each.
 pub(crate) async fn serve<H: Handlers>(
-    handlers: impl FnOnce(&Clock) -> H,
-    tasks: Arc<dyn Tasks>,
+    parts: impl FnOnce(&Clock) -> (H, Arc<dyn Executor>),
     tenants: Vec<Tenant>,
 ) -> (Server, Vec<Vec<Key>>) {
     let clock = Clock::manual(Timestamp(1_800_000_000_000));
+    let (handlers, executor) = parts(&clock);
+    let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
+    let engine = Engine::start(Parts {
+        store: store.clone(),
+        executor,
+        vault: Vault::new(&[7; 32], random.clone()),
+        clock: clock.clone(),
+        random,
+        room: ROOM,
+    });
+    let engine = engine.await.expect("an empty store");
+    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let data = TempDir::new().expect("a temporary folder");
     let audit = Audit::start(&data.path().join("audit")).expect("an audit");
     let access = Access::new([7; 32]);
@@ -82,11 +105,11 @@ pub(crate) async fn serve<H: Handlers>(
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let door = Doorkeeper::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
-    let pipeline = Pipeline::new(handlers(&clock), access, audit, tasks, clock.clone());
+    let pipeline = Pipeline::new(handlers, access, audit, engine.clone(), clock.clone());
     let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
     let task = tokio::spawn(edge::serve(listener, router, Limits::default(), std::future::pending()));
     let http = Client::builder().build().expect("a client");
-    (Server { url: format!("http://{address}/mcp"), address, clock, http, data, task }, keys)
+    (Server { url: format!("http://{address}/mcp"), address, clock, http, data, engine, store, task, runner }, keys)
 }
 
 /// Serves twelve simulated phones.
@@ -96,11 +119,12 @@ pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
 
 /// Serves that many simulated phones.
 pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
-    let handlers = |clock: &Clock| {
-        let sim = Sim::new(1, devices, clock.clone(), &[1; 32]);
-        phones::contract::Contract(Phones::new(Arc::new(sim), ProxyHosts::Public, clock.clone()))
+    let parts = |clock: &Clock| {
+        let sim = Arc::new(Sim::new(1, devices, clock.clone(), &[1; 32]));
+        let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock.clone());
+        (Contract(phones), Arc::new(Writes(sim)) as Arc<dyn Executor>)
     };
-    serve(handlers, Arc::new(NoTasks), tenants).await
+    serve(parts, tenants).await
 }
 
 /// One key that may do everything, on twelve phones.

@@ -11,14 +11,15 @@ use cloudphone::framework::Timestamp;
 use cloudphone::framework::access::Caller;
 use cloudphone::framework::handler::{Call, Flag, Resource, Target, Unresolved};
 use cloudphone::framework::reply::Reply;
-use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
 use cloudphone::framework::text::{Secret, Untrusted};
+use cloudphone::tasks::executor::{Executor, Unreadable, Write};
+use cloudphone::tasks::machine::{Facts, Sent};
+use cloudphone::tasks::task::Reading;
 use contract::{
     CleanRollersArgs, CleanRollersError, Command, GetPrinterArgs, GetPrinterError, Mode, OpenPanelArgs, OpenPanelError,
     Panel, PrintPageArgs, PrintPageError, Printer, PrinterCapabilities, PrinterCapability, PrinterId, PrintersTools,
     PrintingTools,
 };
-use std::sync::Mutex;
 
 /// Printers `p-1` with paper, `p-2` without, `p-gone` whose wire is cut; `p-bug` makes the handler panic, `p-slow` has it wait.
 #[derive(Debug)]
@@ -103,46 +104,28 @@ impl PrintingTools for Shop {
     }
 }
 
-/// Keeps every task for ever in flight.
-#[derive(Debug, Default)]
-pub(crate) struct Spool(Mutex<Vec<(String, String)>>);
+/// Printers that take a page and say no more.
+#[derive(Debug)]
+pub(crate) struct Mute;
 
-impl Spool {
-    fn key(proposal: &Proposal<'_>) -> String {
-        let derived = || format!("{} {}", proposal.tool, proposal.arguments.expose());
-        proposal.key.as_deref().map_or_else(derived, str::to_owned)
+impl Executor for Mute {
+    fn facts(&self) -> Facts {
+        Facts::default()
     }
 
-    fn task(n: usize, arguments: &str, proposal: &Proposal<'_>, hit: bool) -> Accepted {
-        Accepted {
-            task_id: format!("task-{n}"),
-            tool: proposal.tool.to_owned(),
-            target: proposal.target.to_string(),
-            status: "dispatched",
-            hit,
-            matches: arguments == proposal.arguments.expose(),
-        }
-    }
-}
-
-impl Tasks for Spool {
-    fn repeat<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>> {
-        Box::pin(async move {
-            let tasks = self.0.lock().map_err(|_| NotAccepted::Full)?;
-            let found = tasks.iter().position(|(key, _)| *key == Self::key(proposal));
-            Ok(found.map(|n| Self::task(n, &tasks[n].1, proposal, true)))
-        })
+    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async { Ok("1".to_owned()) })
     }
 
-    fn accept<'a>(
-        &'a self,
-        proposal: &'a Proposal<'a>,
-        command: Secret<String>,
-    ) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
-        Box::pin(async move {
-            let mut tasks = self.0.lock().map_err(|_| NotAccepted::Full)?;
-            tasks.push((Self::key(proposal), command.expose().clone()));
-            Ok(Self::task(tasks.len() - 1, command.expose(), proposal, false))
-        })
+    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(std::future::pending())
+    }
+
+    fn look_up<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
+        Box::pin(std::future::pending())
     }
 }

@@ -18,8 +18,24 @@ pub mod transport;
 
 pub use crate::clock::Timestamp;
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
 /// A future behind a pointer, for traits that are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Runs `work`; `None` if it panicked, of which the panic hook has told.
+pub(crate) async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Ready(done)) => Poll::Ready(Some(done)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}
 
 /// What generated code needs by an absolute path.
 #[doc(hidden)]

@@ -4,6 +4,8 @@
 //! reads no clock, so that every order of events can be tried. [`engine`] drives it: it writes each step down, performs what
 //! the step asks of an [`executor`], and keeps the one index of what is due when. [`polls`] holds those who ask too early.
 
+pub mod engine;
 pub mod executor;
 pub mod machine;
+pub mod polls;
 pub mod task;

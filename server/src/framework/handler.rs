@@ -6,12 +6,14 @@
 use super::BoxFuture;
 use super::access::Caller;
 use super::catalogue::{Catalogue, ToolDef};
-use super::tasks::Tasks;
+use super::pipeline::Asked;
+use super::tasks::{Hold, Poll, Tasks, Told, Untold};
 use crate::clock::Timestamp;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Proof that the caller holds the tool's permission.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub struct Call<'a> {
     /// When it arrived.
     pub now: Timestamp,
     pub(super) tasks: &'a dyn Tasks,
+    hold: Hold,
     target: OnceLock<Box<str>>,
     arguments: OnceLock<Box<RawValue>>,
 }
@@ -47,10 +50,30 @@ impl<'a> Call<'a> {
         caller: &'a Caller,
         catalogue: &'static Catalogue,
         tasks: &'a dyn Tasks,
-        request_id: &'a str,
+        asked: Asked<'a>,
         now: Timestamp,
     ) -> Self {
-        Self { caller, tool, catalogue, request_id, now, tasks, target: OnceLock::new(), arguments: OnceLock::new() }
+        let Asked { tool: _, arguments: _, request_id, hold } = asked;
+        Self {
+            caller,
+            tool,
+            catalogue,
+            request_id,
+            now,
+            tasks,
+            hold,
+            target: OnceLock::new(),
+            arguments: OnceLock::new(),
+        }
+    }
+
+    /// What has become of a task. Held until it ends or `wait` is over; without `wait`, until the poll is due.
+    ///
+    /// # Errors
+    /// See [`Untold`].
+    pub async fn task(&self, id: &str, wait: Option<Duration>) -> Result<Told, Untold> {
+        let interval = Duration::from_secs(self.catalogue.service.poll_interval_seconds.into());
+        self.tasks.poll(Poll { caller: self.caller, id, wait, hold: self.hold, interval }).await
     }
 
     /// What the audit is to say that the call acted on.

@@ -23,18 +23,16 @@ use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
 use super::reply::{Answer, Reply, tools_list};
-use super::tasks::{self, Accepted, NotAccepted, Plan, Proposal, Tasks};
+use super::survive;
+use super::tasks::{self, Accepted, Hold, NotAccepted, Plan, Proposal, Tasks};
 use super::text::Secret;
 use crate::clock::{Clock, Timestamp};
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use serde::Serialize;
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 
 /// The handlers of a contract, behind the generated dispatch.
 pub trait Handlers: Send + Sync + 'static {
@@ -113,6 +111,19 @@ impl Outcome {
     }
 }
 
+/// A call as a transport has read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// A JSON object.
+    pub arguments: &'a str,
+    /// Names the request in logs, audit and errors.
+    pub request_id: &'a str,
+    /// Whether the answer may be held back.
+    pub hold: Hold,
+}
+
 /// Everything that a request goes through, in one place.
 pub struct Pipeline<H> {
     handlers: H,
@@ -173,7 +184,8 @@ impl<H: Handlers> Pipeline<H> {
     ///
     /// # Errors
     /// Whatever step refused or failed. Only `unknown_tool` is a failure of the protocol; the rest are results.
-    pub async fn call(&self, caller: &Caller, name: &str, raw: &str, request_id: &str) -> Result<Answer, Failure> {
+    pub async fn call(&self, caller: &Caller, asked: Asked<'_>) -> Result<Answer, Failure> {
+        let Asked { tool: name, arguments: raw, request_id, hold: _ } = asked;
         let tool = find(H::CATALOGUE, name)?;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
         let now = self.now();
@@ -184,7 +196,7 @@ impl<H: Handlers> Pipeline<H> {
                 return Err(failure);
             }
         };
-        let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, request_id, now);
+        let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, asked, now);
         let mut witness = Witness { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw)).await;
         let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
@@ -313,8 +325,7 @@ fn not_accepted(call: &Call<'_>, refused: NotAccepted) -> Failure {
     let roles = &call.catalogue.roles;
     match refused {
         NotAccepted::Busy { task_id, retry_after_seconds } => {
-            let busy = Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds);
-            task_id.into_iter().fold(busy, |busy, id| busy.with("task_id", id))
+            Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
         }
         NotAccepted::Full => overloaded(call.catalogue, "the queue of tasks is full"),
         NotAccepted::Broken(why) => broken(call.catalogue, call.request_id, &why),
@@ -378,15 +389,4 @@ impl Drop for Witness<'_> {
             slot.write(&Line { target, arguments, outcome, ..line(caller, tool, request_id, now, None) });
         }
     }
-}
-
-/// Runs `work`; `None` if it panicked, of which the panic hook has told.
-async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
-        Ok(Poll::Ready(done)) => Poll::Ready(Some(done)),
-        Ok(Poll::Pending) => Poll::Pending,
-        Err(_) => Poll::Ready(None),
-    })
-    .await
 }

@@ -1,6 +1,7 @@
-//! What the pipeline asks of whoever keeps tasks: whether a write is in flight already, and to accept one.
+//! What is asked of whoever keeps tasks: whether a write is in flight already, to accept one, and what became of it.
 
 use super::BoxFuture;
+use super::access::Caller;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, Terms, ToolDef};
 use super::text::Secret;
@@ -8,6 +9,7 @@ use crate::clock::Timestamp;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// Keeps tasks.
 pub trait Tasks: Debug + Send + Sync + 'static {
@@ -20,6 +22,80 @@ pub trait Tasks: Debug + Send + Sync + 'static {
         proposal: &'a Proposal<'a>,
         command: Secret<String>,
     ) -> BoxFuture<'a, Result<Accepted, NotAccepted>>;
+
+    /// What has become of a task, if the caller may see it. The answer may be held: until the task ends, or as `poll` says.
+    fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>>;
+}
+
+/// A question about a task.
+#[derive(Debug, Clone, Copy)]
+pub struct Poll<'a> {
+    /// Who asks: they see what their application made, and what acts on targets that it sees.
+    pub caller: &'a Caller,
+    /// The task.
+    pub id: &'a str,
+    /// How long to wait for its end; left out, until the poll is due.
+    pub wait: Option<Duration>,
+    /// Whether the answer may be held at all.
+    pub hold: Hold,
+    /// The shortest interval between two polls.
+    pub interval: Duration,
+}
+
+/// Whether an answer may be held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// It may.
+    Allowed,
+    /// Others wait for it: the rest of a batch.
+    Never,
+}
+
+/// What is told of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The tool that made it.
+    pub tool: String,
+    /// What it acts on.
+    pub target: String,
+    /// Its state.
+    pub status: &'static str,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it ends at the latest.
+    pub deadline_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// When to poll again; `None` once it has ended.
+    pub poll_after_seconds: Option<u64>,
+    /// What its end rests on.
+    pub evidence: Option<Evidence>,
+    /// When it was refunded, if it was.
+    pub refunded_at: Option<Timestamp>,
+}
+
+/// What the end of a task rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// The name of the probe that was read, or `upstream_answer` where nothing could be.
+    pub checked: String,
+    /// What would have shown the effect.
+    pub expected: String,
+    /// What was seen.
+    pub observed: String,
+    /// What the upstream said: `success`, `failure`, `no_answer`, or `not_sent` if nothing left.
+    pub reported: &'static str,
+    /// When it was seen.
+    pub at: Timestamp,
+}
+
+/// Why nothing is told of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Untold {
+    /// There is none, or it is none of the caller's; the two must not be told apart.
+    NotFound,
+    /// It could not be read; why is for the log.
+    Broken(String),
 }
 
 /// A generated command: a write that a handler found sound.
@@ -107,8 +183,8 @@ pub struct Accepted {
 pub enum NotAccepted {
     /// Another write on the same target is in flight.
     Busy {
-        /// That task, if the caller may see it.
-        task_id: Option<String>,
+        /// That task, which the caller may see because they see its target.
+        task_id: String,
         /// When a repeat is worth while.
         retry_after_seconds: u64,
     },
@@ -165,5 +241,9 @@ impl Tasks for NoTasks {
 
     fn accept<'a>(&'a self, _: &'a Proposal<'a>, _: Secret<String>) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
         Box::pin(std::future::ready(Err(NotAccepted::Full)))
+    }
+
+    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>> {
+        Box::pin(std::future::ready(Err(Untold::NotFound)))
     }
 }

@@ -6,6 +6,7 @@
 
 use super::task::{Phase, Reading, Readings, Status, Task, Upstream, Verdict};
 use crate::clock::Timestamp;
+use std::fmt;
 use std::time::Duration;
 
 /// Sends of one task, the first included.
@@ -16,7 +17,9 @@ const BACKOFF: Duration = Duration::from_secs(2);
 const INTERVAL: Duration = Duration::from_secs(3);
 /// From the decision to send to the last moment at which a byte may leave.
 const SEND_WINDOW: Duration = Duration::from_secs(5);
-/// How long after that moment a send found at start may still arrive: the send's own time-out, and the skew of clocks.
+/// How long an effect may take; a send, from its last moment on.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long after that moment a send found at start may still arrive: its patience, and the skew of clocks.
 const QUIESCE: Duration = Duration::from_secs(12);
 
 /// What can happen to a task.
@@ -49,6 +52,37 @@ pub enum Sent {
     Pending(String),
     /// It may have left, and there is no answer that could be understood; and what there is.
     NoAnswer(String),
+}
+
+/// As a line of a timeline.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Due => f.write_str("it was time"),
+            Self::Found => f.write_str("found by a new process"),
+            Self::Baseline(Some(reading)) => write!(f, "read before the send: {reading}"),
+            Self::Baseline(None) => f.write_str("could not be read before the send"),
+            Self::Sent(sent) => write!(f, "sent: {sent}"),
+            Self::LookedUp(Some(Some(sent))) => write!(f, "looked up: {sent}"),
+            Self::LookedUp(Some(None)) => f.write_str("looked up: the upstream knows of no such request"),
+            Self::LookedUp(None) => f.write_str("could not be looked up"),
+            Self::Probed(Reading { verdict, expected, observed }) => {
+                write!(f, "read: {}; expected: {expected}; observed: {observed}", verdict.as_str())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(why) => write!(f, "nothing left: {why}"),
+            Self::Ok => f.write_str("the upstream says that it is done"),
+            Self::Err(how) => write!(f, "the upstream says that it failed: {how}"),
+            Self::Pending(operation) => write!(f, "the upstream works on it as {operation}"),
+            Self::NoAnswer(what) => write!(f, "no answer: {what}"),
+        }
+    }
 }
 
 /// What is to be performed next.

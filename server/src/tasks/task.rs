@@ -2,6 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::framework::catalogue;
+use crate::framework::tasks::Evidence;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -190,21 +191,6 @@ pub struct Reading {
     pub observed: String,
 }
 
-/// What the end of a task rests on, for people and agents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evidence<'a> {
-    /// The name of the probe that was read, or `upstream_answer` where nothing could be.
-    pub checked: &'a str,
-    /// What would have shown the effect.
-    pub expected: &'a str,
-    /// What was seen.
-    pub observed: &'a str,
-    /// What the upstream said: `success`, `failure`, `no_answer`, or `not_sent` if nothing left.
-    pub reported: &'static str,
-    /// When it was seen.
-    pub at: Timestamp,
-}
-
 impl Task {
     /// A task as it is accepted: ready, not to be sent before `not_before`.
     #[must_use]
@@ -239,7 +225,7 @@ impl Task {
 
     /// What its end rests on, if it has ended.
     #[must_use]
-    pub fn evidence(&self) -> Option<Evidence<'_>> {
+    pub fn evidence(&self) -> Option<Evidence> {
         let finished_at = self.finished_at?;
         let reported = match self.outcome {
             None => "not_sent",
@@ -248,30 +234,42 @@ impl Task {
             Some((Upstream::None, _)) => "no_answer",
         };
         let probe = self.terms.probe.as_ref();
-        Some(match (&self.reading, probe, self.outcome) {
+        let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
-                Evidence { checked: &probe.name, expected, observed, reported, at: *at }
+                (&*probe.name, &**expected, &**observed, *at)
             }
-            (None, Some(probe), None) if probe.baseline && self.baseline.is_none() => Evidence {
-                checked: &probe.name,
-                expected: "a reading from before the send, to compare with",
-                observed: "none could be taken, so nothing was sent",
-                reported,
-                at: finished_at,
-            },
-            (_, _, outcome) => Evidence {
-                checked: "upstream_answer",
-                expected: "an answer that it is done",
-                observed: match outcome {
-                    None => "it could not be reached, so nothing was sent",
-                    Some((Upstream::Ok, _)) => "it says that it is done",
-                    Some((Upstream::Err, _)) => "it says that it failed",
-                    Some((Upstream::None, _)) => "none that could be understood",
-                },
-                reported,
-                at: outcome.map_or(finished_at, |(_, at)| at),
-            },
-        })
+            (None, Some(probe), None) if probe.baseline && self.baseline.is_none() => (
+                &*probe.name,
+                "a reading from before the send, to compare with",
+                "none could be taken, so nothing was sent",
+                finished_at,
+            ),
+            (_, _, None) => {
+                ("upstream_answer", "an answer", "it could not be reached, so nothing was sent", finished_at)
+            }
+            (_, _, Some((upstream, at))) => {
+                let observed = match upstream {
+                    Upstream::Ok => "it says that it is done",
+                    Upstream::Err => "it says that it failed",
+                    Upstream::None => "none that could be understood",
+                };
+                ("upstream_answer", "an answer", observed, at)
+            }
+        };
+        let text = str::to_owned;
+        Some(Evidence { checked: text(checked), expected: text(expected), observed: text(observed), reported, at })
+    }
+}
+
+impl Verdict {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Absent => "absent",
+            Self::Unreadable => "unreadable",
+        }
     }
 }
 

@@ -11,8 +11,9 @@ use crate::framework::access::Caller;
 use crate::framework::args::shown;
 use crate::framework::catalogue::ErrorDef;
 use crate::framework::failure::Failure;
-use crate::framework::pipeline::Handlers;
+use crate::framework::pipeline::{Asked, Handlers};
 use crate::framework::reply::Answer;
+use crate::framework::tasks::Hold;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -134,7 +135,8 @@ async fn post<H: Handlers>(
         envelope::Unreadable::NotJson(what) => Refusal::new(roles.parse_error, what),
         envelope::Unreadable::NotRpc(what) => Refusal::new(roles.invalid_request, what),
     })?;
-    let session = Session { endpoint, caller: &caller, request_id: request_id.to_str().unwrap_or_default() };
+    let hold = if matches!(posted, Posted::Batch(_)) { Hold::Never } else { Hold::Allowed };
+    let session = Session { endpoint, caller: &caller, request_id: request_id.to_str().unwrap_or_default(), hold };
     match posted {
         Posted::One(Message::Invalid { id, what }) => {
             Err(Refusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
@@ -188,6 +190,7 @@ struct Session<'a, H> {
     endpoint: &'a Endpoint<H>,
     caller: &'a Caller,
     request_id: &'a str,
+    hold: Hold,
 }
 
 impl<H: Handlers> Session<'_, H> {
@@ -251,7 +254,8 @@ impl<H: Handlers> Session<'_, H> {
 
     async fn call(&self, id: &str, call: &ToolCall<'_>) -> Vec<u8> {
         let arguments = call.arguments.map_or("{}", RawValue::get);
-        match self.endpoint.pipeline.call(self.caller, &call.name, arguments, self.request_id).await {
+        let asked = Asked { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
+        match self.endpoint.pipeline.call(self.caller, asked).await {
             Ok(answer) => succeeded(id, &answer),
             Err(failure) if *failure.def() == *H::CATALOGUE.roles.unknown_tool => error(id, &failure),
             Err(failure) => failed(id, &failure),

@@ -1,0 +1,260 @@
+//! The engine: takes writes on, and drives each until it ends.
+//!
+//! It owns the one index of what is due when, the count of what is in flight, and every future that carries a task on. Each
+//! step is written down before its effect is performed. [`Engine`] is what the pipeline asks; [`Engine::run`] is the runner.
+
+mod drive;
+mod due;
+
+use super::executor::Executor;
+use super::polls::Polls;
+use super::task::TaskId;
+use crate::clock::{Clock, Timestamp};
+use crate::framework::BoxFuture;
+use crate::framework::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
+use crate::framework::text::Secret;
+use crate::random::Random;
+use crate::store::{self, Broken, InFlight, NewTask, Record, Store};
+use crate::vault::{Digest, Vault};
+use due::DueList;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// What an engine is made of.
+pub struct Parts {
+    /// Where tasks are kept.
+    pub store: Arc<dyn Store>,
+    /// Who carries them out.
+    pub executor: Arc<dyn Executor>,
+    /// Seals their arguments.
+    pub vault: Vault,
+    /// The time.
+    pub clock: Clock,
+    /// Names them.
+    pub random: Random,
+    /// Most tasks in flight; one more is refused.
+    pub room: usize,
+}
+
+/// Takes writes on and drives them.
+pub struct Engine {
+    parts: Parts,
+    due: Arc<DueList>,
+    in_flight: Arc<AtomicUsize>,
+    /// Writes that are being accepted: their clients may go away, what they have begun may not.
+    accepting: Mutex<JoinSet<()>>,
+    polls: Polls,
+}
+
+/// How long a busy caller waits at most before it asks again, in seconds: tasks mostly end sooner than their deadline.
+const BUSY_RETRY_SECONDS: u64 = 15;
+
+/// Tasks in flight that are read at a time at the start.
+const PAGE: u32 = 10_000;
+
+impl Engine {
+    /// An engine that knows of every task in flight; whatever was under way when the last process ended is taken up by
+    /// [`Self::run`].
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn start(parts: Parts) -> Result<Arc<Self>, Broken> {
+        let polls = Polls::new(parts.clock.clone());
+        let (due, in_flight, accepting) = Default::default();
+        let engine = Self { due, in_flight, accepting, polls, parts };
+        let mut last = None;
+        loop {
+            let page = engine.parts.store.in_flight(last, PAGE).await?;
+            let Some((id, _)) = page.last() else { return Ok(Arc::new(engine)) };
+            last = Some(*id);
+            engine.in_flight.fetch_add(page.len(), Relaxed);
+            for (id, wake_at) in page {
+                engine.due.found(id, wake_at.unwrap_or(Timestamp(0)));
+            }
+        }
+    }
+
+    /// How many tasks are in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// Answers every poll that is held, and holds none from now on.
+    pub fn close(&self) {
+        self.polls.close();
+    }
+
+    async fn find(&self, proposal: &Proposal<'_>) -> Result<Option<Accepted>, Broken> {
+        let (key, fingerprint) = self.identity(proposal);
+        let hit = self.parts.store.repeat(proposal.application, &key).await?;
+        Ok(hit.map(|hit| repeated(hit, &fingerprint)))
+    }
+
+    async fn take_on(&self, proposal: &Proposal<'_>, command: &Secret<String>) -> Result<Accepted, NotAccepted> {
+        let Parts { store, executor: _, vault, clock: _, random, room } = &self.parts;
+        let Some(place) = Place::reserve(&self.in_flight, *room) else { return Err(NotAccepted::Full) };
+        let (key, fingerprint) = self.identity(proposal);
+        let at = proposal.now;
+        let id = TaskId::new(at, random.bytes().map_err(broken)?);
+        let new = NewTask {
+            id,
+            application: proposal.application.to_owned(),
+            key,
+            fingerprint,
+            tool: proposal.tool.to_owned(),
+            resource: proposal.resource.to_owned(),
+            target: proposal.target.to_string(),
+            sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
+            terms: proposal.terms.into(),
+            at,
+        };
+        let (store, due) = (Arc::clone(store), Arc::clone(&self.due));
+        let accepting = async move {
+            let accepted = store.accept(new).await;
+            if let Ok(store::Accepted::Fresh { wake_at }) = accepted {
+                place.keep();
+                due.add(id, wake_at);
+            }
+            accepted
+        };
+        match self.begin(accepting).await.map_err(broken)?.map_err(broken)? {
+            store::Accepted::Fresh { .. } => {
+                let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
+                Ok(Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: false, matches: true })
+            }
+            store::Accepted::Hit(hit) => Ok(repeated(hit, &fingerprint)),
+            store::Accepted::Busy { id, application: _, deadline_at } => {
+                let retry_after_seconds = deadline_at.seconds_from(at).clamp(1, BUSY_RETRY_SECONDS);
+                Err(NotAccepted::Busy { task_id: id.to_string(), retry_after_seconds })
+            }
+        }
+    }
+
+    /// Begins `work`, which goes on when nobody waits for it any more.
+    fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
+        let (tell, told) = oneshot::channel();
+        let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        while accepting.try_join_next().is_some() {}
+        accepting.spawn(async move { drop(tell.send(work.await)) });
+        told
+    }
+
+    /// The idempotency key and the fingerprint of a call. A derived key begins with a space, which no given one has.
+    fn identity(&self, proposal: &Proposal<'_>) -> (String, Digest) {
+        let fingerprint = self.parts.vault.mac(&["call", proposal.tool, proposal.arguments.expose()]);
+        let key = proposal.key.as_deref().map_or_else(|| derived(&fingerprint), str::to_owned);
+        (key, fingerprint)
+    }
+
+    async fn told(&self, poll: Poll<'_>) -> Result<Told, Untold> {
+        let id = TaskId::parse(poll.id).ok_or(Untold::NotFound)?;
+        let mut record = self.visible(id, poll).await?;
+        if record.task.status().is_none()
+            && let Some(held) = self.polls.hold(&poll, id)
+        {
+            record = self.visible(id, poll).await?;
+            // It may have ended before it was watched.
+            if record.task.status().is_none() {
+                held.wait().await;
+                record = self.visible(id, poll).await?;
+            }
+        }
+        let in_flight = record.task.status().is_none();
+        let after = in_flight.then(|| self.polls.answered(&poll.caller.key_id, id, poll.interval));
+        Ok(tell(record, after))
+    }
+
+    async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, Untold> {
+        let record = self.parts.store.task(id).await.map_err(|Broken(why)| Untold::Broken(why))?;
+        let application = &poll.caller.application;
+        let visible =
+            |record: &Record| *record.application == *application.id || application.grants.covers(&record.target);
+        record.filter(visible).ok_or(Untold::NotFound)
+    }
+}
+
+impl Tasks for Engine {
+    fn repeat<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>> {
+        Box::pin(async move { self.find(proposal).await.map_err(broken) })
+    }
+
+    fn accept<'a>(
+        &'a self,
+        proposal: &'a Proposal<'a>,
+        command: Secret<String>,
+    ) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
+        Box::pin(async move { self.take_on(proposal, &command).await })
+    }
+
+    fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>> {
+        Box::pin(self.told(poll))
+    }
+}
+
+fn repeated(hit: InFlight, asked: &Digest) -> Accepted {
+    let InFlight { id, tool, target, fingerprint } = hit;
+    Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: true, matches: fingerprint == *asked }
+}
+
+fn tell(record: Record, poll_after_seconds: Option<u64>) -> Told {
+    let evidence = record.task.evidence();
+    let Record {
+        id: _,
+        application: _,
+        tool,
+        resource: _,
+        target,
+        created_at,
+        version: _,
+        task,
+        sealed: _,
+        refunded_at,
+    } = record;
+    let status = task.status().map_or("dispatched", |status| status.as_str());
+    let (deadline_at, finished_at) = (task.deadline_at, task.finished_at);
+    Told { tool, target, status, created_at, deadline_at, finished_at, poll_after_seconds, evidence, refunded_at }
+}
+
+fn derived(fingerprint: &Digest) -> String {
+    fingerprint.iter().fold(String::from(" "), |mut key, byte| {
+        let _ = write!(key, "{byte:02x}");
+        key
+    })
+}
+
+fn broken(error: impl fmt::Display) -> NotAccepted {
+    NotAccepted::Broken(error.to_string())
+}
+
+/// A place among the tasks in flight. It is given back unless it is kept.
+struct Place(Option<Arc<AtomicUsize>>);
+
+impl Place {
+    fn reserve(taken: &Arc<AtomicUsize>, room: usize) -> Option<Self> {
+        let one_more = |taken| (taken < room).then_some(taken + 1);
+        taken.fetch_update(Relaxed, Relaxed, one_more).ok().map(|_| Self(Some(Arc::clone(taken))))
+    }
+
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(taken) = &self.0 {
+            taken.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("in_flight", &self.in_flight).finish_non_exhaustive()
+    }
+}

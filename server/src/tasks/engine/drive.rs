@@ -1,0 +1,173 @@
+//! The runner: takes what is due, steps it, writes the step down, performs its effect, and feeds back what came of it.
+
+use super::{Engine, Parts};
+use crate::clock::Timestamp;
+use crate::framework::survive;
+use crate::framework::text::Secret;
+use crate::store::{Advance, Advanced, Broken, Record};
+use crate::tasks::executor::Write;
+use crate::tasks::machine::{Effect, Event, PATIENCE, Sent, Step, step};
+use crate::tasks::task::{Reading, Task, TaskId, Verdict};
+use std::mem::take;
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Most tasks that are carried on at a time. The rest wait for their turn; their deadlines do not wait.
+const DRIVEN_MAX: usize = 4_096;
+
+/// After a failure of ours: until a task is taken up again.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// How long an ended task can be read.
+pub(super) const RETENTION: Duration = Duration::from_hours(7 * 24);
+
+/// Between two looks for tasks to forget, and how many are forgotten at a time.
+const PURGE_EVERY: Duration = Duration::from_mins(1);
+const PURGE_MAX: u32 = 500;
+
+impl Engine {
+    /// Drives tasks until `stop`, then lets effects that are under way come to their end.
+    pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
+        let clock = self.parts.clock.clone();
+        let mut stop = pin!(stop);
+        let mut driven = JoinSet::new();
+        let mut purge_at = clock.now();
+        loop {
+            let now = clock.now();
+            while driven.try_join_next().is_some() {}
+            while driven.len() < DRIVEN_MAX
+                && let Some((id, event)) = self.due.take(now)
+            {
+                driven.spawn(Arc::clone(&self).drive(id, event));
+            }
+            if now >= purge_at {
+                let forgotten = self.purge(now).await;
+                purge_at = now.plus(if forgotten == PURGE_MAX { RETRY } else { PURGE_EVERY });
+            }
+            let next = self.due.next().filter(|_| driven.len() < DRIVEN_MAX).unwrap_or(purge_at).min(purge_at);
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(_) = driven.join_next(), if driven.len() >= DRIVEN_MAX => {}
+                () = self.due.earlier() => {}
+                () = clock.sleep_until(next) => {}
+            }
+        }
+        let mut accepting = take(&mut *self.accepting.lock().unwrap_or_else(PoisonError::into_inner));
+        let drained = async {
+            while accepting.join_next().await.is_some() {}
+            while driven.join_next().await.is_some() {}
+        };
+        if clock.before(clock.now().plus(PATIENCE), drained).await.is_none() {
+            tracing::warn!("stopped with writes under way; the next start takes them up");
+        }
+    }
+
+    /// Carries a task on until it waits or ends. Whatever goes wrong on our side, it is taken up again.
+    async fn drive(self: Arc<Self>, id: TaskId, event: Event) {
+        let why = match survive(self.carry_on(id, event)).await {
+            Some(Ok(())) => return,
+            Some(Err(Broken(why))) => why,
+            None => "it panicked".to_owned(),
+        };
+        tracing::error!(task = %id, why, "a task could not be carried on; trying again");
+        self.due.found(id, self.parts.clock.now().plus(RETRY));
+    }
+
+    async fn carry_on(&self, id: TaskId, mut event: Event) -> Result<(), Broken> {
+        let Parts { store, executor, clock, .. } = &self.parts;
+        let Some(mut record) = store.task(id).await? else { return Ok(()) };
+        loop {
+            let (now, what) = (clock.now(), event.to_string());
+            let Step { task, entries, effect } = step(record.task.clone(), event, now, executor.facts());
+            if !entries.is_empty() || differs(&task, &record.task) {
+                let (version, task) = (record.version, task.clone());
+                let advance = Advance { id, version, task, entries, what, at: now };
+                if store.advance(advance).await? == Advanced::Fenced {
+                    tracing::error!(task = %id, "somebody else drives this task");
+                    return Ok(());
+                }
+                record.version += 1;
+            }
+            record.task = task;
+            match (effect, record.task.wake_at) {
+                (Some(effect), _) => event = self.perform(&record, effect).await,
+                (None, Some(at)) => {
+                    self.due.add(id, at);
+                    return Ok(());
+                }
+                (None, None) => {
+                    self.in_flight.fetch_sub(1, Relaxed);
+                    self.polls.ended(id);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Performs an effect, within its time.
+    async fn perform(&self, record: &Record, effect: Effect) -> Event {
+        let Parts { executor, clock, .. } = &self.parts;
+        let write = self.unsealed(record);
+        let late = clock.now().plus(PATIENCE);
+        match (effect, write) {
+            (Effect::Baseline, Ok(write)) => {
+                Event::Baseline(clock.before(late, executor.baseline(&write)).await.and_then(Result::ok))
+            }
+            (Effect::Send(not_after), Ok(write)) => Event::Sent(self.send(&write, not_after).await),
+            (Effect::LookUp, Ok(write)) => {
+                Event::LookedUp(clock.before(late, executor.look_up(&write)).await.and_then(Result::ok))
+            }
+            (Effect::Probe, Ok(write)) => {
+                let reading = clock.before(late, executor.probe(&write)).await;
+                Event::Probed(reading.unwrap_or_else(|| unreadable("it took too long")))
+            }
+            (Effect::Baseline, Err(_)) => Event::Baseline(None),
+            (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why)),
+            (Effect::LookUp, Err(_)) => Event::LookedUp(None),
+            (Effect::Probe, Err(why)) => Event::Probed(unreadable(&why)),
+        }
+    }
+
+    async fn send(&self, write: &Write, not_after: Timestamp) -> Sent {
+        let Parts { executor, clock, .. } = &self.parts;
+        if clock.now() > not_after {
+            return Sent::NotSent("the moment to send has passed".to_owned());
+        }
+        let sent = clock.before(not_after.plus(PATIENCE), executor.send(write, not_after)).await;
+        sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()))
+    }
+
+    fn unsealed(&self, record: &Record) -> Result<Write, String> {
+        let Record { id, tool, target, task, sealed, .. } = record;
+        let sealed = sealed.as_deref().ok_or("its arguments are gone")?;
+        let arguments = self.parts.vault.open(&id.to_string(), sealed).map_err(|error| error.to_string())?;
+        Ok(Write {
+            id: *id,
+            tool: tool.clone(),
+            target: target.clone(),
+            arguments: Secret::new(arguments),
+            probe: task.terms.probe.as_ref().map(|probe| probe.name.clone()),
+            baseline: task.baseline.clone(),
+            operation: task.operation.clone(),
+        })
+    }
+
+    async fn purge(&self, now: Timestamp) -> u32 {
+        let purged = self.parts.store.purge(now.minus(RETENTION), PURGE_MAX).await;
+        purged.inspect_err(|error| tracing::error!(%error, "ended tasks could not be forgotten")).unwrap_or(0)
+    }
+}
+
+/// Whether a step is worth writing down: when the next look is, and a reading that decides nothing, a crash may forget.
+fn differs(new: &Task, old: &Task) -> bool {
+    let forgettable = |task: &Task| Task { wake_at: None, reading: None, ..task.clone() };
+    forgettable(new) != forgettable(old)
+}
+
+fn unreadable(why: &str) -> Reading {
+    Reading { verdict: Verdict::Unreadable, expected: "a reading".to_owned(), observed: why.to_owned() }
+}
