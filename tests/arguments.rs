@@ -90,11 +90,24 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
             let any = prop::collection::vec(any::<char>(), lengths.clone()).prop_map(String::from_iter);
             let plain = prop::collection::vec(prop::sample::select(b"abcdef0123456789-p".as_slice()), lengths);
             let plain = plain.prop_map(|bytes| bytes.into_iter().map(char::from).collect::<String>());
-            let prefixed = plain.clone().prop_map(|text| format!("p-{}", &text[..text.len().min(6)].replace('-', "x")));
-            prop_oneof![1 => any, 2 => plain, 2 => prefixed, 1 => "[0-9a-f]{1,9}"].prop_map(Value::from).boxed()
+            let fitting = match schema["pattern"].as_str() {
+                Some(pattern) => written_as(pattern, min, max),
+                None => any.clone().boxed(),
+            };
+            prop_oneof![1 => any, 1 => plain, 10 => fitting, 1 => "[0-9a-f]{1,9}"].prop_map(Value::from).boxed()
         }
         other => panic!("no such type in arguments: {other:?}"),
     }
+}
+
+/// Text after `^prefix[characters]*$`, of at least `min` and at most `max` characters.
+fn written_as(pattern: &str, min: usize, max: usize) -> BoxedStrategy<String> {
+    let (prefix, characters) = pattern.split_at(pattern.find('[').expect("a set of characters"));
+    let prefix = prefix.trim_start_matches('^').to_owned();
+    let (min, max) = (min.saturating_sub(prefix.len()), max.saturating_sub(prefix.len()));
+    let rest = format!("{}{{{min},{max}}}", characters.trim_end_matches("*$"));
+    let rest = prop::string::string_regex(&rest).expect("a pattern");
+    rest.prop_map(move |rest| format!("{prefix}{rest}")).boxed()
 }
 
 fn anything() -> BoxedStrategy<Value> {

@@ -1,10 +1,11 @@
 //! A server in this process, on a free port, with a clock that stands still; and what a test asks of it.
 
 use cloudphone::clock::{Clock, Timestamp};
-use cloudphone::framework::access::{Access, Application, Grants};
+use cloudphone::framework::access::Grants;
 use cloudphone::framework::audit::Audit;
 use cloudphone::framework::catalogue::{Catalogue, PermissionSet};
 use cloudphone::framework::pipeline::{Handlers, Pipeline};
+use cloudphone::framework::registry::{NewApplication, NewKey, Registry};
 use cloudphone::framework::transport::Endpoint;
 use cloudphone::framework::transport::edge::{self, Doorkeeper, Limits};
 use cloudphone::phones::contract::Contract;
@@ -79,10 +80,11 @@ pub(crate) async fn serve<H: Handlers>(
     let clock = Clock::manual(Timestamp(1_800_000_000_000));
     let (handlers, executor) = parts(&clock);
     let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
+    let vault = Vault::new(&[7; 32], random.clone());
     let engine = Engine::start(Parts {
         store: store.clone(),
         executor,
-        vault: Vault::new(&[7; 32], random.clone()),
+        vault: vault.clone(),
         clock: clock.clone(),
         random,
         room: ROOM,
@@ -91,21 +93,26 @@ pub(crate) async fn serve<H: Handlers>(
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let data = TempDir::new().expect("a temporary folder");
     let audit = Audit::start(&data.path().join("audit")).expect("an audit");
-    let access = Access::new([7; 32]);
+    let registry = Registry::open(store.clone(), H::CATALOGUE, vault, clock.clone(), Random::seeded(2));
+    let registry = registry.await.expect("an empty store");
     let mut keys = Vec::new();
     for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
         let name = format!("app-{n}");
-        let application = Arc::new(Application::new(&name, &name, permissions, grants, requests_per_minute));
-        let issue = |_| {
-            let key = access.issue_key(&application).expect("randomness");
-            Key { id: key.key_id, secret: key.secret.expose().clone() }
-        };
-        keys.push((0..count).map(issue).collect());
+        let granted = H::CATALOGUE.permissions.iter().filter(|known| permissions.covers(known.bit));
+        let permissions = granted.map(|known| known.name.to_owned()).collect();
+        let new = NewApplication { name, permissions, grants, requests_per_minute };
+        let application = registry.create(new).await.expect("a new application");
+        let mut issued = Vec::new();
+        for _ in 0..count {
+            let NewKey { key_id, secret } = registry.issue_key(&application).await.expect("a new key");
+            issued.push(Key { id: key_id, secret: secret.expose().clone() });
+        }
+        keys.push(issued);
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let door = Doorkeeper::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
-    let pipeline = Pipeline::new(handlers, access, audit, engine.clone(), clock.clone());
+    let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
     let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
     let task = tokio::spawn(edge::serve(listener, router, Limits::default(), std::future::pending()));
     let http = Client::builder().build().expect("a client");

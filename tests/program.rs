@@ -3,6 +3,7 @@
 use crate::harness::Key;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -15,8 +16,9 @@ pub(crate) struct Program {
     pub(crate) keys: Vec<Key>,
     /// All that it has printed.
     pub(crate) welcome: String,
+    pub(crate) home: Arc<TempDir>,
+    pub(crate) data: PathBuf,
     child: Child,
-    data: TempDir,
 }
 
 /// The binary, which lies beside the folder of this test's.
@@ -31,10 +33,16 @@ fn binary() -> PathBuf {
 impl Program {
     /// Starts it on a free port with these further flags, and reads until it has told how to use it.
     pub(crate) async fn start(flags: &[&str]) -> Self {
-        let data = TempDir::new().expect("a temporary folder");
+        let home = TempDir::new().expect("a temporary folder");
+        Self::start_at(Arc::new(home), flags).await
+    }
+
+    /// The same, where an earlier one may have been.
+    pub(crate) async fn start_at(home: Arc<TempDir>, flags: &[&str]) -> Self {
+        let data = home.path().join("data");
         let mut child = Command::new(binary())
             .args(["--listen", "127.0.0.1:0", "--data"])
-            .arg(data.path())
+            .arg(&data)
             .args(flags)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -56,7 +64,12 @@ impl Program {
                 break;
             }
         }
-        Self { url, keys, welcome, child, data }
+        Self { url, keys, welcome, child, home, data }
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) async fn kill(&mut self) {
+        self.child.kill().await.expect("it ran");
     }
 
     /// Asks it to end, as an operator does: how it ended, and what it said at last.
@@ -99,7 +112,7 @@ async fn it_stops_when_asked_and_its_audit_is_whole() {
     }
     let (status, last) = program.stop().await;
     assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{last}");
-    let audit = program.data.path().join("audit");
+    let audit = program.data.join("audit");
     let files = std::fs::read_dir(audit).expect("the audit's folder");
     let lines: usize =
         files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text").lines().count()).sum();

@@ -1,17 +1,23 @@
 //! Composition: what the program is made of, put together once at start, and how it stops.
 
 use crate::clock::Clock;
-use crate::framework::access::{Access, Application, Grants, NewKey};
+use crate::data::DataFolder;
+use crate::framework::access::Grants;
 use crate::framework::audit::Audit;
-use crate::framework::catalogue::PermissionSet;
 use crate::framework::pipeline::Pipeline;
-use crate::framework::tasks::NoTasks;
+use crate::framework::registry::{NewApplication, NewKey, Registry};
 use crate::framework::transport::Endpoint;
 use crate::framework::transport::edge::{self, Doorkeeper, Limits};
 use crate::phones::contract::{CATALOGUE, Contract, Permission};
 use crate::phones::devices::Phones;
 use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::upstream::sim::Sim;
+use crate::phones::writes::Writes;
+use crate::random::Random;
+use crate::store::Store;
+use crate::store::memory::Memory;
+use crate::tasks::engine::{Engine, Parts};
+use crate::vault::Vault;
 use anyhow::{Context, Result, anyhow};
 use axum::Router;
 use std::fmt::Write;
@@ -21,6 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// What an operator decides.
 #[derive(Debug, Clone)]
@@ -49,6 +56,9 @@ pub struct App {
     url: String,
     devices: u32,
     keys: Vec<DemoKey>,
+    engine: Arc<Engine>,
+    /// Held as long as the server runs.
+    folder: DataFolder,
 }
 
 /// A key that was made for trying the server out.
@@ -57,19 +67,20 @@ pub struct DemoKey {
     /// The application's name.
     pub application: &'static str,
     /// What the application may do.
-    pub permissions: &'static str,
+    pub permissions: String,
     /// Key id and secret.
     pub key: NewKey,
 }
 
-/// The applications that every start makes: name, what they may do, and the same in words.
-const DEMO: [(&str, PermissionSet, &str); 2] = [
-    ("demo", Permission::Device.grants().and(Permission::Stream.grants()), "device, stream"),
-    ("demo-read", Permission::DeviceRead.grants(), "device_read"),
-];
+/// The applications that the first start makes, and what they may do.
+const DEMO: [(&str, &[Permission]); 2] =
+    [("demo", &[Permission::Device, Permission::Stream]), ("demo-read", &[Permission::DeviceRead])];
+
+/// Most tasks in flight.
+const ROOM: usize = 100_000;
 
 impl App {
-    /// Listens, opens the data folder and makes the demo keys.
+    /// Listens, opens the data folder, and makes the demo keys if it is new.
     ///
     /// # Errors
     /// What cannot be had, and which flag chooses another.
@@ -79,25 +90,33 @@ impl App {
         let bound = listener.local_addr().context("cannot read the address that is listened on")?;
         let door =
             Doorkeeper::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins).map_err(|why| anyhow!(why))?;
-        let audit = data.join("audit");
+
+        let (clock, random) = (Clock::system(), Random::System);
+        let folder = DataFolder::open(&data).context("choose another folder with --data")?;
+        let vault = Vault::new(&folder.master_key(&random)?, random.clone());
+        let store: Arc<dyn Store> = Arc::new(Memory::default());
+        let audit = folder.join("audit");
         let audit = Audit::start(&audit)
             .with_context(|| format!("cannot write to {}; choose another folder with --data", audit.display()))?;
 
-        let clock = Clock::system();
-        let sim = Sim::new(sim_seed, sim_devices, clock.clone(), &random()?);
-        let access = Access::new(random()?);
-        let mut keys = Vec::new();
-        for (name, permissions, words) in DEMO {
-            let limit = CATALOGUE.service.requests_per_minute;
-            let application = Arc::new(Application::new(name, name, permissions, Grants::All, limit));
-            let key = access.issue_key(&application).context("cannot make a key")?;
-            keys.push(DemoKey { application: name, permissions: words, key });
-        }
-        let handlers = Contract(Phones::new(Arc::new(sim), ProxyHosts::PublicAndPrivate, clock.clone()));
-        let pipeline = Pipeline::new(handlers, access, audit, Arc::new(NoTasks), clock);
-        let router = Endpoint::new(pipeline, door, Limits::default(), u32::from_le_bytes(random()?)).router();
+        let sim = Arc::new(Sim::new(sim_seed, sim_devices, clock.clone(), &random.bytes()?));
+        let engine = Engine::start(Parts {
+            store: Arc::clone(&store),
+            executor: Arc::new(Writes(sim.clone())),
+            vault: vault.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            room: ROOM,
+        });
+        let engine = engine.await.context("cannot read the tasks in flight")?;
+        let process = u32::from_le_bytes(random.bytes()?);
+        let registry = Registry::open(store, &CATALOGUE, vault, clock.clone(), random).await?;
+        let keys = if registry.is_empty().await { demo(&registry).await? } else { Vec::new() };
+        let handlers = Contract(Phones::new(sim, ProxyHosts::PublicAndPrivate, clock.clone()));
+        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock);
+        let router = Endpoint::new(pipeline, door, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
-        Ok(Self { listener, router, url, devices: sim_devices, keys })
+        Ok(Self { listener, router, url, devices: sim_devices, keys, engine, folder })
     }
 
     /// The URL at which clients reach the server, without a path.
@@ -140,10 +159,41 @@ impl App {
         out
     }
 
-    /// Answers until `stop`, then finishes what is in flight and flushes the audit.
+    /// Answers and drives tasks until `stop`; then answers what is held or in flight, lets effects under way come to their
+    /// end, and flushes the audit. Tasks that have not ended by then go on at the next start.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        edge::serve(self.listener, self.router, Limits::default(), stop).await;
+        let Self { listener, router, url: _, devices: _, keys: _, engine, folder } = self;
+        let (stopped, stopping) = oneshot::channel::<()>();
+        let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
+        let closing = async {
+            stop.await;
+            engine.close();
+        };
+        edge::serve(listener, router, Limits::default(), closing).await;
+        drop(stopped);
+        if runner.await.is_err() {
+            tracing::error!("the runner panicked");
+        }
+        drop(folder);
     }
+}
+
+/// Makes the demo applications, with a key each.
+async fn demo(registry: &Registry) -> Result<Vec<DemoKey>> {
+    let mut keys = Vec::new();
+    for (name, permissions) in DEMO {
+        let permissions: Vec<_> = permissions.iter().map(|permission| permission.as_str().to_owned()).collect();
+        let new = NewApplication {
+            name: name.to_owned(),
+            permissions: permissions.clone(),
+            grants: Grants::All,
+            requests_per_minute: CATALOGUE.service.requests_per_minute,
+        };
+        let application = registry.create(new).await.context("cannot make the demo applications")?;
+        let key = registry.issue_key(&application).await.context("cannot make a key")?;
+        keys.push(DemoKey { application: name, permissions: permissions.join(", "), key });
+    }
+    Ok(keys)
 }
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
@@ -154,13 +204,6 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
         _ => return anyhow!("cannot listen on {address}: {error}; choose another with --listen"),
     };
     anyhow!("cannot listen on {address}: {why}; choose another with --listen")
-}
-
-/// Random bytes from the operating system.
-fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow!("the system has no randomness: {error}"))?;
-    Ok(bytes)
 }
 
 /// The signals that end the program: SIGINT and SIGTERM.

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod handler;
 pub mod limit;
 pub mod pipeline;
+pub mod registry;
 pub mod reply;
 pub mod tasks;
 pub mod text;

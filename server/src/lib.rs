@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod clock;
+pub mod data;
 pub mod framework;
 pub mod phones;
 pub mod random;

@@ -72,7 +72,8 @@ pub(crate) fn allowed_is_plain(ty: &Type) -> bool {
 }
 
 fn allowed_string(StringRule { min, max, prefix, charset }: &StringRule) -> String {
-    let mut out = format!("a string of {min} to {max} characters");
+    let length = if min == max { max.to_string() } else { format!("{min} to {max}") };
+    let mut out = format!("a string of {length} characters");
     if !charset.is_empty() {
         let range = |(from, to): &(char, char)| if from == to { from.to_string() } else { format!("{from}-{to}") };
         let _ = write!(out, " out of {}", charset.iter().map(range).collect::<Vec<_>>().join(" "));

@@ -1,32 +1,28 @@
 //! Who calls: applications, their keys, what they may do and see, and the proof that a request is theirs.
 //!
-//! A [`Caller`] comes from [`Access::authenticate`] alone. Whether it may use a tool is judged by the pipeline. No secret
-//! is kept, only a verifier of it. Start at [`Access`].
+//! A [`Caller`] comes from [`Access::authenticate`] alone. Whether it may use a tool is judged by the pipeline; who may call at
+//! all is the [`registry`](super::registry)'s affair. No secret is kept, only a verifier of it. Start at [`Access`].
 
 use super::catalogue::PermissionSet;
 use super::limit::Window;
-use super::text::Secret;
+use crate::vault::{Digest, Vault};
 use arc_swap::ArcSwap;
 use axum::http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use subtle::{Choice, ConstantTimeEq};
 
 /// Secrets that a key can have at a time: the one in use and the one that takes over.
-const LIVE_SECRETS: usize = 2;
+pub(super) const LIVE_SECRETS: usize = 2;
 
 static KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 static SECRET_HEADER: HeaderName = HeaderName::from_static("x-api-secret");
 
-/// Every key of this process. Reading takes no lock: a change swaps in a whole new directory.
+/// Every key, as requests are checked against it. Reading takes no lock: a change swaps in a whole new directory.
 pub struct Access {
     directory: ArcSwap<Directory>,
-    /// HMAC-SHA256 with the pepper absorbed; cloned for each check.
-    peppered: Hmac<Sha256>,
+    vault: Vault,
 }
 
 /// An application: what its keys share.
@@ -40,17 +36,16 @@ pub struct Application {
     pub permissions: PermissionSet,
     /// Which targets it may see.
     pub grants: Grants,
-    /// What is left of its request budget.
-    pub window: Window,
+    /// What is left of its request budget; it outlives a change of all the rest.
+    pub window: Arc<Window>,
     /// The result of `tools/list` for these permissions, once it has been asked for.
     pub(super) tools: OnceLock<Bytes>,
 }
 
 impl Application {
-    /// An application with a fresh budget of `requests_per_minute`.
+    /// An application with a budget.
     #[must_use]
-    pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, requests_per_minute: u32) -> Self {
-        let window = Window::new(requests_per_minute);
+    pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, window: Arc<Window>) -> Self {
         Self { id: id.into(), name: name.into(), permissions, grants, window, tools: OnceLock::new() }
     }
 }
@@ -62,6 +57,38 @@ pub enum Grants {
     All,
     /// Just these, by identifier.
     Set(BTreeSet<Box<str>>),
+}
+
+/// Who can call: applications, and the keys of each.
+#[derive(Clone, Default)]
+pub struct Directory {
+    keys: HashMap<Arc<str>, Key>,
+}
+
+#[derive(Clone)]
+struct Key {
+    application: Arc<Application>,
+    /// The latest first. All are compared each time, so that the time taken does not tell how many there are.
+    live: [Digest; LIVE_SECRETS],
+}
+
+impl Directory {
+    /// Writes a key down with the verifiers of its live secrets, the latest first; one without any is gone.
+    pub fn put_key(&mut self, id: &str, application: &Arc<Application>, verifiers: &[Digest]) {
+        if verifiers.is_empty() {
+            self.keys.remove(id);
+            return;
+        }
+        let live = std::array::from_fn(|n| verifiers.get(n).copied().unwrap_or(VACANT));
+        self.keys.insert(id.into(), Key { application: Arc::clone(application), live });
+    }
+
+    /// Makes every key of that application one of the application as it is from now on.
+    pub fn put_application(&mut self, application: &Arc<Application>) {
+        for key in self.keys.values_mut().filter(|key| key.application.id == application.id) {
+            key.application = Arc::clone(application);
+        }
+    }
 }
 
 /// Proof that a request came with a live secret of one of this application's keys.
@@ -76,28 +103,25 @@ pub struct Caller {
     _proof: (),
 }
 
-/// A key as it is handed out, once: the secret cannot be had again.
-#[derive(Debug)]
-pub struct NewKey {
-    /// `cpk_` and 16 hexadecimal digits.
-    pub key_id: String,
-    /// `cps_` and 64 hexadecimal digits: 256 random bits.
-    pub secret: Secret<String>,
-}
-
 /// A refusal that says no more than this, whatever was missing, malformed, unknown, wrong or revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the credentials are missing, malformed or wrong")]
 pub struct Unauthenticated;
 
 impl Access {
-    /// An empty directory, whose verifiers are made with `pepper`.
+    /// A directory of nobody. `vault` makes the verifiers.
     #[must_use]
-    pub fn new(pepper: [u8; 32]) -> Self {
-        // HMAC itself fills a short key up with zeroes; a whole block leaves no length that could be wrong.
-        let mut block = [0; 64];
-        block[..pepper.len()].copy_from_slice(&pepper);
-        Self { directory: ArcSwap::default(), peppered: Hmac::new(&block.into()) }
+    pub fn new(vault: Vault) -> Self {
+        Self { directory: ArcSwap::default(), vault }
+    }
+
+    /// Swaps in a changed copy of the directory. Repeated where two changes meet, so `edit` may run more than once.
+    pub fn change(&self, edit: impl Fn(&mut Directory)) {
+        self.directory.rcu(|directory| {
+            let mut directory = Directory::clone(directory);
+            edit(&mut directory);
+            directory
+        });
     }
 
     /// Finds out who sent these headers.
@@ -119,60 +143,9 @@ impl Access {
         }
     }
 
-    /// Gives `application` another key.
-    ///
-    /// # Errors
-    /// The system has no randomness to give.
-    pub fn issue_key(&self, application: &Arc<Application>) -> Result<NewKey, getrandom::Error> {
-        let key_id = format!("cpk_{:016x}", getrandom::u64()?);
-        let (secret, verifier) = self.new_secret()?;
-        let key = Key { application: Arc::clone(application), live: [verifier, VACANT] };
-        self.change(|keys| drop(keys.insert(key_id.as_str().into(), key.clone())));
-        Ok(NewKey { key_id, secret })
-    }
-
-    /// Gives a key another secret, which lives beside the latest one and ends any older; `None` where there is no such key.
-    ///
-    /// # Errors
-    /// The system has no randomness to give.
-    pub fn rotate_key(&self, key_id: &str) -> Result<Option<NewKey>, getrandom::Error> {
-        let (secret, verifier) = self.new_secret()?;
-        let mut found = false;
-        self.change(|keys| {
-            let key = keys.get_mut(key_id);
-            found = key.is_some();
-            if let Some(Key { live, application: _ }) = key {
-                *live = [verifier, live[0]];
-            }
-        });
-        Ok(found.then(|| NewKey { key_id: key_id.to_owned(), secret }))
-    }
-
-    /// Ends a key at once, with all its secrets; an unknown one stays unknown.
-    pub fn revoke_key(&self, key_id: &str) {
-        self.change(|keys| drop(keys.remove(key_id)));
-    }
-
-    /// Swaps in a changed copy of the directory. Repeated where two changes meet, so `edit` may run more than once.
-    fn change(&self, mut edit: impl FnMut(&mut HashMap<Arc<str>, Key>)) {
-        self.directory.rcu(|directory| {
-            let mut keys = directory.keys.clone();
-            edit(&mut keys);
-            Directory { keys }
-        });
-    }
-
-    fn new_secret(&self) -> Result<(Secret<String>, Verifier), getrandom::Error> {
-        let mut secret = String::from("cps_");
-        for _ in 0..4 {
-            let _ = write!(secret, "{:016x}", getrandom::u64()?);
-        }
-        let verifier = self.verifier(&secret);
-        Ok((Secret::new(secret), verifier))
-    }
-
-    fn verifier(&self, secret: &str) -> Verifier {
-        self.peppered.clone().chain_update(secret).finalize().into_bytes().into()
+    /// What proves a secret without telling it.
+    pub(super) fn verifier(&self, secret: &str) -> Digest {
+        self.vault.mac(&["secret", secret])
     }
 }
 
@@ -187,23 +160,8 @@ impl Grants {
     }
 }
 
-/// HMAC-SHA256 of a secret under the pepper.
-type Verifier = [u8; 32];
-
 /// Stands where a key has no secret: no secret is known whose verifier this is, and none can be found.
-const VACANT: Verifier = [0; 32];
-
-#[derive(Default)]
-struct Directory {
-    keys: HashMap<Arc<str>, Key>,
-}
-
-#[derive(Clone)]
-struct Key {
-    application: Arc<Application>,
-    /// The latest first. All are compared each time, so that the time taken does not tell how many there are.
-    live: [Verifier; LIVE_SECRETS],
-}
+const VACANT: Digest = [0; 32];
 
 /// What a request shows, still unchecked.
 struct Credentials<'a> {
@@ -246,6 +204,7 @@ fn text(value: &HeaderValue) -> Result<&str, Unauthenticated> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     /// Its name, the header lines, and the application that they prove.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
@@ -255,7 +214,15 @@ mod tests {
     const BEARER: &str = "Authorization";
 
     fn application(id: &str) -> Arc<Application> {
-        Arc::new(Application::new(id, id, PermissionSet(1), Grants::All, 300))
+        Arc::new(Application::new(id, id, PermissionSet(1), Grants::All, Arc::new(Window::new(300))))
+    }
+
+    fn access(keys: &[(&str, &str, &str)]) -> Access {
+        let access = Access::new(Vault::new(&[7; 32], Random::System));
+        for (id, owner, secret) in keys {
+            access.change(|directory| directory.put_key(id, &application(owner), &[access.verifier(secret)]));
+        }
+        access
     }
 
     fn headers(lines: &[(&str, &str)]) -> HeaderMap {
@@ -274,16 +241,10 @@ mod tests {
         access.authenticate(&headers(lines)).ok().map(|caller| caller.application.id.clone())
     }
 
-    fn pair(access: &Access, key_id: &str, secret: &Secret<String>) -> Option<Box<str>> {
-        who(access, &[(KEY, key_id), (SECRET, secret.expose())])
-    }
-
     #[test]
     fn credentials_are_taken_as_the_protocol_says() {
-        let access = Access::new([7; 32]);
-        let NewKey { key_id, secret } = access.issue_key(&application("one")).expect("randomness");
-        let other = access.issue_key(&application("two")).expect("randomness");
-        let (k, s, k2, s2) = (key_id.as_str(), secret.expose().as_str(), other.key_id.as_str(), other.secret.expose());
+        let (k, s, k2, s2) = ("cpk_1", "cps_a1", "cpk_2", "cps_b2");
+        let access = access(&[(k, "one", s), (k2, "two", s2)]);
         let bearer = |text: &str| text.replace('K', k).replace('S', s);
         let right = bearer("Bearer K:S");
         let right = right.as_str();
@@ -330,45 +291,16 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_has_the_recognisable_form() {
-        let NewKey { key_id, secret } = Access::new([7; 32]).issue_key(&application("one")).expect("randomness");
-        for (text, prefix, digits) in [(key_id.as_str(), "cpk_", 16), (secret.expose(), "cps_", 64)] {
-            let hex = text.strip_prefix(prefix).expect(prefix);
-            assert_eq!(hex.len(), digits, "{text}");
-            assert!(hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')), "{text}");
-        }
-    }
-
-    #[test]
-    fn rotation_keeps_the_latest_two_secrets() {
-        let access = Access::new([7; 32]);
-        let NewKey { key_id, secret: first } = access.issue_key(&application("one")).expect("randomness");
-        let rotate = || access.rotate_key(&key_id).expect("randomness").expect("a known key").secret;
-        let second = rotate();
-        assert!(pair(&access, &key_id, &first).is_some() && pair(&access, &key_id, &second).is_some());
-        let third = rotate();
-        assert!(pair(&access, &key_id, &second).is_some() && pair(&access, &key_id, &third).is_some());
-        assert!(pair(&access, &key_id, &first).is_none());
-        assert!(access.rotate_key("cpk_0").expect("randomness").is_none());
-    }
-
-    #[test]
-    fn a_revoked_key_is_refused_at_once_and_others_stay() {
-        let access = Access::new([7; 32]);
-        let owner = application("one");
-        let [gone, kept] = [(); 2].map(|()| access.issue_key(&owner).expect("randomness"));
-        access.revoke_key(&gone.key_id);
-        assert!(pair(&access, &gone.key_id, &gone.secret).is_none());
-        assert!(pair(&access, &kept.key_id, &kept.secret).is_some());
-    }
-
-    #[test]
-    fn a_verifier_is_hmac_sha256_under_the_pepper() {
-        // RFC 4231, test case 2, whose key of four bytes is here followed by the zeroes that HMAC itself adds.
-        let mut pepper = [0; 32];
-        pepper[..4].copy_from_slice(b"Jefe");
-        let verifier = Access::new(pepper).verifier("what do ya want for nothing?");
-        assert_eq!(verifier[..8], [0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e]);
+    fn a_change_of_an_application_reaches_its_keys_and_no_others() {
+        let access = access(&[("cpk_1", "one", "a"), ("cpk_2", "two", "b")]);
+        let window = Arc::new(Window::new(300));
+        let changed = Arc::new(Application::new("one", "one", PermissionSet(2), Grants::All, window));
+        access.change(|directory| directory.put_application(&changed));
+        let permissions = |key, secret| {
+            let caller = access.authenticate(&headers(&[(KEY, key), (SECRET, secret)])).expect("a live key");
+            caller.application.permissions
+        };
+        assert_eq!([permissions("cpk_1", "a"), permissions("cpk_2", "b")], [PermissionSet(2), PermissionSet(1)]);
     }
 
     #[test]

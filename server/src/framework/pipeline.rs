@@ -127,7 +127,7 @@ pub struct Asked<'a> {
 /// Everything that a request goes through, in one place.
 pub struct Pipeline<H> {
     handlers: H,
-    access: Access,
+    access: Arc<Access>,
     audit: Audit,
     tasks: Arc<dyn Tasks>,
     clock: Clock,
@@ -137,7 +137,7 @@ pub struct Pipeline<H> {
 
 impl<H: Handlers> Pipeline<H> {
     /// The pipeline in front of `handlers`.
-    pub fn new(handlers: H, access: Access, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
+    pub fn new(handlers: H, access: Arc<Access>, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
         Self { handlers, access, audit, tasks, clock, lists: Mutex::default() }
     }
 

@@ -1,0 +1,158 @@
+//! The data folder: what this program keeps on disk, for one process at a time.
+//!
+//! ```text
+//! lock          held by the process that uses the folder
+//! master.key    opens everything that is sealed, and makes verifiers; keep it apart from backups of the rest
+//! cloudphone.db tasks, ledger, applications, keys
+//! audit/        a line for each tool call, a file a day
+//! ```
+
+use crate::random::Random;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A folder that no other process uses. Dropped, it is free again; so it is when the process dies.
+#[derive(Debug)]
+pub struct DataFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// It cannot be made, or read, or written to.
+    #[error("cannot use {0}: {1}")]
+    Io(PathBuf, io::Error),
+    /// Another process uses it.
+    #[error("another cloudphone uses {0}; stop it first, or give this one a folder of its own")]
+    Taken(PathBuf),
+    /// Others than its owner may look into it.
+    #[error("{0} can be read by others (mode {1:o}); chmod 700 it: it holds keys")]
+    Open(PathBuf, u32),
+    /// The master key is not what was written there.
+    #[error("{0} is not a master key: 64 hexadecimal digits and a line end")]
+    NoKey(PathBuf),
+    /// There is something that only a master key opens, and none.
+    #[error("{0} is missing, without which nothing in this folder can be opened; restore it from where it was kept")]
+    KeyLost(PathBuf),
+}
+
+impl DataFolder {
+    /// Takes the folder; it is made if it is missing, for its owner alone.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
+    pub fn open(path: &Path) -> Result<Self, Unusable> {
+        let failed = |error| Unusable::Io(path.to_owned(), error);
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let mode = path.metadata().map_err(failed)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(Unusable::Open(path.to_owned(), mode));
+        }
+        let name = path.join("lock");
+        let lock = private().create(true).truncate(false).open(&name).map_err(|error| Unusable::Io(name, error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(Unusable::Taken(path.to_owned())),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Where something in it lies.
+    #[must_use]
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The master key. It is made at the first start, before there is anything that needs it.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
+    pub fn master_key(&self, random: &Random) -> Result<[u8; 32], Unusable> {
+        let path = self.join("master.key");
+        let failed = |error| Unusable::Io(path.clone(), error);
+        match File::open(&path) {
+            Ok(mut file) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text).map_err(|_| Unusable::NoKey(path.clone()))?;
+                parse(text.trim_end()).ok_or(Unusable::NoKey(path))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if self.join("cloudphone.db").exists() {
+                    return Err(Unusable::KeyLost(path));
+                }
+                let key: [u8; 32] = random.bytes().map_err(|error| failed(io::Error::other(error)))?;
+                // Under another name first: a crash leaves no half of a key.
+                let draft = self.join("master.key.new");
+                let mut file = private().create(true).truncate(true).open(&draft).map_err(failed)?;
+                let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                writeln!(file, "{hex}").and_then(|()| file.sync_all()).map_err(failed)?;
+                std::fs::rename(&draft, &path).map_err(failed)?;
+                File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
+                Ok(key)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+/// To write, for the owner alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+fn parse(hex: &str) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    if hex.len() != 64 || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, digits) in key.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_folder_is_made_for_its_owner_and_taken_by_one_at_a_time() {
+        let root = TempDir::new().unwrap();
+        let path = root.path().join("a/b");
+        let folder = DataFolder::open(&path).unwrap();
+        assert_eq!((mode(&path), mode(&folder.join("lock"))), (0o700, 0o600));
+        assert!(matches!(DataFolder::open(&path), Err(Unusable::Taken(_))));
+        drop(folder);
+        drop(DataFolder::open(&path).unwrap());
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).unwrap();
+        assert!(matches!(DataFolder::open(&path), Err(Unusable::Open(_, 0o750))));
+    }
+
+    #[test]
+    fn a_master_key_is_made_once_and_never_in_place_of_a_lost_one() {
+        let root = TempDir::new().unwrap();
+        let folder = DataFolder::open(&root.path().join("data")).unwrap();
+        let key = folder.master_key(&Random::System).unwrap();
+        assert_ne!(key, [0; 32]);
+        assert_eq!(folder.master_key(&Random::System).unwrap(), key);
+        assert_eq!(mode(&folder.join("master.key")), 0o600);
+        for broken in ["", "ab", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
+            std::fs::write(folder.join("master.key"), broken).unwrap();
+            assert!(matches!(folder.master_key(&Random::System), Err(Unusable::NoKey(_))), "{broken}");
+        }
+        std::fs::remove_file(folder.join("master.key")).unwrap();
+        std::fs::write(folder.join("cloudphone.db"), "").unwrap();
+        assert!(matches!(folder.master_key(&Random::System), Err(Unusable::KeyLost(_))));
+    }
+}

@@ -1,0 +1,324 @@
+//! Who may call: applications and keys, made, changed and ended, each change durable before it takes effect.
+//!
+//! The store keeps them, [`Access`] checks requests against them. Start at [`Registry`].
+
+use super::access::{Access, Application, Grants, LIVE_SECRETS};
+use super::catalogue::{Catalogue, PermissionSet};
+use super::limit::Window;
+use super::text::Secret;
+use crate::clock::Clock;
+use crate::random::Random;
+use crate::store::{ApplicationRow, Broken, KeyRow, SecretRow, Store};
+use crate::vault::Vault;
+use std::collections::HashMap;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Applications and keys. A change that it answers for is written down and in force.
+pub struct Registry {
+    access: Arc<Access>,
+    catalogue: &'static Catalogue,
+    store: Arc<dyn Store>,
+    vault: Vault,
+    clock: Clock,
+    random: Random,
+    /// What is written down. The lock is held while a change is written: they take place one after the other.
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
+    keys: HashMap<String, KeyRow>,
+}
+
+/// An application that is to be.
+#[derive(Clone, Debug)]
+pub struct NewApplication {
+    /// Its name for people; no other has the same.
+    pub name: String,
+    /// What it may do, by name; what these imply is granted too.
+    pub permissions: Vec<String>,
+    /// What it sees.
+    pub grants: Grants,
+    /// Its request budget in any 60 seconds.
+    pub requests_per_minute: u32,
+}
+
+/// A key as it is handed out, once: the secret cannot be had again.
+#[derive(Debug)]
+pub struct NewKey {
+    /// `cpk_` and 16 hexadecimal digits.
+    pub key_id: String,
+    /// `cps_` and 64 hexadecimal digits: 256 random bits.
+    pub secret: Secret<String>,
+}
+
+/// Why a change was not made.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refused {
+    /// There is no such application or key.
+    #[error("there is no {0}")]
+    Unknown(String),
+    /// The contract has no such permission.
+    #[error("there is no permission `{0}`; there are {1}")]
+    UnknownPermission(String, String),
+    /// It could not be written down, or there is no randomness to make it with.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Registry {
+    /// Everybody that the store knows.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        catalogue: &'static Catalogue,
+        vault: Vault,
+        clock: Clock,
+        random: Random,
+    ) -> Result<Self, Broken> {
+        let (applications, keys) = store.directory().await?;
+        let mut known = Known::default();
+        for row in applications {
+            let window = Arc::new(Window::new(row.requests_per_minute));
+            let application = application(&row, catalogue, window);
+            known.applications.insert(row.id.clone(), (row, application));
+        }
+        let access = Arc::new(Access::new(vault.clone()));
+        access.change(|directory| {
+            for key in &keys {
+                if let Some((_, application)) = known.applications.get(&key.application) {
+                    directory.put_key(&key.id, application, &verifiers(key));
+                }
+            }
+        });
+        known.keys = keys.into_iter().map(|key| (key.id.clone(), key)).collect();
+        Ok(Self { access, catalogue, store, vault, clock, random, known: Mutex::new(known) })
+    }
+
+    /// What requests are checked against.
+    #[must_use]
+    pub fn access(&self) -> Arc<Access> {
+        Arc::clone(&self.access)
+    }
+
+    /// Whether there is no application yet.
+    pub async fn is_empty(&self) -> bool {
+        self.known.lock().await.applications.is_empty()
+    }
+
+    /// Makes an application, without any key; answers with its id.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownPermission`], or [`Refused::Broken`], also where the name is taken.
+    pub async fn create(&self, new: NewApplication) -> Result<String, Refused> {
+        let NewApplication { name, permissions, grants, requests_per_minute } = new;
+        let all = self.catalogue.permissions;
+        if let Some(unknown) = permissions.iter().find(|name| !all.iter().any(|known| known.name == **name)) {
+            let names: Vec<_> = all.iter().map(|known| format!("`{}`", known.name)).collect();
+            return Err(Refused::UnknownPermission(unknown.clone(), names.join(", ")));
+        }
+        let row = ApplicationRow {
+            id: format!("app_{}", self.hex::<8>()?),
+            name,
+            permissions,
+            requests_per_minute,
+            grants: match grants {
+                Grants::All => None,
+                Grants::Set(ids) => Some(ids.into_iter().map(String::from).collect()),
+            },
+            created_at: self.clock.now(),
+        };
+        let mut known = self.known.lock().await;
+        self.store.put_application(row.clone()).await?;
+        let id = row.id.clone();
+        let application = application(&row, self.catalogue, Arc::new(Window::new(requests_per_minute)));
+        known.applications.insert(id.clone(), (row, application));
+        Ok(id)
+    }
+
+    /// Gives an application another key.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] or [`Refused::Broken`].
+    pub async fn issue_key(&self, application: &str) -> Result<NewKey, Refused> {
+        let id = format!("cpk_{}", self.hex::<8>()?);
+        let mut known = self.known.lock().await;
+        let key = KeyRow { id, application: application.to_owned(), secrets: Vec::new(), created_at: self.clock.now() };
+        self.add_secret(&mut known, key).await
+    }
+
+    /// Gives a key another secret, which lives beside the latest one and ends any older.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`], also of a revoked key, or [`Refused::Broken`].
+    pub async fn rotate_key(&self, key_id: &str) -> Result<NewKey, Refused> {
+        let mut known = self.known.lock().await;
+        let key = known.keys.get(key_id).filter(|key| !key.secrets.is_empty());
+        let key = key.cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        self.add_secret(&mut known, key).await
+    }
+
+    /// Ends a key at once, with all its secrets.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] or [`Refused::Broken`].
+    pub async fn revoke_key(&self, key_id: &str) -> Result<(), Refused> {
+        let mut known = self.known.lock().await;
+        let key = known.keys.get(key_id).cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        self.put_key(&mut known, KeyRow { secrets: Vec::new(), ..key }).await
+    }
+
+    async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, Refused> {
+        let key_id = key.id.clone();
+        let secret = format!("cps_{}", self.hex::<32>()?);
+        let purpose = format!("{} {key_id}", key.application);
+        let sealed = self.vault.seal(&purpose, &secret).map_err(broken)?;
+        key.secrets.insert(0, SecretRow { verifier: self.access.verifier(&secret), sealed });
+        key.secrets.truncate(LIVE_SECRETS);
+        self.put_key(known, key).await?;
+        Ok(NewKey { key_id, secret: Secret::new(secret) })
+    }
+
+    async fn put_key(&self, known: &mut Known, key: KeyRow) -> Result<(), Refused> {
+        let (_, application) = known
+            .applications
+            .get(&key.application)
+            .ok_or_else(|| Refused::Unknown(format!("application `{}`", key.application)))?;
+        self.store.put_key(key.clone()).await?;
+        self.access.change(|directory| directory.put_key(&key.id, application, &verifiers(&key)));
+        known.keys.insert(key.id.clone(), key);
+        Ok(())
+    }
+
+    fn hex<const N: usize>(&self) -> Result<String, Refused> {
+        let bytes = self.random.bytes::<N>().map_err(broken)?;
+        Ok(bytes.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        }))
+    }
+}
+
+/// An application as requests see it. A permission that the contract no longer has gives nothing.
+fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<Window>) -> Arc<Application> {
+    let ApplicationRow { id, name, permissions, requests_per_minute: _, grants, created_at: _ } = row;
+    let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
+    let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
+    let grants = match grants {
+        None => Grants::All,
+        Some(ids) => Grants::Set(ids.iter().map(|id| id.as_str().into()).collect()),
+    };
+    Arc::new(Application::new(id, name, granted, grants, window))
+}
+
+fn verifiers(key: &KeyRow) -> Vec<crate::vault::Digest> {
+    key.secrets.iter().map(|secret| secret.verifier).collect()
+}
+
+fn broken(error: impl fmt::Display) -> Refused {
+    Refused::Broken(error.to_string())
+}
+
+impl From<Broken> for Refused {
+    fn from(Broken(why): Broken) -> Self {
+        Self::Broken(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::phones::contract::CATALOGUE;
+    use crate::store::memory::Memory;
+    use axum::http::HeaderMap;
+
+    async fn open(store: &Arc<Memory>) -> Registry {
+        let random = Random::System;
+        let vault = Vault::new(&[7; 32], random.clone());
+        let clock = Clock::manual(Timestamp(0));
+        Registry::open(store.clone(), &CATALOGUE, vault, clock, random).await.unwrap()
+    }
+
+    async fn one(registry: &Registry) -> String {
+        let name = "one".to_owned();
+        let new = NewApplication { name, permissions: Vec::new(), grants: Grants::All, requests_per_minute: 300 };
+        registry.create(new).await.unwrap()
+    }
+
+    fn lives(registry: &Registry, key: &NewKey) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-api-key", key.key_id.parse().unwrap());
+        headers.insert("x-api-secret", key.secret.expose().parse().unwrap());
+        registry.access().authenticate(&headers).is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_new_key_has_the_recognisable_form() {
+        let registry = open(&Arc::default()).await;
+        let key = registry.issue_key(&one(&registry).await).await.unwrap();
+        for (text, prefix, digits) in [(&key.key_id, "cpk_", 16), (key.secret.expose(), "cps_", 64)] {
+            let hex = text.strip_prefix(prefix).unwrap();
+            assert_eq!(hex.len(), digits, "{text}");
+            assert!(hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn rotation_keeps_the_latest_two_secrets_also_over_a_restart() {
+        let store = Arc::default();
+        let registry = open(&store).await;
+        let first = registry.issue_key(&one(&registry).await).await.unwrap();
+        let second = registry.rotate_key(&first.key_id).await.unwrap();
+        assert_eq!([&first, &second].map(|key| lives(&registry, key)), [true, true]);
+        let third = registry.rotate_key(&first.key_id).await.unwrap();
+        for registry in [&registry, &open(&store).await] {
+            assert_eq!([&first, &second, &third].map(|key| lives(registry, key)), [false, true, true]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_revoked_key_is_refused_at_once_and_for_ever_and_others_stay() {
+        let store = Arc::default();
+        let registry = open(&store).await;
+        let owner = one(&registry).await;
+        let (gone, kept) = (registry.issue_key(&owner).await.unwrap(), registry.issue_key(&owner).await.unwrap());
+        registry.revoke_key(&gone.key_id).await.unwrap();
+        for registry in [&registry, &open(&store).await] {
+            assert_eq!([&gone, &kept].map(|key| lives(registry, key)), [false, true]);
+            assert!(matches!(registry.rotate_key(&gone.key_id).await, Err(Refused::Unknown(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_there_or_taken_is_named() {
+        let registry = open(&Arc::default()).await;
+        one(&registry).await;
+        let new = |name: &str, permission: &str| NewApplication {
+            name: name.to_owned(),
+            permissions: vec![permission.to_owned()],
+            grants: Grants::All,
+            requests_per_minute: 1,
+        };
+        let said = |refused: Refused| refused.to_string();
+        let refusals = [
+            said(registry.create(new("two", "fly")).await.unwrap_err()),
+            said(registry.create(new("one", "device")).await.unwrap_err()),
+            said(registry.issue_key("app_0").await.unwrap_err()),
+            said(registry.revoke_key("cpk_0").await.unwrap_err()),
+        ];
+        let expected = [
+            "there is no permission `fly`; there are `device_read`, `device`, `stream`",
+            "an application is named `one` already",
+            "there is no application `app_0`",
+            "there is no key `cpk_0`",
+        ];
+        assert_eq!(refusals, expected);
+    }
+}
