@@ -1,6 +1,7 @@
 //! Everything that the product promises, tried at its boundary. A test is data; `harness` serves it.
 
 mod harness;
+mod polls;
 mod print_shop;
 
 mod arguments;
@@ -9,6 +10,7 @@ mod bad_spec;
 mod catalogue;
 mod clients;
 mod credentials;
+mod engine;
 mod house;
 mod limits;
 mod program;

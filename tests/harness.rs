@@ -1,5 +1,6 @@
 //! A server in this process, on a free port, with a clock that stands still; and what a test asks of it.
 
+use crate::print_shop::Mute;
 use cloudphone::clock::{Clock, Timestamp};
 use cloudphone::framework::access::Grants;
 use cloudphone::framework::audit::Audit;
@@ -128,10 +129,19 @@ pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
 pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let parts = |clock: &Clock| {
         let sim = Arc::new(Sim::new(1, devices, clock.clone(), &[1; 32]));
-        let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock.clone());
-        (Contract(phones), Arc::new(Writes(sim)) as Arc<dyn Executor>)
+        (handlers(sim.clone(), clock), Arc::new(Writes(sim)) as Arc<dyn Executor>)
     };
     serve(parts, tenants).await
+}
+
+/// Serves twelve simulated phones that never answer a write.
+pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
+    let sim = |clock: &Clock| Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
+    serve(|clock| (handlers(sim(clock), clock), Arc::new(Mute)), tenants).await
+}
+
+fn handlers(sim: Arc<Sim>, clock: &Clock) -> Contract<Phones> {
+    Contract(Phones::new(sim, ProxyHosts::Public, clock.clone()))
 }
 
 /// One key that may do everything, on twelve phones.

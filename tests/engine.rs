@@ -1,0 +1,432 @@
+//! The engine at its boundary: writes go in, a scripted target answers, and what is kept tells how each ended. Time stands
+//! still but for the steps that a test takes.
+
+use cloudphone::clock::{Clock, Timestamp};
+use cloudphone::framework::BoxFuture;
+use cloudphone::framework::catalogue::Terms;
+use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
+use cloudphone::framework::text::Secret;
+use cloudphone::random::Random;
+use cloudphone::store::memory::Memory;
+use cloudphone::store::{Record, Store};
+use cloudphone::tasks::engine::{Engine, Parts};
+use cloudphone::tasks::executor::{Executor, Unreadable, Write};
+use cloudphone::tasks::machine::{Facts, Sent};
+use cloudphone::tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
+use cloudphone::tasks::task::Verdict::{Absent, Present, Unreadable as Unread};
+use cloudphone::tasks::task::{Reading, Status, TaskId, Verdict};
+use cloudphone::vault::Vault;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const START: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Settles in 10 s, ends in 60 s.
+const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> Terms {
+    Terms { probe, baseline, idempotent, settle_seconds: 10, deadline_seconds: 60 }
+}
+static SIGHTED: Terms = terms(Some("counter"), false, true);
+static ONCE: Terms = terms(Some("counter"), true, false);
+static BLIND: Terms = terms(None, false, true);
+
+/// A target that does what its script says.
+#[derive(Debug)]
+struct Script {
+    clock: Clock,
+    facts: Facts,
+    /// What each send comes to, in order; the last one goes on.
+    sends: Vec<Sent>,
+    /// From which second on a reading says what, in order.
+    reads: Vec<(u64, Verdict)>,
+    /// Whether the reading from before the send can be taken.
+    baseline: bool,
+    /// The ids of all requests that left.
+    sent: Mutex<Vec<(TaskId, Timestamp)>>,
+}
+
+impl Executor for Script {
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async { if self.baseline { Ok("7".to_owned()) } else { Err(Unreadable("dark".to_owned())) } })
+    }
+
+    fn send<'a>(&'a self, write: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        let mut sent = self.sent.lock().expect("no panic");
+        sent.push((write.id, self.clock.now()));
+        let outcome = self.sends[(sent.len() - 1).min(self.sends.len() - 1)].clone();
+        Box::pin(async move {
+            match &outcome {
+                Sent::NoAnswer(how) if how == "hangs" => std::future::pending().await,
+                Sent::NoAnswer(how) if how == "panics" => panic!("as the script says"),
+                _ => outcome,
+            }
+        })
+    }
+
+    fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        let known = write.operation.is_some() || self.facts.looks_up;
+        Box::pin(async move { if known { Ok(Some(Sent::Ok)) } else { Err(Unreadable("cannot".to_owned())) } })
+    }
+
+    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
+        let second = self.clock.now().since(START).as_secs();
+        let verdict = self.reads.iter().rev().find(|(from, _)| *from <= second).map_or(Unread, |(_, verdict)| *verdict);
+        Box::pin(async move { Reading { verdict, expected: "8".to_owned(), observed: "7 -> ?".to_owned() } })
+    }
+}
+
+/// An engine with a store that outlives it.
+struct World {
+    clock: Clock,
+    store: Arc<Memory>,
+    script: Arc<Script>,
+    engine: Arc<Engine>,
+    runner: JoinHandle<()>,
+}
+
+impl World {
+    async fn new(sends: &[Sent], reads: &[(u64, Verdict)]) -> Self {
+        Self::with(Facts::default(), sends, reads, true).await
+    }
+
+    async fn with(facts: Facts, sends: &[Sent], reads: &[(u64, Verdict)], baseline: bool) -> Self {
+        let clock = Clock::manual(START);
+        let (sends, reads, sent) = (sends.to_vec(), reads.to_vec(), Mutex::default());
+        let script = Arc::new(Script { clock: clock.clone(), facts, sends, reads, baseline, sent });
+        let store = Arc::default();
+        let (engine, runner) = start(&clock, &store, &script).await;
+        Self { clock, store, script, engine, runner }
+    }
+
+    /// The process dies, and another takes its place.
+    async fn crash(&mut self) {
+        self.runner.abort();
+        let _ = (&mut self.runner).await;
+        (self.engine, self.runner) = start(&self.clock, &self.store, &self.script).await;
+    }
+
+    async fn ask(&self, terms: &'static Terms, target: &str, key: Option<&str>) -> Result<Accepted, NotAccepted> {
+        self.ask_as("one", terms, target, key, "{}").await
+    }
+
+    async fn ask_as(
+        &self,
+        application: &str,
+        terms: &'static Terms,
+        target: &str,
+        key: Option<&str>,
+        arguments: &str,
+    ) -> Result<Accepted, NotAccepted> {
+        let arguments = Secret::new(format!("{target}{arguments}"));
+        let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
+        let proposal = Proposal { application, tool: "turn", resource: "wheel", target, key, terms, arguments, now };
+        match self.engine.repeat(&proposal).await? {
+            Some(hit) => Ok(hit),
+            None => self.engine.accept(&proposal, proposal.arguments.clone()).await,
+        }
+    }
+
+    async fn begin(&self, terms: &'static Terms) -> TaskId {
+        let accepted = self.ask(terms, "w-1", None).await.expect("a free target");
+        TaskId::parse(&accepted.task_id).expect("an id")
+    }
+
+    async fn record(&self, id: TaskId) -> Record {
+        self.store.task(id).await.expect("a store").expect("a task")
+    }
+
+    /// Lets time go by, second by second, and everything happen that is due.
+    async fn pass(&self, seconds: u64) {
+        for _ in 0..seconds {
+            settle().await;
+            self.clock.advance(Duration::from_secs(1));
+        }
+        settle().await;
+    }
+
+    /// Lets time go by until the task has that phase.
+    async fn until(&self, id: TaskId, phase: &str) {
+        for _ in 0..200 {
+            settle().await;
+            if self.record(id).await.task.phase.as_str() == phase {
+                return;
+            }
+            self.clock.advance(Duration::from_secs(1));
+        }
+        panic!("{id} never gets to {phase}: {:?}", self.record(id).await);
+    }
+
+    /// Lets the task end: how, and at which second.
+    async fn end(&self, id: TaskId) -> (Status, u64) {
+        for _ in 0..200 {
+            settle().await;
+            let task = self.record(id).await.task;
+            if let (Some(status), Some(at)) = (task.status(), task.finished_at) {
+                return (status, at.since(START).as_secs());
+            }
+            self.clock.advance(Duration::from_secs(1));
+        }
+        panic!("{id} never ends: {:?}", self.record(id).await);
+    }
+
+    async fn ledger(&self) -> Vec<&'static str> {
+        self.store.ledger(0, 100).await.expect("a store").iter().map(|row| row.kind).collect()
+    }
+
+    fn sends(&self) -> usize {
+        self.script.sent.lock().expect("no panic").len()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.runner.abort();
+    }
+}
+
+async fn start(clock: &Clock, store: &Arc<Memory>, script: &Arc<Script>) -> (Arc<Engine>, JoinHandle<()>) {
+    let (store, executor, random) = (store.clone(), script.clone(), Random::System);
+    let vault = Vault::new(&[7; 32], random.clone());
+    let engine = Engine::start(Parts { store, executor, vault, clock: clock.clone(), random, room: 3 });
+    let engine = engine.await.expect("a store that can be read");
+    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+    (engine, runner)
+}
+
+/// Returns once everything waits: tokio's own clock is paused, and goes on only when nothing else can.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+fn err() -> Sent {
+    Sent::Err("jam".to_owned())
+}
+
+fn none() -> Sent {
+    Sent::NoAnswer("reset".to_owned())
+}
+
+fn not_sent() -> Sent {
+    Sent::NotSent("refused".to_owned())
+}
+
+/// A row of the decision table: what the upstream says and what is read, how it ends and when, and what the ledger says.
+type Row =
+    (&'static str, &'static Terms, &'static [fn() -> Sent], &'static [(u64, Verdict)], Status, u64, &'static str);
+
+const TABLE: &[Row] = &[
+    ("any, present: ok", &SIGHTED, &[|| Sent::Ok], &[(0, Present)], Success, 0, "charge"),
+    ("any, present: ok, later", &SIGHTED, &[|| Sent::Ok], &[(0, Absent), (8, Present)], Success, 9, "charge"),
+    ("any, present: err", &SIGHTED, &[err], &[(0, Present)], Success, 0, "charge"),
+    ("any, present: none", &SIGHTED, &[none], &[(0, Unread), (30, Present)], Success, 30, "charge"),
+    ("ok, blind", &BLIND, &[|| Sent::Ok], &[], SuccessUnverified, 0, "charge"),
+    ("ok, absent", &SIGHTED, &[|| Sent::Ok], &[(0, Absent)], FailedSilent, 15, "charge refund"),
+    ("ok, absent, compared", &ONCE, &[|| Sent::Ok], &[(0, Absent)], FailedSilent, 15, "charge refund"),
+    ("ok, unreadable", &SIGHTED, &[|| Sent::Ok], &[(0, Unread)], Timeout, 60, "charge"),
+    ("ok, absent too early", &SIGHTED, &[|| Sent::Ok], &[(0, Absent), (10, Unread)], Timeout, 60, "charge"),
+    ("ok, absent once", &SIGHTED, &[|| Sent::Ok], &[(0, Unread), (60, Absent)], Timeout, 60, "charge"),
+    ("err, blind", &BLIND, &[err], &[], Failed, 0, "charge"),
+    ("err, absent", &SIGHTED, &[err], &[(0, Absent)], Failed, 12, "charge"),
+    ("err, unreadable", &SIGHTED, &[err], &[(0, Unread)], Failed, 15, "charge"),
+    ("not sent", &SIGHTED, &[not_sent], &[(0, Unread)], Failed, 6, "charge reversal"),
+    ("not sent, blind", &BLIND, &[not_sent], &[], Failed, 6, "charge reversal"),
+    ("not sent, then ok", &SIGHTED, &[not_sent, || Sent::Ok], &[(0, Present)], Success, 2, "charge"),
+    ("none, absent, must not repeat", &ONCE, &[none], &[(0, Absent)], Timeout, 60, "charge"),
+    ("none, absent, repeated", &SIGHTED, &[none], &[(0, Absent)], Timeout, 60, "charge"),
+    (
+        "none, absent, repeated with success",
+        &SIGHTED,
+        &[none, || Sent::Ok],
+        &[(0, Absent), (29, Present)],
+        Success,
+        30,
+        "charge",
+    ),
+    ("none, unreadable", &SIGHTED, &[none], &[(0, Unread)], Timeout, 60, "charge"),
+    ("none, blind", &BLIND, &[none], &[], Timeout, 60, "charge"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn every_row_of_the_decision_table_ends_as_it_says() {
+    for (name, terms, sends, reads, status, at, ledger) in TABLE {
+        let sends: Vec<_> = sends.iter().map(|sent| sent()).collect();
+        let world = World::new(&sends, reads).await;
+        let id = world.begin(terms).await;
+        assert_eq!(
+            (world.end(id).await, world.ledger().await.join(" ")),
+            ((*status, *at), (*ledger).to_owned()),
+            "{name}"
+        );
+        let record = world.record(id).await;
+        assert_eq!(record.refunded_at.is_some(), *status == FailedSilent, "{name}");
+        assert_eq!(record.sealed, None, "{name}: its arguments are wiped");
+        assert!(record.task.evidence().is_some(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_idempotent_is_sent_again_and_only_after_it_has_quiesced() {
+    for (terms, sends) in [(&SIGHTED, 2), (&ONCE, 1), (&BLIND, 1)] {
+        let world = World::new(&[none()], &[(0, Absent)]).await;
+        let id = world.begin(terms).await;
+        world.end(id).await;
+        assert_eq!(world.sends(), sends, "{terms:?}");
+        let sent = world.script.sent.lock().expect("no panic").clone();
+        // The last byte may leave 5 s after the decision, arrive 12 s later, and take 10 s to show.
+        assert!(sent.windows(2).all(|pair| pair[1].1.since(pair[0].1) >= Duration::from_secs(27)), "{sent:?}");
+        assert!(sent.iter().all(|(sent, _)| *sent == id), "a repeat has the request id of the first");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_reading_to_compare_with_nothing_is_sent_or_charged() {
+    let world = World::with(Facts::default(), &[Sent::Ok], &[], false).await;
+    let id = world.begin(&ONCE).await;
+    assert_eq!((world.end(id).await.0, world.sends(), world.ledger().await.len()), (Failed, 0, 0));
+    let evidence = world.record(id).await.task.evidence().expect("evidence");
+    assert_eq!((&*evidence.checked, evidence.reported), ("counter", "not_sent"));
+}
+
+/// For each phase in which a process can die: what is sent by the end, how it ends, under each kind of upstream.
+#[tokio::test(start_paused = true)]
+async fn a_task_survives_a_crash_in_every_phase() {
+    let knows = Facts { looks_up: true, dedupes: false };
+    let dedupes = Facts { looks_up: false, dedupes: true };
+    let hangs = || Sent::NoAnswer("hangs".to_owned());
+    let pending = || Sent::Pending("op-1".to_owned());
+    let rows: &[(&str, &'static Terms, Facts, Vec<Sent>, Verdict, usize, Status)] = &[
+        ("ready", &SIGHTED, Facts::default(), vec![not_sent(), Sent::Ok], Present, 2, Success),
+        ("baseline", &ONCE, Facts::default(), vec![Sent::Ok], Present, 0, Failed),
+        ("sending", &ONCE, Facts::default(), vec![hangs(), Sent::Ok], Present, 1, Success),
+        ("sending", &ONCE, Facts::default(), vec![hangs(), Sent::Ok], Absent, 1, Timeout),
+        ("sending", &SIGHTED, Facts::default(), vec![hangs(), Sent::Ok], Absent, 2, FailedSilent),
+        ("sending", &BLIND, Facts::default(), vec![hangs(), Sent::Ok], Unread, 1, Timeout),
+        ("sending", &ONCE, knows, vec![hangs(), Sent::Ok], Absent, 1, FailedSilent),
+        ("sending", &BLIND, knows, vec![hangs(), Sent::Ok], Unread, 1, SuccessUnverified),
+        ("sending", &ONCE, dedupes, vec![hangs(), Sent::Ok], Absent, 2, FailedSilent),
+        ("polling", &ONCE, Facts::default(), vec![pending()], Present, 1, Success),
+        ("polling", &BLIND, Facts::default(), vec![pending()], Unread, 1, SuccessUnverified),
+        ("verifying", &ONCE, Facts::default(), vec![Sent::Ok], Absent, 1, FailedSilent),
+        ("verifying", &SIGHTED, Facts::default(), vec![err()], Absent, 1, Failed),
+    ];
+    for (phase, terms, facts, sends, verdict, times, status) in rows {
+        let mut world = World::with(*facts, sends, &[(0, Unread), (2, *verdict)], *phase != "baseline").await;
+        let id = world.begin(terms).await;
+        world.until(id, phase).await;
+        world.crash().await;
+        assert_eq!(world.engine.in_flight(), 1);
+        let name = format!("{phase} {terms:?} {facts:?} {verdict:?}");
+        assert_eq!((world.end(id).await.0, world.sends()), (*status, *times), "{name}");
+        assert_eq!(world.ledger().await.contains(&"refund"), *status == FailedSilent, "{name}");
+        assert_eq!(world.engine.in_flight(), 0, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_forgotten_past_its_deadline_is_read_once_more_before_it_is_judged() {
+    for (verdict, status) in [(Present, Success), (Unread, Timeout), (Absent, Timeout)] {
+        let mut world = World::new(&[Sent::Ok], &[(0, Unread), (600, verdict)]).await;
+        let id = world.begin(&SIGHTED).await;
+        world.until(id, "verifying").await;
+        world.runner.abort();
+        world.clock.advance(Duration::from_secs(700));
+        world.crash().await;
+        assert_eq!(world.end(id).await.0, status);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_is_a_hit_until_the_end_and_then_a_new_task() {
+    let world = World::new(&[Sent::Ok], &[(0, Unread), (20, Present)]).await;
+    let first = world.ask(&SIGHTED, "w-1", Some("k")).await.expect("accepted");
+    assert!(!first.hit && first.matches);
+    let again = world.ask(&SIGHTED, "w-1", Some("k")).await.expect("a hit");
+    assert_eq!((&again.task_id, again.hit, again.matches), (&first.task_id, true, true));
+    let other = world.ask_as("one", &SIGHTED, "w-2", Some("k"), "{}").await.expect("a hit");
+    assert_eq!((&other.task_id, other.hit, other.matches), (&first.task_id, true, false), "another target");
+    let stranger = world.ask_as("two", &SIGHTED, "w-2", Some("k"), "{}").await.expect("accepted");
+    assert!(!stranger.hit, "a key belongs to its application");
+
+    let blind = world.ask(&SIGHTED, "w-3", None).await.expect("accepted");
+    let repeat = world.ask(&SIGHTED, "w-3", None).await.expect("a hit");
+    assert_eq!((&repeat.task_id, repeat.hit, repeat.matches), (&blind.task_id, true, true), "without a key");
+    let full = world.ask(&SIGHTED, "w-4", None).await.expect_err("no room");
+    assert!(matches!(full, NotAccepted::Full), "{full:?}");
+    assert!(world.ask(&SIGHTED, "w-1", Some("k")).await.expect("a hit").hit, "a hit needs no room");
+
+    world.end(TaskId::parse(&first.task_id).expect("an id")).await;
+    world.pass(1).await;
+    let anew = world.ask(&SIGHTED, "w-1", Some("k")).await.expect("accepted");
+    assert!(!anew.hit && anew.task_id != first.task_id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_first_calls_with_one_key_one_makes_a_task() {
+    let world = World::new(&[Sent::Ok], &[]).await;
+    let calls = (0..64).map(|_| world.ask(&SIGHTED, "w-1", Some("k")));
+    let mut answers = Vec::new();
+    for call in calls.collect::<Vec<_>>() {
+        answers.push(call.await.expect("accepted or a hit"));
+    }
+    assert_eq!(answers.iter().filter(|answer| !answer.hit).count(), 1);
+    assert!(answers.iter().all(|answer| answer.task_id == answers[0].task_id));
+    assert_eq!(world.engine.in_flight(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_has_one_write_in_flight_and_the_next_waits_until_it_has_settled() {
+    let world = World::new(&[err(), Sent::Ok], &[(0, Absent), (30, Present)]).await;
+    let first = world.begin(&SIGHTED).await;
+    let busy = world.ask_as("two", &ONCE, "w-1", None, "other").await.expect_err("one at a time");
+    let NotAccepted::Busy { task_id, retry_after_seconds } = busy else { panic!("{busy:?}") };
+    assert_eq!((task_id, retry_after_seconds), (first.to_string(), 15));
+    // Judged after 12 s, while a byte sent as late as after 5 s settles until 15 s.
+    assert_eq!(world.end(first).await, (Failed, 12));
+    let second = world.begin(&SIGHTED).await;
+    let task = world.record(second).await.task;
+    assert_eq!(task.not_before.since(START).as_secs(), 15);
+    assert_eq!(task.deadline_at.since(task.not_before).as_secs(), 60, "its time counts from the first possible send");
+    world.end(second).await;
+    let sent = world.script.sent.lock().expect("no panic")[1];
+    assert_eq!((sent.0, sent.1.since(START).as_secs()), (second, 15));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_goes_on_when_whoever_asked_for_it_is_gone() {
+    let world = World::new(&[Sent::Ok], &[(0, Present)]).await;
+    let mut asking = Box::pin(world.ask(&SIGHTED, "w-1", None));
+    // Polled until it has asked the store, and dropped before it can answer.
+    let _ = tokio::time::timeout(Duration::ZERO, &mut asking).await;
+    drop(asking);
+    world.pass(2).await;
+    let ended = world.store.in_flight(None, 10).await.expect("a store");
+    assert_eq!((ended.len(), world.sends(), world.engine.in_flight()), (0, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_that_hangs_or_panics_holds_no_task_up() {
+    let world = World::new(&[Sent::NoAnswer("hangs".to_owned())], &[(0, Present)]).await;
+    let id = world.begin(&ONCE).await;
+    assert_eq!(world.end(id).await, (Success, 15), "a send has 10 s after its last moment");
+    let world = World::new(&[Sent::NoAnswer("panics".to_owned())], &[(0, Present)]).await;
+    let id = world.begin(&ONCE).await;
+    assert_eq!((world.end(id).await.0, world.sends()), (Success, 1), "what a panic left open is verified");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_task_is_forgotten_after_seven_days_and_its_ledger_stays() {
+    let world = World::new(&[Sent::Ok], &[(0, Absent)]).await;
+    let id = world.begin(&SIGHTED).await;
+    let (_, at) = world.end(id).await;
+    world.clock.advance(Duration::from_secs(7 * 24 * 3600 - (world.clock.now().since(START).as_secs() - at)));
+    world.pass(0).await;
+    assert!(world.store.task(id).await.expect("a store").is_some());
+    world.clock.advance(Duration::from_secs(61));
+    world.pass(0).await;
+    assert!(world.store.task(id).await.expect("a store").is_none());
+    assert_eq!(world.ledger().await, ["charge", "refund"]);
+}
