@@ -1,0 +1,196 @@
+//! How many writes are accepted each second, and how long one waits: `cargo bench --package cloudphone --bench writes`.
+//!
+//! Three ways to make a write durable, in turn on the same disk, with 1, 8 and 64 clients that each wait for their answer:
+//! the engine (one task, its timeline, its lane and its claim, sealed and indexed); a bare loop that commits what arrives
+//! together; and a commit for each write. The two others insert one row of the size of what the engine writes.
+
+use anyhow::{Context, Result};
+use cloudphone::clock::Clock;
+use cloudphone::data::DataFolder;
+use cloudphone::framework::catalogue::Terms;
+use cloudphone::framework::tasks::{Proposal, Tasks};
+use cloudphone::framework::text::Secret;
+use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::phones::writes::Writes;
+use cloudphone::random::Random;
+use cloudphone::store::sqlite::Sqlite;
+use cloudphone::tasks::engine::{Engine, Parts};
+use cloudphone::vault::Vault;
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Each way is measured that often for each number of clients, in turn.
+const ROUNDS: usize = 3;
+
+/// How long one measurement takes.
+const SPAN: Duration = Duration::from_secs(2);
+
+/// About what the engine writes for a task: its row, a line of its timeline, its lane.
+const ROW: usize = 1_100;
+
+static TERMS: Terms =
+    Terms { probe: Some("exit_ip"), baseline: true, idempotent: true, settle_seconds: 15, deadline_seconds: 60 };
+
+type Way = fn(&Path, usize) -> Result<Vec<Duration>>;
+
+const WAYS: [(&str, Way); 3] = [("engine", engine), ("group commit", group), ("commit each", each)];
+
+fn main() -> Result<()> {
+    println!("clients  way            writes/s  p50 ms  p99 ms  of group commit  times commit each");
+    for clients in [1, 8, 64] {
+        let mut seen: [Vec<Duration>; 3] = Default::default();
+        for _ in 0..ROUNDS {
+            for (seen, (_, way)) in seen.iter_mut().zip(WAYS) {
+                let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
+                seen.extend(way(&folder.path().join("data"), clients)?);
+            }
+        }
+        let span = SPAN.as_secs_f64() * ROUNDS as f64;
+        let rates = seen.each_ref().map(|waits| waits.len() as f64 / span);
+        for ((name, _), (mut waits, rate)) in WAYS.iter().zip(seen.into_iter().zip(rates)) {
+            waits.sort_unstable();
+            let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+            let (p50, p99, of_group, times_each) = (at(0.5), at(0.99), rate / rates[1], rate / rates[2]);
+            println!("{clients:7}  {name:13}  {rate:8.0}  {p50:6.2}  {p99:6.2}  {:14.0}%  {times_each:17.1}", of_group * 100.0);
+        }
+    }
+    Ok(())
+}
+
+/// Writes through the engine, each on a target of its own; nothing carries them out.
+fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let folder = DataFolder::open(folder)?;
+    let (clock, random) = (Clock::system(), Random::System);
+    let engine = runtime.block_on(Engine::start(Parts {
+        store: Arc::new(Sqlite::open(&folder)?),
+        executor: Arc::new(Writes(Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32])))),
+        vault: Vault::new(&folder.master_key(&random)?, random.clone()),
+        clock: clock.clone(),
+        random,
+        room: usize::MAX,
+    }))?;
+    let (next, until) = (Arc::new(AtomicU64::new(0)), Instant::now() + SPAN);
+    let client = |_| {
+        let (engine, next, clock) = (engine.clone(), next.clone(), clock.clone());
+        runtime.spawn(async move {
+            let mut waits = Vec::new();
+            while Instant::now() < until {
+                let target = format!("target-{:09}", next.fetch_add(1, Relaxed));
+                let begun = Instant::now();
+                let proposal = Proposal {
+                    application: "app_0123456789abcdef",
+                    tool: "set_proxy",
+                    resource: "device",
+                    arguments: Secret::new(format!(
+                        r#"{{"device_id":"{target}","scheme":"socks5","host":"proxy.example.com","port":1080,"username":"user","password":"password"}}"#
+                    )),
+                    target: target.into(),
+                    key: None,
+                    terms: &TERMS,
+                    now: clock.now(),
+                };
+                let hit = engine.repeat(&proposal).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+                anyhow::ensure!(hit.is_none(), "each target is new");
+                engine.accept(&proposal, proposal.arguments.clone()).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+                waits.push(begun.elapsed());
+            }
+            Ok(waits)
+        })
+    };
+    let clients: Vec<_> = (0..clients).map(client).collect();
+    let mut waits = Vec::new();
+    for client in clients {
+        waits.extend(runtime.block_on(client)??);
+    }
+    Ok(waits)
+}
+
+/// One thread that writes, and commits all that arrived while it was at it.
+fn group(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
+    let mut db = open(folder)?;
+    let (ask, asked): (SyncSender<SyncSender<()>>, Receiver<_>) = sync_channel(1_024);
+    let writer = std::thread::spawn(move || -> Result<()> {
+        while let Ok(first) = asked.recv() {
+            let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let batch: Vec<SyncSender<()>> = std::iter::once(first).chain(asked.try_iter().take(511)).collect();
+            for _ in &batch {
+                insert(&transaction)?;
+            }
+            transaction.commit()?;
+            for done in batch {
+                let _ = done.send(());
+            }
+        }
+        Ok(())
+    });
+    let waits = on_threads(clients, move || {
+        let ask = ask.clone();
+        move || {
+            let (done, told) = sync_channel(1);
+            ask.send(done).context("the writer has ended")?;
+            told.recv().context("the writer has ended")
+        }
+    })?;
+    writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))??;
+    Ok(waits)
+}
+
+/// Every client commits for itself, one at a time.
+fn each(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
+    let db = Arc::new(Mutex::new(open(folder)?));
+    on_threads(clients, move || {
+        let db = Arc::clone(&db);
+        move || {
+            let mut db = db.lock().unwrap_or_else(PoisonError::into_inner);
+            let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            insert(&transaction)?;
+            Ok(transaction.commit()?)
+        }
+    })
+}
+
+/// How long each write of each client took.
+fn on_threads<W: FnMut() -> Result<()> + Send + 'static>(
+    clients: usize,
+    client: impl Fn() -> W,
+) -> Result<Vec<Duration>> {
+    let until = Instant::now() + SPAN;
+    let run = |mut write: W| {
+        move || -> Result<Vec<Duration>> {
+            let mut waits = Vec::new();
+            while Instant::now() < until {
+                let begun = Instant::now();
+                write()?;
+                waits.push(begun.elapsed());
+            }
+            Ok(waits)
+        }
+    };
+    let threads: Vec<_> = (0..clients).map(|_| std::thread::spawn(run(client()))).collect();
+    drop(client);
+    let mut waits = Vec::new();
+    for thread in threads {
+        waits.extend(thread.join().map_err(|_| anyhow::anyhow!("a client panicked"))??);
+    }
+    Ok(waits)
+}
+
+fn open(folder: &Path) -> Result<Connection> {
+    std::fs::create_dir(folder)?;
+    let db = Connection::open(folder.join("bare.db"))?;
+    db.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE row(id INTEGER PRIMARY KEY, body BLOB) STRICT;",
+    )?;
+    Ok(db)
+}
+
+fn insert(db: &Connection) -> Result<()> {
+    db.prepare_cached("INSERT INTO row(body) VALUES (randomblob(?1))")?.execute([ROW])?;
+    Ok(())
+}
