@@ -1,8 +1,34 @@
 //! The parts that phones play, and how the writes on each end.
 //!
-//! The first phones play one part each, whatever the seed. On them the tools end so, which a test holds:
+//! The first phones play one part each, whatever the seed. A write on one that nobody has written to ends so; a test holds
+//! this table. `not_supported` and `invalid_argument` are refusals: there is no task. `boot` on a phone that
+//! is seen to run succeeds, whatever was answered.
 //!
-//! TABLE
+//! | phone | part | set_proxy | clear_proxy | boot | shutdown | restart |
+//! |---|---|---|---|---|---|---|
+//! | 1 | Plain | success | success_unverified | success | success | success |
+//! | 2 | Stopped | not_supported | not_supported | success | success | failed |
+//! | 3 | Booting | not_supported | not_supported | success | success | failed |
+//! | 4 | Unreadable | failed | success_unverified | timeout | timeout | failed |
+//! | 5 | WithoutProxy | not_supported | not_supported | success | success | success |
+//! | 6 | WithoutPower | success | success_unverified | not_supported | not_supported | not_supported |
+//! | 7 | WithoutSession | success | success_unverified | success | success | success |
+//! | 8 | WithoutRestart | success | success_unverified | success | success | invalid_argument |
+//! | 9 | HttpProxyOnly | success | success_unverified | success | success | success |
+//! | 10 | Proxied | success | success_unverified | success | success | success |
+//! | 11 | Reticent | success | success_unverified | success | success | success |
+//! | 12 | HostileName | success | success_unverified | success | success | success |
+//! | 13 | Swallowing | failed_silent | success_unverified | success | failed_silent | failed_silent |
+//! | 14 | Failing | failed | failed | success | failed | failed |
+//! | 15 | ErringButActing | success | failed | success | success | success |
+//! | 16 | LosingCommands | timeout | timeout | success | timeout | timeout |
+//! | 17 | LosingAnswers | success | timeout | success | success | success |
+//! | 18 | Late | success | success_unverified | success | success | success |
+//! | 19 | Leaking | failed_silent | success_unverified | success | success | success |
+//! | 20 | Rotating | timeout | success_unverified | success | success | success |
+//! | 21 | Flapping | success | success_unverified | success | success | success |
+//! | 22 | Slow | success | success_unverified | success | success | success |
+//! | 23 | Refusing | failed | failed | failed | failed | failed |
 
 use super::truth::{Answer, Endpoint, Reply, State};
 use crate::clock::Timestamp;

@@ -95,7 +95,10 @@ impl Sim {
             Change::ClearProxy => snapshot.offers(DeviceCapability::Proxy),
             Change::Boot => power(PowerAction::Boot),
             Change::Shutdown => power(PowerAction::Shutdown),
-            Change::Restart => power(PowerAction::Restart) && phone.state.power == DeviceState::Running,
+            Change::Restart => {
+                let up = matches!(phone.state.power, DeviceState::Running | DeviceState::Restarting);
+                up && power(PowerAction::Restart)
+            }
         }
     }
 

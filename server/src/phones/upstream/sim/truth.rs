@@ -161,6 +161,12 @@ impl Truth {
         done.sort_by_key(|deed| deed.at);
         done
     }
+
+    /// How many phones are kept, and how many commands that have yet to take effect.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize) {
+        (self.phones.len(), self.phones.values().map(|phone| phone.pending.len()).sum())
+    }
 }
 
 impl Phone {
