@@ -51,7 +51,7 @@ impl Executor for Writes {
             let Order { device, probe, .. } = Order::read(write)?;
             match probe {
                 Some(Probe::ExitIp) => self.leaves_from(&device, None).await,
-                Some(Probe::BootId) => Ok(clean(&self.0.boot_id(&device).await?)),
+                Some(Probe::BootId) => self.booted_as(&device).await,
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".to_owned())),
             }
         })
@@ -135,9 +135,16 @@ impl Writes {
 
     async fn boot_id(&self, device: &DeviceId, before: Option<&str>) -> Result<Reading, Unreadable> {
         let before = before.ok_or_else(nothing_before)?;
-        let now = clean(&self.0.boot_id(device).await?);
+        let now = self.booted_as(device).await?;
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
         Ok(judged(verdict, format!("another boot_id than {before}"), format!("{before} -> {now}")))
+    }
+
+    /// A boot id; an empty one would differ from every other.
+    async fn booted_as(&self, device: &DeviceId) -> Result<String, Unreadable> {
+        let id = self.0.boot_id(device).await?;
+        let id = Untrusted::clean(&id).as_str().to_owned();
+        if id.is_empty() { Err(Unreadable("the boot id is empty".to_owned())) } else { Ok(id) }
     }
 }
 
@@ -148,10 +155,6 @@ fn nothing_before() -> Unreadable {
 
 fn judged(verdict: Verdict, expected: String, observed: String) -> Reading {
     Reading { verdict, expected, observed }
-}
-
-fn clean(text: &str) -> String {
-    Untrusted::clean(text).as_str().to_owned()
 }
 
 impl From<Unreachable> for Unreadable {
@@ -165,3 +168,6 @@ impl fmt::Debug for Writes {
         f.write_str("Writes")
     }
 }
+
+#[cfg(test)]
+mod tests;
