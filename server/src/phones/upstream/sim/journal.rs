@@ -78,10 +78,7 @@ impl Journal {
     pub(super) fn append(&mut self, taken: &Taken) -> Result<()> {
         let Self::File { file, length } = self else { return Ok(()) };
         let line = line(taken)?;
-        if let Err(error) = file.write_all_at(&line, *length) {
-            let _ = file.set_len(*length);
-            return Err(error);
-        }
+        file.write_all_at(&line, *length)?;
         *length += line.len() as u64;
         Ok(())
     }

@@ -278,6 +278,22 @@ async fn a_flapping_phone_is_unreadable_half_of_the_time_never_for_long_and_neve
 }
 
 #[tokio::test]
+async fn a_late_phone_acts_thirteen_seconds_after_it_has_said_that_it_is_done() {
+    let sim = sim(3, 23);
+    let Sent::Pending(operation) = send(&sim, 1, 18, "shutdown").await else { panic!("no operation") };
+    wait(&sim, 5_000);
+    assert_eq!(sim.look_up(request(1), Some(&operation)).await.unwrap(), Some(Sent::Ok));
+    wait(&sim, 7_999);
+    assert_eq!(read(&sim, 18).await.state(), DeviceState::Running, "until it begins, nothing shows");
+    for (after, state, deeds) in
+        [(1, DeviceState::Stopping, 0), (4_999, DeviceState::Stopping, 0), (1, DeviceState::Stopped, 1)]
+    {
+        wait(&sim, after);
+        assert_eq!((read(&sim, 18).await.state(), sim.deeds(request(1)).len()), (state, deeds));
+    }
+}
+
+#[tokio::test]
 async fn a_slow_phone_answers_when_it_is_done() {
     let sim = sim(3, 23);
     let (sent, at) = tokio::join!(biased; send(&sim, 1, 22, "restart"), async {
