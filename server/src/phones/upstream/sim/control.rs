@@ -150,7 +150,7 @@ impl Sim {
             let count = self.rotated.fetch_add(1, Relaxed);
             Network::Rotating.address(mix([self.clock.now().0, count]))
         } else {
-            let host = host.bytes().map(|byte| byte.to_ascii_lowercase().into());
+            let host = host.bytes().map(u64::from);
             Network::Proxies.address(mix(host.chain([port.get().unsigned_abs()])))
         })
     }

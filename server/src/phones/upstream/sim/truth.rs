@@ -123,7 +123,6 @@ impl Truth {
     pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> State) -> usize {
         let number = self.taken.len();
         let phone = self.phones.entry(taken.phone).or_insert_with(|| Phone { state: untouched(), pending: Vec::new() });
-        phone.settle(&self.taken, taken.at);
         if taken.acts_at.is_some() {
             let place = phone.pending.partition_point(|earlier| self.taken[*earlier].acts_at <= taken.acts_at);
             phone.pending.insert(place, number);

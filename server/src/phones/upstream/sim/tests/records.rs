@@ -44,7 +44,7 @@ async fn play(sim: &Sim, random: &mut SplitMix, count: u32) {
 
 #[tokio::test]
 async fn what_the_journal_tells_is_what_was_so_at_any_time_after() {
-    for seed in 0..40 {
+    for seed in 0..10 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("simulated.jsonl");
         let (clock, mut random) = (Clock::manual(NOW), SplitMix(seed));
@@ -82,7 +82,11 @@ async fn a_journal_that_is_cut_anywhere_opens_with_what_is_whole_and_goes_on() {
         send(&sim, 1, 1, "restart").await;
         let text = fs::read(&path).unwrap();
         assert!(lines(&text) == kept + 2 && text.ends_with(b"\n"), "cut at {length}");
-        assert_eq!(everything(&open(&path, &clock).unwrap()).await, everything(&sim).await, "cut at {length}");
+        let again = open(&path, &clock).unwrap();
+        for number in 0..=kept + 1 {
+            let [sim, again] = [&sim, &again].map(|sim| sim.record().truth.operation(number).cloned());
+            assert!(sim == again && sim.is_some() == (number <= kept), "cut at {length}");
+        }
     }
 }
 
