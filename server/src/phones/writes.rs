@@ -50,8 +50,8 @@ impl Executor for Writes {
         Box::pin(async move {
             let Order { device, probe, .. } = Order::read(write)?;
             match probe {
-                Some(Probe::ExitIp) => Ok(self.0.exit_ip(&device, None).await?.to_string()),
-                Some(Probe::BootId) => Ok(clean(&self.0.boot_id(&device).await?)),
+                Some(Probe::ExitIp) => self.leaves_from(&device, None).await,
+                Some(Probe::BootId) => self.booted_as(&device).await,
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".to_owned())),
             }
         })
@@ -74,7 +74,7 @@ impl Executor for Writes {
         Box::pin(async move {
             let reading = async {
                 let Order { command, device, probe } = Order::read(write)?;
-                let baseline = write.baseline.as_deref().unwrap_or_default();
+                let baseline = write.baseline.as_deref();
                 match (probe, &command) {
                     (Some(Probe::ExitIp), Command::SetProxy(args)) => self.exit_ip(&device, args, baseline).await,
                     (Some(Probe::PowerState), Command::SetPower(SetPowerArgs { action, .. })) => {
@@ -96,15 +96,26 @@ impl Executor for Writes {
 
 impl Writes {
     /// Present: the phone leaves from where the proxy does. Absent: it still leaves from where it did, and the proxy does not.
-    async fn exit_ip(&self, device: &DeviceId, proxy: &SetProxyArgs, before: &str) -> Result<Reading, Unreadable> {
-        let through = self.0.exit_ip(device, Some(proxy)).await?.to_string();
-        let ordinary = self.0.exit_ip(device, None).await?.to_string();
+    async fn exit_ip(
+        &self,
+        device: &DeviceId,
+        proxy: &SetProxyArgs,
+        before: Option<&str>,
+    ) -> Result<Reading, Unreadable> {
+        let before = before.ok_or_else(nothing_before)?;
+        let through = self.leaves_from(device, Some(proxy)).await?;
+        let ordinary = self.leaves_from(device, None).await?;
         let verdict = match () {
             () if ordinary == through => Verdict::Present,
             () if ordinary == before => Verdict::Absent,
             () => Verdict::Unreadable,
         };
         Ok(judged(verdict, format!("leaves from {through}, as the proxy does"), format!("{before} -> {ordinary}")))
+    }
+
+    /// An address in its one form: an IPv4 address that is written as an IPv6 one is not another address.
+    async fn leaves_from(&self, device: &DeviceId, through: Option<&SetProxyArgs>) -> Result<String, Unreadable> {
+        Ok(self.0.exit_ip(device, through).await?.to_canonical().to_string())
     }
 
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
@@ -122,19 +133,28 @@ impl Writes {
         Ok(judged(verdict, format!("state {}", expected.as_str()), format!("state {}", state.as_str())))
     }
 
-    async fn boot_id(&self, device: &DeviceId, before: &str) -> Result<Reading, Unreadable> {
-        let now = clean(&self.0.boot_id(device).await?);
+    async fn boot_id(&self, device: &DeviceId, before: Option<&str>) -> Result<Reading, Unreadable> {
+        let before = before.ok_or_else(nothing_before)?;
+        let now = self.booted_as(device).await?;
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
         Ok(judged(verdict, format!("another boot_id than {before}"), format!("{before} -> {now}")))
     }
+
+    /// A boot id; an empty one would differ from every other.
+    async fn booted_as(&self, device: &DeviceId) -> Result<String, Unreadable> {
+        let id = self.0.boot_id(device).await?;
+        let id = Untrusted::clean(&id).as_str().to_owned();
+        if id.is_empty() { Err(Unreadable("the boot id is empty".to_owned())) } else { Ok(id) }
+    }
+}
+
+/// Without a reading from before the send there is no evidence, for or against.
+fn nothing_before() -> Unreadable {
+    Unreadable("nothing was read before the send".to_owned())
 }
 
 fn judged(verdict: Verdict, expected: String, observed: String) -> Reading {
     Reading { verdict, expected, observed }
-}
-
-fn clean(text: &str) -> String {
-    Untrusted::clean(text).as_str().to_owned()
 }
 
 impl From<Unreachable> for Unreadable {
@@ -148,3 +168,6 @@ impl fmt::Debug for Writes {
         f.write_str("Writes")
     }
 }
+
+#[cfg(test)]
+mod tests;

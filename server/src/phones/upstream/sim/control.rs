@@ -1,0 +1,190 @@
+//! The writing side: commands are taken and answered, and what they changed is read on the phones.
+
+use super::cast::{Fate, Part, Script, WORK};
+use super::fleet::{self, Network, mix};
+use super::truth::{Answer, Change, Endpoint, Reply, Taken};
+use super::{Phone, Record, Sim};
+use crate::clock::Timestamp;
+use crate::framework::BoxFuture;
+use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
+use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
+use crate::phones::upstream::{Control, Unreachable};
+use crate::tasks::machine::{Facts, Sent};
+use crate::tasks::task::TaskId;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Control for Sim {
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async move {
+            match self.take(request, command, not_after) {
+                Err(why) => Sent::NotSent(why),
+                Ok(Some(number)) => self.answer(number).await,
+                Ok(None) => {
+                    self.clock.sleep_until(self.clock.now().plus(WORK)).await;
+                    Sent::NoAnswer("no answer in time".to_owned())
+                }
+            }
+        })
+    }
+
+    fn look_up<'a>(
+        &'a self,
+        request: TaskId,
+        operation: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+        Box::pin(async move { self.asked(request, operation) })
+    }
+
+    fn exit_ip<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        through: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        Box::pin(async move { self.leaves_from(id, through) })
+    }
+
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async move {
+            let Phone { index, state, .. } = self.awake(id)?;
+            Ok(format!("{:016x}", mix([self.seed, index.into(), state.boots])))
+        })
+    }
+}
+
+impl Sim {
+    /// Takes a command, if it comes in time and is let in; if not, why. All is then decided that will come of it. Answers its
+    /// number, or nothing if it got lost.
+    fn take(&self, request: TaskId, command: &Command, not_after: Timestamp) -> Result<Option<usize>, String> {
+        self.reach().map_err(|error| error.to_string())?;
+        let (device, change) = read(command);
+        let index = fleet::index(device, self.devices).ok_or("no such phone")?;
+        let Record { truth, journal } = &mut *self.record();
+        let now = self.clock.now();
+        if now > not_after {
+            return Err("it is too late".to_owned());
+        }
+        if let Some(first) = truth.numbers(request).first().filter(|_| self.facts.dedupes) {
+            return Ok(Some(*first));
+        }
+        let phone = self.phone_in(truth, index, now);
+        let Script { reply, answer, acts_after } = match phone.part.fate() {
+            Fate::Refused => return Err("the phone refuses connections".to_owned()),
+            Fate::Lost => return Ok(None),
+            Fate::Taken(script) if self.can(&phone, &change) => script,
+            Fate::Taken(_) => Script::FAILED,
+        };
+        let (answer_at, acts_at) = (now.plus(WORK), acts_after.map(|after| now.plus(after)));
+        let taken = Taken { at: now, request, phone: index, change, reply, answer, answer_at, acts_at };
+        journal.append(&taken).map_err(|error| format!("the journal cannot be written: {error}"))?;
+        Ok(Some(truth.take(taken, || phone.part.untouched())))
+    }
+
+    /// Whether a phone offers that at present, and can do it.
+    fn can(&self, phone: &Phone, change: &Change) -> bool {
+        let snapshot = self.snapshot(phone);
+        let power = |action| snapshot.offers(DeviceCapability::Power) && snapshot.power_actions.contains(&action);
+        match change {
+            Change::SetProxy(proxy) => {
+                snapshot.offers(DeviceCapability::Proxy) && snapshot.proxy_schemes.contains(&proxy.scheme)
+            }
+            Change::ClearProxy => snapshot.offers(DeviceCapability::Proxy),
+            Change::Boot => power(PowerAction::Boot),
+            Change::Shutdown => power(PowerAction::Shutdown),
+            Change::Restart => {
+                let up = matches!(phone.state.power, DeviceState::Running | DeviceState::Restarting);
+                up && power(PowerAction::Restart)
+            }
+        }
+    }
+
+    /// What is said of an operation at present; `None` if there is none of that number.
+    fn said(&self, number: usize) -> Option<(Taken, Sent)> {
+        let taken = self.record().truth.operation(number)?.clone();
+        let sent = match taken.answer {
+            _ if self.clock.now() < taken.answer_at => Sent::Pending(operation(number)),
+            Answer::Ok => Sent::Ok,
+            Answer::Err => Sent::Err("the phone reports an error".to_owned()),
+        };
+        Some((taken, sent))
+    }
+
+    /// The answer to a send, when it comes.
+    async fn answer(&self, number: usize) -> Sent {
+        let lost = || Sent::NoAnswer("no answer in time".to_owned());
+        let Some((Taken { reply, answer_at, .. }, sent)) = self.said(number) else { return lost() };
+        if reply == Reply::Operation {
+            return sent;
+        }
+        self.clock.sleep_until(answer_at).await;
+        if reply == Reply::Lost || self.reach().is_err() {
+            return lost();
+        }
+        self.said(number).map_or_else(lost, |(_, sent)| sent)
+    }
+
+    fn asked(&self, request: TaskId, name: Option<&str>) -> Result<Option<Sent>, Unreachable> {
+        self.reach()?;
+        let numbers = self.record().truth.numbers(request).to_vec();
+        let number = match name {
+            Some(name) => numbers.into_iter().find(|number| operation(*number) == name),
+            None if self.facts.looks_up => numbers.into_iter().next_back(),
+            None => return Err(Unreachable("it knows operations, not requests".to_owned())),
+        };
+        Ok(number.and_then(|number| self.said(number)).map(|(_, sent)| sent))
+    }
+
+    fn leaves_from(&self, id: &DeviceId, through: Option<&SetProxyArgs>) -> Result<IpAddr, Unreachable> {
+        let phone = self.awake(id)?;
+        let own = Network::Phones.address(phone.index.into());
+        let through = through.map(endpoint);
+        let leaking = through.is_none() && phone.part == Part::Leaking;
+        let Some(Endpoint { scheme: _, host, port }) = through.or(phone.state.proxy).filter(|_| !leaking) else {
+            return Ok(own);
+        };
+        Ok(if phone.part == Part::Rotating {
+            let count = self.rotated.fetch_add(1, Relaxed);
+            Network::Rotating.address(mix([self.clock.now().0, count]))
+        } else {
+            let host = host.bytes().map(u64::from);
+            Network::Proxies.address(mix(host.chain([port.get().unsigned_abs()])))
+        })
+    }
+
+    /// A phone that something can be read on.
+    fn awake(&self, id: &DeviceId) -> Result<Phone, Unreachable> {
+        self.reach()?;
+        let awake = self.find(id).filter(|phone| phone.readable && phone.state.power == DeviceState::Running);
+        awake.ok_or_else(|| Unreachable(format!("{id} does not respond")))
+    }
+}
+
+/// The phone and the change that a command is about; its credentials end here.
+fn read(command: &Command) -> (&DeviceId, Change) {
+    match command {
+        Command::SetProxy(args) => (&args.device_id, Change::SetProxy(endpoint(args))),
+        Command::ClearProxy(ClearProxyArgs { device_id, idempotency_key: _ }) => (device_id, Change::ClearProxy),
+        Command::SetPower(SetPowerArgs { device_id, action, idempotency_key: _ }) => {
+            let change = match action {
+                PowerAction::Boot => Change::Boot,
+                PowerAction::Shutdown => Change::Shutdown,
+                PowerAction::Restart => Change::Restart,
+            };
+            (device_id, change)
+        }
+    }
+}
+
+fn endpoint(args: &SetProxyArgs) -> Endpoint {
+    let SetProxyArgs { device_id: _, scheme, host, port, username: _, password: _, idempotency_key: _ } = args;
+    Endpoint { scheme: *scheme, host: host.as_str().to_owned(), port: *port }
+}
+
+/// What the operation of a command is called, by the command's number.
+fn operation(number: usize) -> String {
+    format!("operation-{number}")
+}

@@ -1,0 +1,97 @@
+//! What every phone is before anyone writes to it: a function of the seed and its index.
+
+use super::cast::{CAST, Part};
+use crate::framework::text::Untrusted;
+use crate::phones::contract::{DeviceId, DeviceSpec, Screen};
+use crate::random::SplitMix;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Seven digits, so that the order of the ids is the order of the indices.
+pub(super) fn device_id(index: u32) -> DeviceId {
+    let Ok(id) = DeviceId::new(&format!("phone-{index:07}")) else { unreachable!("letters, a dash and seven digits") };
+    id
+}
+
+/// The index of the phone with that id, if there is one among the first `devices`.
+pub(super) fn index(id: &DeviceId, devices: u32) -> Option<u32> {
+    let index = id.as_str().strip_prefix("phone-")?.parse().ok()?;
+    ((1..=devices).contains(&index) && device_id(index) == *id).then_some(index)
+}
+
+/// The index of the first phone whose id comes after `id`, by bisection: `id` may be anything.
+pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
+    let (mut low, mut high) = (1, devices + 1);
+    while low < high {
+        let middle = low.midpoint(high);
+        if device_id(middle) <= *id { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// What one phone draws, always the same: its part first, then its spec.
+pub(super) struct Draw(SplitMix);
+
+impl Draw {
+    pub(super) fn new(seed: u64, index: u32) -> Self {
+        Self(SplitMix(seed ^ (u64::from(index) << 32)))
+    }
+
+    /// The scripted part; beyond the cast every second phone is plain, and the others draw any part.
+    pub(super) fn part(&mut self, index: u32) -> Part {
+        match CAST.get(index as usize - 1) {
+            Some(part) => *part,
+            None if self.0.next().is_multiple_of(2) => Part::Plain,
+            None => self.pick(&CAST),
+        }
+    }
+
+    pub(super) fn spec(&mut self) -> DeviceSpec {
+        let (model, os_version, numbers) = self.pick(&MODELS);
+        let [cpu_cores, memory_mb, storage_gb, width_px, height_px, dpi] = numbers;
+        DeviceSpec {
+            model: Some(Untrusted::clean(model)),
+            os_version: Some(Untrusted::clean(os_version)),
+            cpu_cores: Some(cpu_cores),
+            memory_mb: Some(memory_mb),
+            storage_gb: Some(storage_gb),
+            screen: Some(Screen { width_px, height_px, dpi }),
+            region: Some(Untrusted::clean(self.pick(&REGIONS))),
+        }
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.0.below(from.len() as u64) as usize]
+    }
+}
+
+/// Models: name, Android version, then cores, memory in MB, storage in GB, screen width, height and density.
+const MODELS: [(&str, &str, [i64; 6]); 4] = [
+    ("Cirrus S", "12", [4, 4_096, 32, 720, 1_280, 320]),
+    ("Cirrus M", "13", [8, 6_144, 64, 1_080, 1_920, 420]),
+    ("Cirrus L", "14", [8, 8_192, 128, 1_080, 2_400, 440]),
+    ("Cirrus XL", "15", [12, 16_384, 256, 1_440, 3_120, 560]),
+];
+
+const REGIONS: [&str; 5] = ["ap-southeast", "eu-central", "eu-west", "us-east", "us-west"];
+
+/// Addresses that stand for those of the world, in networks of 2001:db8::/32, which is for documentation (RFC 3849).
+#[derive(Clone, Copy)]
+pub(super) enum Network {
+    /// A phone's own address, by its index.
+    Phones = 0,
+    /// The address of a proxy, by its host and port.
+    Proxies = 1,
+    /// An address that is used once.
+    Rotating = 2,
+}
+
+impl Network {
+    pub(super) fn address(self, host: u64) -> IpAddr {
+        Ipv6Addr::from_bits(0x2001_0db8 << 96 | (self as u128) << 80 | u128::from(host)).into()
+    }
+}
+
+/// A number that all of `words` decide. Nothing secret may come from it.
+pub(super) fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
+    words.into_iter().fold(0, |mixed, word| SplitMix(mixed ^ word).next())
+}

@@ -1,0 +1,211 @@
+//! How writes end on each part of the cast: the simulator, the probes and the machine together, on a clock that is turned.
+
+use super::*;
+use crate::framework::catalogue;
+use crate::phones::contract::CATALOGUE;
+use crate::phones::writes::Writes;
+use crate::tasks::executor::{Executor, Write};
+use crate::tasks::machine::{Effect, Entry, Event, step};
+use crate::tasks::task::{Status, Task};
+
+/// Every write, as the table of the cast heads its columns.
+const WRITES: [&str; 5] = ["set_proxy", "clear_proxy", "boot", "shutdown", "restart"];
+
+/// How a write ended, and what the engine did for it.
+#[derive(Debug)]
+struct End {
+    status: Status,
+    sends: u32,
+    entries: Vec<Entry>,
+    deeds: Vec<Deed>,
+    phone: Arc<Snapshot>,
+}
+
+impl End {
+    fn has(&self, entry: Entry) -> bool {
+        self.entries.contains(&entry)
+    }
+}
+
+/// When the process ends and another goes on, while a write is carried out.
+#[derive(Clone, Copy)]
+enum Kill {
+    /// Before every effect: only the simulator has anything to remember.
+    Between,
+    /// Once, during the n-th effect: what that comes to is lost.
+    During(u32),
+}
+
+/// The terms of the contract for a write.
+fn terms(what: &str) -> &'static catalogue::Terms {
+    let cases = |tool: &str| CATALOGUE.tool(tool).unwrap().task.as_ref().unwrap().cases;
+    let found = if what.ends_with("proxy") { cases(what) } else { cases("set_power") };
+    &found.iter().find(|(case, _)| ["", what].contains(case)).unwrap().1
+}
+
+/// What `work` comes to; the clock is turned while it waits.
+async fn finish<T>(clock: &Clock, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::task::yield_now() => clock.advance(Duration::from_millis(100)),
+        }
+    }
+}
+
+/// Begins `work` and lets it go.
+async fn lose<T>(work: impl Future<Output = T>) {
+    tokio::select! { biased; _ = work => {}, () = std::future::ready(()) => {} }
+}
+
+/// Carries a write out to its end, as the engine does.
+async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let clock = Clock::manual(NOW);
+    let open = || Sim::new(3, 23, clock.clone(), &[9; 32]).with_facts(facts).journaled(&path).unwrap();
+    let command = command(index, what);
+    let arguments = crate::framework::tasks::Command::arguments(&command).unwrap();
+    let mut write = Write {
+        id: request(1),
+        tool: crate::framework::tasks::Command::tool(&command).to_owned(),
+        target: device_id(index).as_str().to_owned(),
+        arguments,
+        probe: terms(what).probe.map(str::to_owned),
+        baseline: None,
+        operation: None,
+    };
+    let (mut task, mut event) = (Task::accepted(terms(what).into(), NOW), Event::Due);
+    let (mut entries, mut sends, mut effects) = (Vec::new(), 0, 0);
+    let mut sim = Arc::new(open());
+    loop {
+        let next = step(task, event, clock.now(), facts);
+        task = next.task;
+        entries.extend(next.entries);
+        if let Some(status) = task.status() {
+            let phone = sim.phone(index, clock.now());
+            let phone = Arc::new(sim.snapshot(&Phone { readable: true, ..phone }));
+            return End { status, sends, entries, deeds: sim.deeds(request(1)), phone };
+        }
+        write.baseline.clone_from(&task.baseline);
+        write.operation.clone_from(&task.operation);
+        let writes = Writes(sim.clone());
+        effects += u32::from(next.effect.is_some());
+        sends += u32::from(matches!(next.effect, Some(Effect::Send(_))));
+        event = match (next.effect, kill) {
+            (Some(effect), Kill::During(last)) if effects == last => {
+                lose(perform(&writes, &write, effect)).await;
+                sim = Arc::new(open());
+                Event::Found
+            }
+            (Some(effect), Kill::During(_)) => finish(&clock, perform(&writes, &write, effect)).await,
+            (Some(effect), Kill::Between) => {
+                sim = Arc::new(open());
+                finish(&clock, perform(&Writes(sim.clone()), &write, effect)).await
+            }
+            (None, _) => {
+                clock.advance(task.wake_at.unwrap().since(clock.now()));
+                Event::Due
+            }
+        };
+    }
+}
+
+async fn perform(writes: &Writes, write: &Write, effect: Effect) -> Event {
+    match effect {
+        Effect::Baseline => Event::Baseline(writes.baseline(write).await.ok()),
+        Effect::Send(not_after) => Event::Sent(writes.send(write, not_after).await),
+        Effect::LookUp => Event::LookedUp(writes.look_up(write).await.ok()),
+        Effect::Probe => Event::Probed(writes.probe(write).await),
+    }
+}
+
+/// Why the tool refuses the write at once, as it does where the phone does not offer it.
+fn refusal(phone: &Snapshot, what: &str) -> Option<&'static str> {
+    let power = |action| (phone.offers(DeviceCapability::Power), phone.power_actions.contains(&action));
+    match match what {
+        "set_proxy" | "clear_proxy" => (phone.offers(DeviceCapability::Proxy), true),
+        "boot" => power(PowerAction::Boot),
+        "shutdown" => power(PowerAction::Shutdown),
+        _ => power(PowerAction::Restart),
+    } {
+        (false, _) => Some("not_supported"),
+        (true, false) => Some("invalid_argument"),
+        (true, true) => None,
+    }
+}
+
+#[tokio::test]
+async fn writes_end_as_the_table_of_the_cast_says() {
+    let fleet = sim(3, 23).page(None, 23).await.unwrap();
+    let mut rows = Vec::new();
+    for ((index, part), phone) in (1..).zip(CAST).zip(&fleet) {
+        let mut row = format!("//! | {index} | {part:?} |");
+        for what in WRITES {
+            let end = match refusal(&Snapshot { state: None, ..Snapshot::clone(phone) }, what) {
+                Some(code) => code,
+                None => carry_out(index, what, Facts::default(), Kill::Between).await.status.as_str(),
+            };
+            row.push_str(&format!(" {end} |"));
+        }
+        rows.push(row);
+    }
+    let table = rows.join("\n");
+    assert!(include_str!("../cast.rs").contains(&table), "the table is to be\n{table}");
+}
+
+#[tokio::test]
+async fn what_is_resent_charged_and_refunded_on_difficult_phones() {
+    for (part, what, sends, charged, reversed, refunded) in [
+        (Part::Plain, "set_proxy", 1, true, false, false),
+        (Part::Unreadable, "set_proxy", 0, false, false, false),
+        (Part::Swallowing, "set_proxy", 1, true, false, true),
+        (Part::Leaking, "set_proxy", 1, true, false, true),
+        (Part::Rotating, "set_proxy", 1, true, false, false),
+        (Part::Failing, "shutdown", 1, true, false, false),
+        (Part::LosingCommands, "set_proxy", 2, true, false, false),
+        (Part::LosingCommands, "restart", 1, true, false, false),
+        (Part::LosingAnswers, "restart", 1, true, false, false),
+        (Part::Refusing, "set_proxy", 3, true, true, false),
+    ] {
+        let index = (1..).zip(CAST).find(|(_, played)| *played == part).unwrap().0;
+        let end = carry_out(index, what, Facts::default(), Kill::Between).await;
+        let money = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].map(|entry| end.has(entry));
+        assert_eq!((end.sends, money), (sends, [charged, reversed, refunded]), "{part:?} {what}: {end:?}");
+    }
+}
+
+#[tokio::test]
+async fn wherever_the_process_ends_nothing_is_refunded_that_took_effect_and_no_restart_is_done_twice() {
+    let fleet = sim(3, 23).page(None, 23).await.unwrap();
+    // Between these, the parts do as they are told.
+    let honest = Part::WithoutProxy as u8..Part::Proxied as u8;
+    for (dedupes, looks_up) in [(false, false), (false, true), (true, false)] {
+        let facts = Facts { dedupes, looks_up };
+        for ((index, part), phone) in
+            (1..).zip(CAST).zip(&fleet).filter(|((_, part), _)| !honest.contains(&(*part as u8)))
+        {
+            for what in WRITES.into_iter().filter(|what| refusal(phone, what).is_none()) {
+                for effect in 1..=4 {
+                    let end = carry_out(index, what, facts, Kill::During(effect)).await;
+                    let story = || format!("{part:?} {what} {facts:?}, ended during effect {effect}: {end:?}");
+                    let there = match what {
+                        "set_proxy" => end.phone.proxy.as_ref().is_some_and(|p| p.host.as_str() == "proxy.example.com"),
+                        "clear_proxy" => end.phone.proxy.is_none(),
+                        "boot" => end.phone.state() == DeviceState::Running,
+                        "shutdown" => end.phone.state() == DeviceState::Stopped,
+                        _ => !end.deeds.is_empty(),
+                    };
+                    let refunded = end.has(Entry::Refund);
+                    assert_eq!(refunded, end.status == Status::FailedSilent, "{}", story());
+                    assert!(!(refunded && there) || part == Part::Leaking, "{}", story());
+                    assert!(end.status != Status::Success || there, "{}", story());
+                    assert!(!end.has(Entry::ReverseCharge) || end.deeds.is_empty(), "{}", story());
+                    assert!(what != "restart" || end.deeds.len() <= 1, "{}", story());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The journal: what it brings back, what it refuses, and what it never holds.
+
+use super::*;
+use crate::random::SplitMix;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// A fleet that is written down at `path`.
+fn open(path: &Path, clock: &Clock) -> io::Result<Sim> {
+    Sim::new(3, 40, clock.clone(), &[9; 32]).journaled(path)
+}
+
+/// All that can be asked about the phones that are written to, and about the requests.
+async fn everything(sim: &Sim) -> Vec<String> {
+    let mut all = Vec::new();
+    for index in 1..=40 {
+        // A rotating proxy has no address that could be compared.
+        let (state, flags, proxy, address, boot) = seen(sim, index).await;
+        let address = address.filter(|_| sim.part(index) != Part::Rotating);
+        all.push(format!("{:?} {}", (state, flags, proxy, address, boot), sim.deeds_on(&device_id(index))));
+    }
+    for number in 0..8 {
+        let operations = sim.record().truth.numbers(request(number)).to_vec();
+        all.push(format!("{:?}", sim.deeds(request(number))));
+        for operation in operations {
+            let said = sim.look_up(request(number), Some(&format!("operation-{operation}"))).await;
+            all.push(format!("{:?}", said.unwrap().unwrap()));
+        }
+    }
+    all
+}
+
+/// Sends `count` commands on random phones at random times, each for as long as it is not held back.
+async fn play(sim: &Sim, random: &mut SplitMix, count: u32) {
+    for _ in 0..count {
+        let what = ["set_proxy", "set_proxy 192.0.2.7", "clear_proxy", "boot", "shutdown", "restart"];
+        let (number, index) = (random.below(8) as u8, random.below(40) as u32 + 1);
+        let sent = send(sim, number, index, what[random.below(6) as usize]);
+        tokio::select! { biased; _ = sent => {}, () = std::future::ready(()) => {} }
+        wait(sim, random.below(6_000));
+        seen(sim, index).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_journal_tells_is_what_was_so_at_any_time_after() {
+    for seed in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("simulated.jsonl");
+        let (clock, mut random) = (Clock::manual(NOW), SplitMix(seed));
+        let mut sim = open(&path, &clock).unwrap();
+        for _ in 0..3 {
+            play(&sim, &mut random, 30).await;
+            let again = open(&path, &clock).unwrap();
+            let before = everything(&sim).await;
+            assert_eq!(before, everything(&again).await, "seed {seed}");
+            assert!(before.iter().any(|text| text.contains("Deed")));
+            for _ in 0..4 {
+                wait(&sim, 5_000);
+                assert_eq!(everything(&sim).await, everything(&again).await, "seed {seed}");
+            }
+            sim = again;
+        }
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_is_cut_anywhere_opens_with_what_is_whole_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let clock = Clock::manual(NOW);
+    play(&open(&path, &clock).unwrap(), &mut SplitMix(1), 6).await;
+    let whole = fs::read(&path).unwrap();
+    let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+    for length in 0..=whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        let sim = open(&path, &clock).unwrap();
+        let kept = lines(&whole[..length]).saturating_sub(1);
+        assert!(sim.record().truth.operation(kept).is_none(), "cut at {length}");
+        assert!(kept == 0 || sim.record().truth.operation(kept - 1).is_some(), "cut at {length}");
+        send(&sim, 1, 1, "restart").await;
+        let text = fs::read(&path).unwrap();
+        assert!(lines(&text) == kept + 2 && text.ends_with(b"\n"), "cut at {length}");
+        let again = open(&path, &clock).unwrap();
+        for number in 0..=kept + 1 {
+            let [sim, again] = [&sim, &again].map(|sim| sim.record().truth.operation(number).cloned());
+            assert!(sim == again && sim.is_some() == (number <= kept), "cut at {length}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_journal_has_no_password_and_no_user_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let sim = open(&path, &Clock::manual(NOW)).unwrap();
+    send(&sim, 1, 1, "set_proxy").await;
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("proxy.example.com"));
+    for text in [text, format!("{sim:?}")] {
+        assert!(!text.contains("MARVIN") && !text.contains("HUNTER2"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_journal_of_this_fleet_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let clock = Clock::manual(NOW);
+    send(&open(&path, &clock).unwrap(), 1, 1, "restart").await;
+    let good = fs::read_to_string(&path).unwrap();
+    let line = good.lines().nth(1).unwrap();
+    for (text, why) in [
+        (good.replace(r#""seed":3"#, r#""seed":4"#), "was made with seed 4, not 3"),
+        (good.replace(r#"_phones":1"#, r#"_phones":2"#), "has version 2"),
+        ("a diary".to_owned(), "is no journal"),
+        (format!("{line}\n"), "is no journal"),
+        (good.replace(r#""phone":1"#, r#""phone":0"#), "line 2: no phone has index 0"),
+        (good.replace(r#""restart""#, r#""repaint""#), "line 2: unknown variant `repaint`"),
+        (format!("{good}{line} {line}\n{line}\n"), "is damaged in line 3"),
+    ] {
+        fs::write(&path, &text).unwrap();
+        let error = open(&path, &clock).map(drop).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("simulated.jsonl"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "{why}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_down_is_not_sent_and_not_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let sim = open(&path, &Clock::manual(NOW)).unwrap();
+    let length = fs::metadata(&path).unwrap().len();
+    let read_only = fs::File::open(&path).unwrap();
+    let good = std::mem::replace(&mut sim.record().journal, Journal::File { file: read_only, length });
+    assert!(matches!(send(&sim, 1, 1, "restart").await, Sent::NotSent(_)));
+    sim.record().journal = good;
+    assert!(matches!(send(&sim, 2, 1, "restart").await, Sent::Pending(_)));
+    wait(&sim, 5_000);
+    assert_eq!([1, 2].map(|number| sim.deeds(request(number)).len()), [0, 1]);
+}
+
+#[tokio::test]
+async fn a_fleet_that_was_not_written_to_keeps_nothing_and_neither_does_a_phone_of_its_past() {
+    let sim = sim(3, 1_000_000);
+    sim.page(None, 1_000).await.unwrap();
+    assert_eq!(sim.record().truth.kept(), (0, 0));
+    for _ in 0..500 {
+        send(&sim, 1, 1, "restart").await;
+        wait(&sim, 1_000);
+    }
+    assert_eq!(sim.record().truth.kept(), (1, 5), "one phone, and what is yet to happen on it");
+}

@@ -1,0 +1,243 @@
+//! What was really done: the commands that were taken, and each phone as they have left it.
+//!
+//! A function of the commands and the time; knows neither clock nor file. A phone that no command reached costs nothing, and
+//! reading one costs the same however many reached it: effects that are due are folded into its state, the others wait.
+
+use crate::clock::Timestamp;
+use crate::phones::contract::{DeviceState, Port, ProxyScheme};
+use crate::tasks::task::TaskId;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// How long before its effect a command shows in the state, as `booting`, `stopping` or `restarting`.
+const TRANSITION: Duration = Duration::from_secs(5);
+
+/// What has happened so far, and what is still to happen.
+#[derive(Debug, Default)]
+pub(super) struct Truth {
+    taken: Vec<Taken>,
+    requests: HashMap<TaskId, Vec<usize>>,
+    phones: HashMap<u32, Phone>,
+}
+
+/// A command that was taken, and all that comes of it. One line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Taken {
+    pub(super) at: Timestamp,
+    #[serde(serialize_with = "task_id::write", deserialize_with = "task_id::read")]
+    pub(super) request: TaskId,
+    /// Its index.
+    pub(super) phone: u32,
+    pub(super) change: Change,
+    pub(super) reply: Reply,
+    pub(super) answer: Answer,
+    pub(super) answer_at: Timestamp,
+    /// When it takes effect; `None` if it never does.
+    pub(super) acts_at: Option<Timestamp>,
+}
+
+/// What a command changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Traffic goes through that proxy.
+    SetProxy(Endpoint),
+    /// Traffic goes out directly.
+    ClearProxy,
+    /// A phone that does not run starts, with another boot id; one that runs stays as it is.
+    Boot,
+    /// The phone stops, if it has not.
+    Shutdown,
+    /// A phone that runs has another boot id; one that does not stays as it is.
+    Restart,
+}
+
+/// A proxy, without what it asks of those who use it: credentials are never kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// How it is spoken to.
+    #[serde(deserialize_with = "scheme")]
+    pub scheme: ProxyScheme,
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    #[serde(deserialize_with = "port")]
+    pub port: Port,
+}
+
+/// How a send is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reply {
+    /// At once, with an operation that can be asked about.
+    Operation,
+    /// Once it is done.
+    Held,
+    /// Not at all: its answer gets lost.
+    Lost,
+}
+
+/// What is said of a command in the end, whatever has come of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Ok,
+    Err,
+}
+
+/// Something that was really done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// When it took effect.
+    pub at: Timestamp,
+    /// The index of the phone.
+    pub phone: u32,
+    /// What took effect.
+    pub change: Change,
+}
+
+/// What commands change of a phone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) power: DeviceState,
+    pub(super) proxy: Option<Endpoint>,
+    /// How often it has started; its boot id follows from it.
+    pub(super) boots: u64,
+    /// How many commands took effect.
+    pub(super) deeds: u64,
+}
+
+/// A phone that was written to.
+#[derive(Debug)]
+struct Phone {
+    state: State,
+    /// Commands that have yet to take effect, by the time at which they do.
+    pending: Vec<usize>,
+}
+
+impl Truth {
+    /// Takes a command on a phone that was `untouched` before the first; answers its number, which names its operation.
+    pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> State) -> usize {
+        let number = self.taken.len();
+        let phone = self.phones.entry(taken.phone).or_insert_with(|| Phone { state: untouched(), pending: Vec::new() });
+        if taken.acts_at.is_some() {
+            let place = phone.pending.partition_point(|earlier| self.taken[*earlier].acts_at <= taken.acts_at);
+            phone.pending.insert(place, number);
+        }
+        self.requests.entry(taken.request).or_default().push(number);
+        self.taken.push(taken);
+        number
+    }
+
+    /// A phone as it is at that time; `None` if no command ever reached it.
+    pub(super) fn state(&mut self, phone: u32, now: Timestamp) -> Option<State> {
+        let phone = self.phones.get_mut(&phone)?;
+        phone.settle(&self.taken, now);
+        Some(phone.seen(&self.taken, now))
+    }
+
+    /// The command of that number, as it was taken.
+    pub(super) fn operation(&self, number: usize) -> Option<&Taken> {
+        self.taken.get(number)
+    }
+
+    /// The numbers of the commands that were taken under a request id, in order.
+    pub(super) fn numbers(&self, request: TaskId) -> &[usize] {
+        self.requests.get(&request).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a request has done by that time, in the order in which it happened.
+    pub(super) fn deeds(&self, request: TaskId, now: Timestamp) -> Vec<Deed> {
+        let done = self.numbers(request).iter().filter_map(|number| {
+            let Taken { phone, change, acts_at, .. } = &self.taken[*number];
+            let at = (*acts_at).filter(|at| *at <= now)?;
+            Some(Deed { at, phone: *phone, change: change.clone() })
+        });
+        let mut done: Vec<_> = done.collect();
+        done.sort_by_key(|deed| deed.at);
+        done
+    }
+
+    /// How many phones are kept, and how many commands that have yet to take effect.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize) {
+        (self.phones.len(), self.phones.values().map(|phone| phone.pending.len()).sum())
+    }
+}
+
+impl Phone {
+    fn settle(&mut self, taken: &[Taken], now: Timestamp) {
+        let due = self.pending.partition_point(|number| taken[*number].acts_at.is_some_and(|at| at <= now));
+        for number in self.pending.drain(..due) {
+            self.state.apply(&taken[number].change);
+        }
+    }
+
+    /// Its state, with what is under way.
+    fn seen(&self, taken: &[Taken], now: Timestamp) -> State {
+        let mut seen = self.state.clone();
+        let begun = self.pending.iter().map(|number| &taken[*number]);
+        let mut begun = begun.filter(|taken| taken.acts_at.is_some_and(|at| at <= now.plus(TRANSITION)));
+        if let Some(power) = begun.find_map(|taken| seen.on_the_way(&taken.change)) {
+            seen.power = power;
+        }
+        seen
+    }
+}
+
+impl State {
+    fn apply(&mut self, change: &Change) {
+        let running = self.power == DeviceState::Running;
+        self.deeds += 1;
+        match change {
+            Change::SetProxy(proxy) => self.proxy = Some(proxy.clone()),
+            Change::ClearProxy => self.proxy = None,
+            Change::Boot if running => {}
+            Change::Boot => {
+                self.power = DeviceState::Running;
+                self.boots += 1;
+            }
+            Change::Shutdown => self.power = DeviceState::Stopped,
+            Change::Restart => self.boots += u64::from(running),
+        }
+    }
+
+    /// What the phone shows while that is under way, if it shows anything.
+    fn on_the_way(&self, change: &Change) -> Option<DeviceState> {
+        let running = self.power == DeviceState::Running;
+        match change {
+            Change::Boot if !running => Some(DeviceState::Booting),
+            Change::Shutdown if self.power != DeviceState::Stopped => Some(DeviceState::Stopping),
+            Change::Restart if running => Some(DeviceState::Restarting),
+            Change::SetProxy(_) | Change::ClearProxy | Change::Boot | Change::Shutdown | Change::Restart => None,
+        }
+    }
+}
+
+fn scheme<'de, D: Deserializer<'de>>(from: D) -> Result<ProxyScheme, D::Error> {
+    let name = String::deserialize(from)?;
+    let known = ProxyScheme::ALL.iter().copied().find(|scheme| scheme.as_str() == name);
+    known.ok_or_else(|| de::Error::custom(format!("`{name}` is no scheme")))
+}
+
+fn port<'de, D: Deserializer<'de>>(from: D) -> Result<Port, D::Error> {
+    Port::new(i64::deserialize(from)?).map_err(|_| de::Error::custom("no TCP port"))
+}
+
+/// A task id as text.
+mod task_id {
+    use super::{Deserialize, Deserializer, TaskId, de};
+    use serde::Serializer;
+
+    pub(super) fn write<S: Serializer>(id: &TaskId, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(id)
+    }
+
+    pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<TaskId, D::Error> {
+        let text = String::deserialize(from)?;
+        TaskId::parse(&text).ok_or_else(|| de::Error::custom(format!("`{text}` is no task id")))
+    }
+}

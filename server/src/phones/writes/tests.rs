@@ -1,0 +1,228 @@
+//! Which readings are evidence, row by row.
+
+use super::*;
+use crate::framework::handler::Flag;
+use crate::framework::text::Secret;
+use crate::phones::contract::{DeviceSpec, SessionMode};
+use crate::phones::upstream::{Offers, Session, SessionError, Snapshot, Upstream};
+use crate::tasks::task::TaskId;
+use Verdict::{Absent, Present, Unreadable as Unread};
+use std::net::IpAddr;
+use std::sync::Mutex;
+
+/// A phone that shows what a test says; `None` is what cannot be read.
+#[derive(Default)]
+struct Staged {
+    own: Option<&'static str>,
+    through: Option<&'static str>,
+    boot: Option<&'static str>,
+    /// Outer: whether the platform answers; middle: whether there is the phone; inner: whether its state can be read.
+    state: Option<Option<Option<DeviceState>>>,
+    asked: Mutex<Vec<(TaskId, Option<String>)>>,
+}
+
+fn staged<T>(reading: Option<T>) -> Result<T, Unreachable> {
+    reading.ok_or_else(|| Unreachable("the vendor's words".into()))
+}
+
+impl Upstream for Staged {
+    fn page<'a>(&'a self, _: Option<&'a DeviceId>, _: u16) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
+        Box::pin(async { staged(None) })
+    }
+
+    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+        Box::pin(async move {
+            let phone = staged(self.state)?.map(|state| Arc::new(phone(&ids[0], state)));
+            Ok(vec![phone])
+        })
+    }
+
+    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async { Err(SessionError::Unreachable(Unreachable(String::new()))) })
+    }
+}
+
+impl Control for Staged {
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
+
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async move { Sent::Pending(format!("{request} {command:?}")) })
+    }
+
+    fn look_up<'a>(
+        &'a self,
+        request: TaskId,
+        operation: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+        self.asked.lock().unwrap().push((request, operation.map(str::to_owned)));
+        Box::pin(async { Ok(Some(Sent::Ok)) })
+    }
+
+    fn exit_ip<'a>(
+        &'a self,
+        _: &'a DeviceId,
+        through: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        let address = if through.is_some() { self.through } else { self.own };
+        Box::pin(async move { Ok(staged(address)?.parse().unwrap()) })
+    }
+
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async { Ok(staged(self.boot)?.to_owned()) })
+    }
+}
+
+fn phone(id: &DeviceId, state: Option<DeviceState>) -> Snapshot {
+    Snapshot {
+        id: id.clone(),
+        name: Untrusted::clean(""),
+        state,
+        offers: Offers { proxy: Flag::Offered, power: Flag::Offered, session: Flag::Offered },
+        spec: DeviceSpec {
+            model: None,
+            os_version: None,
+            cpu_cores: None,
+            memory_mb: None,
+            storage_gb: None,
+            screen: None,
+            region: None,
+        },
+        power_actions: Vec::new(),
+        proxy_schemes: Vec::new(),
+        proxy: None,
+    }
+}
+
+fn write(tool: &str, more: &str, probe: Option<Probe>, baseline: Option<&str>) -> Write {
+    Write {
+        id: TaskId::new(Timestamp(0), [1; 10]),
+        tool: tool.to_owned(),
+        target: "phone-1".to_owned(),
+        arguments: Secret::new(format!(r#"{{"device_id":"phone-1"{more}}}"#)),
+        probe: probe.map(|probe| probe.as_str().to_owned()),
+        baseline: baseline.map(str::to_owned),
+        operation: None,
+    }
+}
+
+fn set_proxy(baseline: Option<&str>) -> Write {
+    let more = r#","scheme":"http","host":"proxy.example.com","port":8080,"password":"HUNTER2""#;
+    write("set_proxy", more, Some(Probe::ExitIp), baseline)
+}
+
+fn set_power(action: &str, probe: Probe, baseline: Option<&str>) -> Write {
+    write("set_power", &format!(r#","action":"{action}""#), Some(probe), baseline)
+}
+
+#[tokio::test]
+async fn a_proxy_is_in_force_where_the_phone_leaves_from_the_address_that_the_proxy_shows() {
+    let (home, proxy, other) = ("192.0.2.1", "192.0.2.2", "192.0.2.3");
+    let mapped = "::ffff:192.0.2.2";
+    for (name, before, through, own, verdict) in [
+        ("set", Some(home), Some(proxy), Some(proxy), Present),
+        ("set, as an IPv6 address", Some(home), Some(mapped), Some(proxy), Present),
+        ("the same proxy set again", Some(proxy), Some(proxy), Some(proxy), Present),
+        ("the same proxy set again, as an IPv6 address", Some(proxy), Some(mapped), Some(proxy), Present),
+        ("not set", Some(home), Some(proxy), Some(home), Absent),
+        ("another proxy, not set", Some(other), Some(proxy), Some(other), Absent),
+        ("rotates", Some(home), Some(proxy), Some(other), Unread),
+        ("the proxy cannot be reached", Some(home), None, Some(home), Unread),
+        ("the phone cannot be reached", Some(home), Some(proxy), None, Unread),
+        ("nothing was read before", None, Some(proxy), Some(home), Unread),
+    ] {
+        let writes = Writes(Arc::new(Staged { own, through, ..Staged::default() }));
+        let reading = writes.probe(&set_proxy(before)).await;
+        assert_eq!(reading.verdict, verdict, "{name}: {reading:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_power_state_is_evidence_only_where_it_is_an_end() {
+    use DeviceState::{Booting, Restarting, Running, Stopped, Stopping, Unknown};
+    let of = |state| Some(Some(Some(state)));
+    for (state, boot, shutdown) in [
+        (of(Running), Present, Absent),
+        (of(Stopped), Absent, Present),
+        (of(Booting), Unread, Unread),
+        (of(Stopping), Unread, Unread),
+        (of(Restarting), Unread, Unread),
+        (of(Unknown), Unread, Unread),
+        (Some(Some(None)), Unread, Unread),
+        (Some(None), Unread, Unread),
+        (None, Unread, Unread),
+    ] {
+        let writes = Writes(Arc::new(Staged { state, ..Staged::default() }));
+        for (action, verdict) in [("boot", boot), ("shutdown", shutdown)] {
+            let reading = writes.probe(&set_power(action, Probe::PowerState, None)).await;
+            assert_eq!(reading.verdict, verdict, "{action} {state:?}: {reading:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_restart_is_another_boot_id_than_before() {
+    for (before, boot, verdict) in [
+        (Some("4f"), Some("a1"), Present),
+        (Some("4f"), Some("4f"), Absent),
+        (Some("4f"), Some("4f\u{200b}\n"), Absent),
+        (Some("4f"), Some(""), Unread),
+        (Some("4f"), None, Unread),
+        (None, Some("a1"), Unread),
+    ] {
+        let writes = Writes(Arc::new(Staged { boot, ..Staged::default() }));
+        let reading = writes.probe(&set_power("restart", Probe::BootId, before)).await;
+        assert_eq!(reading.verdict, verdict, "{before:?} {boot:?}: {reading:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_reading_from_before_is_of_the_probe_that_compares() {
+    let shows = Staged { own: Some("::ffff:192.0.2.1"), boot: Some("4f\n"), ..Staged::default() };
+    let [shows, mute, empty] = [shows, Staged::default(), Staged { boot: Some("\n"), ..Staged::default() }];
+    let [shows, mute, empty] = [shows, mute, empty].map(|staged| Writes(Arc::new(staged)));
+    let restart = set_power("restart", Probe::BootId, None);
+    assert_eq!(shows.baseline(&set_proxy(None)).await.as_deref(), Ok("192.0.2.1"));
+    assert_eq!(shows.baseline(&restart).await.as_deref(), Ok("4f"));
+    assert!(shows.baseline(&set_power("boot", Probe::PowerState, None)).await.is_err());
+    assert!(mute.baseline(&set_proxy(None)).await.is_err() && mute.baseline(&restart).await.is_err());
+    assert!(empty.baseline(&restart).await.is_err(), "an empty boot id would differ from every other");
+}
+
+#[tokio::test]
+async fn what_cannot_be_verified_is_unreadable_and_says_nothing_in_the_words_of_the_platform() {
+    let mute = Writes(Arc::new(Staged::default()));
+    for write in [
+        write("clear_proxy", "", None, None),
+        write("clear_proxy", "", Some(Probe::ExitIp), Some("192.0.2.1")),
+        set_power("boot", Probe::ExitIp, Some("192.0.2.1")),
+        set_proxy(Some("192.0.2.1")),
+        write("paint", "", Some(Probe::ExitIp), None),
+    ] {
+        let reading = mute.probe(&write).await;
+        assert_eq!(reading.verdict, Unread, "{write:?}");
+        assert!(!format!("{reading:?}").contains("vendor"), "{reading:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_goes_out_under_the_id_of_its_task_and_is_looked_up_by_it() {
+    let staged = Arc::new(Staged::default());
+    let writes = Writes(staged.clone());
+    let mut write = set_proxy(None);
+    let Sent::Pending(sent) = writes.send(&write, Timestamp(0)).await else { panic!("not sent") };
+    assert!(sent.starts_with(&format!("{} SetProxy", write.id)) && !sent.contains("HUNTER2"), "{sent}");
+    assert_eq!(writes.look_up(&write).await, Ok(Some(Sent::Ok)));
+    write.operation = Some("7".to_owned());
+    writes.look_up(&write).await.unwrap();
+    assert_eq!(*staged.asked.lock().unwrap(), [(write.id, None), (write.id, Some("7".to_owned()))]);
+}
+
+#[tokio::test]
+async fn what_a_later_contract_no_longer_knows_is_not_sent() {
+    let writes = Writes(Arc::new(Staged::default()));
+    for write in [write("paint", "", None, None), write("set_power", r#","action":"explode""#, None, None)] {
+        assert!(matches!(writes.send(&write, Timestamp(0)).await, Sent::NotSent(_)), "{write:?}");
+    }
+}
