@@ -14,5 +14,6 @@ mod engine;
 mod house;
 mod limits;
 mod program;
+mod tasks;
 mod ui;
 mod wire;

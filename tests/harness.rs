@@ -12,7 +12,7 @@ use cloudphone::framework::transport::edge::{self, Doorkeeper, Limits};
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
-use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::phones::upstream::sim::{CAST, Sim};
 use cloudphone::phones::writes::Writes;
 use cloudphone::random::Random;
 use cloudphone::store::memory::Memory;
@@ -23,6 +23,7 @@ use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -134,6 +135,18 @@ pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Ve
     serve(parts, tenants).await
 }
 
+/// Serves one phone for each part of the cast, to one key that may do everything; with the truth about them.
+pub(crate) async fn cast() -> (Server, Key, Arc<Sim>) {
+    let mut kept = None;
+    let parts = |clock: &Clock| {
+        let sim = Arc::new(Sim::new(1, CAST.len() as u32, clock.clone(), &[1; 32]));
+        kept = Some(sim.clone());
+        (handlers(sim.clone(), clock), Arc::new(Writes(sim)) as Arc<dyn Executor>)
+    };
+    let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    (server, keys[0][0].clone(), kept.expect("it was made"))
+}
+
 /// Serves twelve simulated phones that never answer a write.
 pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let sim = |clock: &Clock| Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
@@ -184,6 +197,19 @@ impl Server {
             std::fs::read_dir(self.data.path().join("audit")).expect("a folder").flatten().collect();
         files.sort_by_key(std::fs::DirEntry::path);
         files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+    }
+
+    /// Lets time go by until a task has ended: what it is then.
+    pub(crate) async fn end(&self, key: &Key, task_id: &Value) -> Value {
+        for _ in 0..200 {
+            let task =
+                self.call(key, "get_task", json!({"task_id": task_id, "wait_seconds": 0})).await.expect("a task");
+            if task["terminal"] == true {
+                return task;
+            }
+            self.clock.advance(Duration::from_secs(1));
+        }
+        panic!("{task_id} never ends");
     }
 
     /// The tools that a key is shown.

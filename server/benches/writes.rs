@@ -56,7 +56,10 @@ fn main() -> Result<()> {
             waits.sort_unstable();
             let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
             let (p50, p99, of_group, times_each) = (at(0.5), at(0.99), rate / rates[1], rate / rates[2]);
-            println!("{clients:7}  {name:13}  {rate:8.0}  {p50:6.2}  {p99:6.2}  {:14.0}%  {times_each:17.1}", of_group * 100.0);
+            println!(
+                "{clients:7}  {name:13}  {rate:8.0}  {p50:6.2}  {p99:6.2}  {:14.0}%  {times_each:17.1}",
+                of_group * 100.0
+            );
         }
     }
     Ok(())

@@ -1,0 +1,230 @@
+//! Writes on simulated phones, over the wire: how each ends, with what evidence, and what is answered on the way.
+
+use crate::harness::{Key, ROOM, Server, Tenant, cast, fleet};
+use cloudphone::framework::catalogue::PermissionSet;
+use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
+use cloudphone::phones::upstream::Control;
+use cloudphone::store::{LedgerRow, Store};
+use cloudphone::tasks::task::TaskId;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+fn phone(number: u32) -> String {
+    format!("phone-{number:07}")
+}
+
+fn proxy(number: u32, key: &str) -> Value {
+    json!({"device_id": phone(number), "scheme": "http", "host": "proxy.example.com", "port": 8080,
+        "username": "user", "password": "hunter2", "idempotency_key": key})
+}
+
+fn power(number: u32, action: &str) -> Value {
+    json!({"device_id": phone(number), "action": action})
+}
+
+async fn ledger(server: &Server) -> Vec<LedgerRow> {
+    server.store.ledger(0, 1_000).await.expect("a store")
+}
+
+/// How many of its entries are of that kind.
+async fn entries(server: &Server, kind: &str) -> usize {
+    ledger(server).await.iter().filter(|row| row.kind == kind).count()
+}
+
+async fn code(server: &Server, key: &Key, tool: &str, arguments: Value) -> Value {
+    server.call(key, tool, arguments).await.expect_err("refused")["code"].take()
+}
+
+/// A write for each state, and what an agent reads of it from the answer to the end. Ids and times are left out.
+#[tokio::test]
+async fn every_state_is_reached_and_says_what_it_rests_on() {
+    let writes = [
+        ("set_proxy", proxy(1, "a")),
+        ("set_power", power(5, "restart")),
+        ("set_power", power(2, "boot")),
+        ("clear_proxy", json!({"device_id": phone(10)})),
+        ("set_proxy", proxy(14, "b")),
+        ("set_proxy", proxy(13, "c")),
+        ("set_power", power(13, "restart")),
+        ("set_proxy", proxy(19, "d")),
+        ("set_proxy", proxy(20, "e")),
+        ("set_proxy", proxy(15, "f")),
+        ("set_proxy", proxy(17, "g")),
+        ("set_power", power(4, "boot")),
+        ("set_proxy", proxy(4, "h")),
+        ("set_proxy", proxy(23, "i")),
+    ];
+    let (server, key, _) = cast().await;
+    let mut transcript = String::new();
+    for (tool, arguments) in writes {
+        let before = entries(&server, "refund").await;
+        let accepted = server.call(&key, tool, arguments.clone()).await.expect("accepted");
+        assert_eq!((&accepted["status"], &accepted["terminal"]), (&json!("dispatched"), &json!(false)));
+        let mut task = server.end(&key, &accepted["task_id"]).await;
+        let refunds = entries(&server, "refund").await - before;
+        assert_eq!(refunds, usize::from(task["status"] == "failed_silent"), "{task}");
+        assert_eq!(task["refund"]["units"] == 1, task["status"] == "failed_silent", "{task}");
+        assert!(task["evidence"]["checked_at"].as_str() <= task["finished_at"].as_str(), "{task}");
+        for (member, part) in [("refund", "refunded_at"), ("evidence", "checked_at")] {
+            task[member].as_object_mut().and_then(|members| members.shift_remove(part));
+        }
+        for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
+            task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
+        }
+        writeln!(transcript, "{tool} {arguments}\n{task:#}\n").expect("text");
+    }
+    for state in ["success", "success_unverified", "failed", "failed_silent", "timeout"] {
+        assert!(transcript.contains(&format!("\"status\": \"{state}\"")), "{state}");
+    }
+    insta::assert_snapshot!(transcript);
+}
+
+#[tokio::test]
+async fn a_repeat_in_flight_is_a_hit_whatever_has_become_of_the_device_and_the_platform() {
+    let (server, key, sim) = cast().await;
+    // This phone swallows what it is told, so that its task takes its time.
+    let first = server.call(&key, "set_proxy", proxy(13, "k")).await.expect("accepted");
+    let repeat = async || server.call(&key, "set_proxy", proxy(13, "k")).await.expect("a hit");
+    let assert_hit = |answer: &Value| {
+        assert_eq!((&answer["task_id"], &answer["idempotent_hit"]), (&first["task_id"], &json!(true)), "{answer}");
+        assert_eq!(answer["request_matches"], true);
+    };
+    assert_hit(&repeat().await);
+    assert_eq!(entries(&server, "charge").await, 1, "a hit costs nothing");
+
+    let other = server.call(&key, "set_proxy", proxy(14, "k")).await.expect("a hit");
+    assert_eq!((&other["task_id"], &other["request_matches"]), (&first["task_id"], &json!(false)));
+    assert!(other["next_step"].as_str().is_some_and(|next| next.starts_with("Nothing of this call was sent.")));
+    assert_eq!(other["device_id"], phone(13));
+
+    sim.cut();
+    server.clock.advance(Duration::from_secs(3));
+    assert_hit(&repeat().await);
+    assert_eq!(code(&server, &key, "set_proxy", proxy(9, "other")).await, "upstream_unavailable");
+    sim.mend();
+
+    let second = server.call(&key, "set_proxy", proxy(18, "late")).await.expect("accepted");
+    let device_id = DeviceId::new(&phone(18)).ok().expect("an id");
+    let shutdown = Command::SetPower(SetPowerArgs { device_id, action: PowerAction::Shutdown, idempotency_key: None });
+    let somebody = TaskId::new(server.clock.now(), [9; 10]);
+    let until = server.clock.now().plus(Duration::from_secs(9));
+    sim.send(somebody, &shutdown, until).await;
+    server.clock.advance(Duration::from_secs(19));
+    let device = server.call(&key, "get_device", json!({"device_id": phone(18)})).await.expect("a device");
+    assert_eq!(device["capabilities"]["proxy"], false);
+    let hit = server.call(&key, "set_proxy", proxy(18, "late")).await.expect("a hit");
+    assert_eq!((&hit["task_id"], &hit["idempotent_hit"]), (&second["task_id"], &json!(true)));
+    assert_eq!(code(&server, &key, "set_proxy", proxy(18, "other")).await, "not_supported");
+}
+
+#[tokio::test]
+async fn a_repeat_is_a_hit_when_the_queue_is_full() {
+    let (server, keys) = fleet(2_000, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let key = &keys[0][0];
+    let mut accepted = Vec::new();
+    let mut number = 0;
+    while accepted.len() < ROOM {
+        number += 1;
+        accepted.extend(server.call(key, "set_power", power(number, "boot")).await);
+    }
+    let full = server.call(key, "set_power", power(1_999, "boot")).await.expect_err("no room");
+    assert_eq!((&full["code"], &full["retryable"]), (&json!("overloaded"), &json!(true)), "{full}");
+    let hit = server.call(key, "set_power", power(1, "boot")).await.expect("a hit");
+    assert_eq!((&hit["task_id"], &hit["idempotent_hit"]), (&accepted[0]["task_id"], &json!(true)));
+    server.end(key, &accepted[0]["task_id"]).await;
+    server.call(key, "set_power", power(1_999, "boot")).await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn of_64_first_calls_at_once_with_one_key_one_makes_a_task() {
+    let (server, key, sim) = cast().await;
+    let params = json!({"name": "set_proxy", "arguments": proxy(1, "k")});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let mut calls = JoinSet::new();
+    for _ in 0..64 {
+        let request = server.post(&key).body(body.clone());
+        calls.spawn(async move { request.send().await.expect("an answer").json::<Value>().await.expect("JSON") });
+    }
+    let answers = calls.join_all().await;
+    let tasks: Vec<_> =
+        answers.iter().map(|answer| crate::harness::outcome(answer).expect("accepted or a hit")).collect();
+    assert_eq!(tasks.iter().filter(|task| task["idempotent_hit"] == false).count(), 1);
+    assert!(tasks.iter().all(|task| task["task_id"] == tasks[0]["task_id"]));
+
+    let ended = server.end(&key, &tasks[0]["task_id"]).await;
+    assert_eq!((&ended["status"], entries(&server, "charge").await), (&json!("success"), 1));
+    let id = TaskId::parse(tasks[0]["task_id"].as_str().expect("text")).expect("an id");
+    assert_eq!(sim.deeds(id).len(), 1);
+    server.clock.advance(Duration::from_secs(1));
+    let anew = server.call(&key, "set_proxy", proxy(1, "k")).await.expect("accepted");
+    assert_eq!(anew["idempotent_hit"], false);
+    assert_ne!(anew["task_id"], tasks[0]["task_id"]);
+}
+
+#[tokio::test]
+async fn a_device_takes_one_write_at_a_time_and_the_next_when_it_has_settled() {
+    let (server, key, _) = cast().await;
+    let first = server.call(&key, "set_proxy", proxy(13, "k")).await.expect("accepted");
+    let busy = server.call(&key, "set_power", power(13, "restart")).await.expect_err("one at a time");
+    assert_eq!((&busy["code"], &busy["retryable"]), (&json!("device_busy"), &json!(true)), "{busy}");
+    assert_eq!((&busy["task_id"], &busy["retry_after_seconds"]), (&first["task_id"], &json!(15)));
+
+    // An error about what cannot be verified ends a task at once; the phone may still act on it for a while.
+    for (number, tool, arguments, waits) in [
+        (1, "set_proxy", proxy(1, "k"), Duration::ZERO),
+        (14, "clear_proxy", json!({"device_id": phone(14)}), Duration::from_secs(20)),
+    ] {
+        let sent_at = server.clock.now();
+        let accepted = server.call(&key, tool, arguments).await.expect("accepted");
+        server.end(&key, &accepted["task_id"]).await;
+        let next = server.call(&key, "set_power", power(number, "shutdown")).await.expect("accepted at once");
+        let id = TaskId::parse(next["task_id"].as_str().expect("text")).expect("an id");
+        let record = server.store.task(id).await.expect("a store").expect("a task");
+        let task = record.task;
+        assert_eq!(task.not_before, record.created_at.max(sent_at.plus(waits)), "{number}");
+        assert_eq!(task.deadline_at.since(task.not_before), Duration::from_secs(60));
+        server.end(&key, &next["task_id"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_rotating_proxy_and_the_same_proxy_again_are_never_refunded() {
+    let (server, key, _) = cast().await;
+    for (number, round, status) in
+        [(1, 0, "success"), (1, 1, "success"), (1, 2, "success"), (20, 0, "timeout"), (20, 1, "timeout")]
+    {
+        let accepted = server.call(&key, "set_proxy", proxy(number, &format!("{round}"))).await.expect("accepted");
+        assert_eq!(server.end(&key, &accepted["task_id"]).await["status"], status, "{number} {round}");
+    }
+    assert_eq!(entries(&server, "refund").await, 0);
+}
+
+#[tokio::test]
+async fn a_variant_that_the_device_never_offers_is_an_invalid_argument() {
+    let (server, key, _) = cast().await;
+    let with = |number, member: &str, value: &str| {
+        let mut arguments = proxy(number, "k");
+        arguments[member] = value.into();
+        arguments
+    };
+    let cases = [
+        ("set_power", power(8, "restart"), "`action` is `restart`, and this device offers `boot`, `shutdown`"),
+        ("set_proxy", with(9, "scheme", "socks5"), "`scheme` is `socks5`, and this device offers `http`"),
+        ("set_proxy", with(1, "host", "127.0.0.1"), "`host` 127.0.0.1 is loopback"),
+        ("set_proxy", with(1, "host", "0x7f.1"), "`host` 0x7f.1 is loopback"),
+        (
+            "set_proxy",
+            with(1, "host", "10.0.0.1"),
+            "is a private address, which the operator of this server does not allow",
+        ),
+    ];
+    for (tool, arguments, expected) in cases {
+        let refused = server.call(&key, tool, arguments).await.expect_err("refused");
+        assert_eq!(refused["code"], "invalid_argument");
+        let message = refused["message"].as_str().expect("text");
+        assert!(message.contains(expected) && !message.contains("hunter2"), "{message}");
+    }
+    assert_eq!((server.engine.in_flight(), ledger(&server).await.len()), (0, 0));
+}
