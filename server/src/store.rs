@@ -5,6 +5,7 @@
 //! sees a secret: it keeps verifiers and sealed bytes.
 
 pub mod memory;
+pub mod sqlite;
 
 use crate::clock::Timestamp;
 use crate::framework::BoxFuture;
@@ -234,3 +235,6 @@ pub struct SecretRow {
     /// The secret, sealed for this key and application.
     pub sealed: Vec<u8>,
 }
+
+#[cfg(test)]
+mod tests;
