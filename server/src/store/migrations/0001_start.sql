@@ -21,7 +21,7 @@ CREATE TABLE task (
 ) STRICT;
 
 CREATE UNIQUE INDEX ux_task_inflight ON task (application, idem_key) WHERE terminal = 0;
-CREATE INDEX ix_task_inflight ON task (id, wake_at) WHERE terminal = 0;
+CREATE INDEX ix_task_inflight ON task (id) WHERE terminal = 0;
 CREATE INDEX ix_task_finished ON task (finished_at, id) WHERE terminal = 1;
 
 -- Only ever added to; goes with its task.

@@ -155,8 +155,10 @@ async fn no_argument_is_on_the_disk_in_clear_and_after_the_end_not_even_sealed()
     assert!(holds(b"the target") && !holds(&sealed));
 }
 
+type Work = fn(&Connection) -> Result<i64, Broken>;
+
 /// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
-fn together<const N: usize>(work: [fn(&Connection) -> Result<i64, Broken>; N]) -> ([Result<i64, Broken>; N], Vec<i64>) {
+fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i64>) {
     let folder = folder();
     let (mut connection, _) = super::open::connect(folder.path()).unwrap();
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();

@@ -71,18 +71,18 @@ pub(super) fn commit(connection: &mut Connection, requests: impl Iterator<Item =
 
 fn write(
     connection: &mut Connection,
-    requests: impl Iterator<Item = Box<dyn Request>>,
+    mut requests: impl Iterator<Item = Box<dyn Request>>,
     taken: &mut Vec<Box<dyn Request>>,
 ) -> Result<(), Broken> {
-    let mut requests = requests;
     // Before anything can fail, so that it is answered.
     taken.extend(requests.next());
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    loop {
-        let Some(request) = taken.last_mut() else { break };
+    while let Some(request) = taken.last_mut() {
         request.write(&mut transaction)?;
-        let Some(next) = requests.next() else { break };
-        taken.push(next);
+        match requests.next() {
+            Some(next) => taken.push(next),
+            None => break,
+        }
     }
     transaction.commit().map_err(Broken::from)
 }
