@@ -344,7 +344,8 @@ const STEPS: [(Phase, &[Entry]); 8] = [
 
 #[test]
 fn whatever_is_asked_it_answers_as_the_store_in_memory_does() {
-    let folder = folder();
+    // Thousands of commits: where there is a disk that is memory, they need not wait for a real one.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder());
     let sqlite = Sqlite::open(folder.path()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut runner = TestRunner::new(ProptestConfig { cases: 250, failure_persistence: None, ..Default::default() });
