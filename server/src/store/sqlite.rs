@@ -1,8 +1,8 @@
 //! A store on one disk: a folder with an SQLite database, which one process has to itself.
 //!
-//! One thread writes, and requests that arrive together share a commit ([`writer`]); a few others read ([`readers`]). What an
-//! answer says is on the disk by then, and survives the loss of power. What is asked of SQL stands in [`tasks`] and
-//! [`directory`]; how the folder is opened and brought up to date, in [`open`].
+//! One thread writes, and requests that arrive together share a commit (`writer`); a few others read (`readers`). What an
+//! answer says is on the disk by then, and survives the loss of power. What is asked of SQL stands in `tasks` and
+//! `directory`; how the folder is opened and brought up to date, in `open`.
 
 mod directory;
 mod open;

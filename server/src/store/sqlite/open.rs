@@ -50,7 +50,7 @@ pub enum OpenError {
         known: u32,
     },
     /// The folder, or a file in it, cannot be made or opened.
-    #[error("cannot use `{path}` in the data folder: {source}")]
+    #[error("cannot use `{path}` for the data folder: {source}")]
     Folder {
         /// Which path.
         path: PathBuf,
