@@ -8,7 +8,7 @@ const GENERIC: [&str; 6] =
     ["server/src/framework", "server/src/tasks", "server/src/store", "spec/src", "macros/src", "xtask/src"];
 
 /// Where a panic would be met by a client or a maintainer.
-const STEADY: [&str; 4] = ["server/src/framework", "spec/src", "macros/src", "xtask/src"];
+const STEADY: [&str; 5] = ["server/src/framework", "server/src/store", "spec/src", "macros/src", "xtask/src"];
 
 /// Words that belong to what this product's contract is about. `Mcp-Session-Id` and an HTTP proxy belong to the protocol.
 const PHONES: &str = "adb android boot device devices emulator handset phone phones screen sim socks socks5 streaming";

@@ -5,6 +5,7 @@
 //! sees a secret: it keeps verifiers and sealed bytes.
 
 pub mod memory;
+pub mod sqlite;
 
 use crate::clock::Timestamp;
 use crate::framework::BoxFuture;
@@ -41,16 +42,17 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The entries of the ledger after the `after`-th, in the order in which they were written, at most `limit`.
     fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>>;
 
-    /// Forgets at most `limit` tasks that ended before then, with their timelines; answers how many. The ledger stays.
+    /// Forgets at most `limit` tasks that ended before then, the longest ended first, with their timelines; answers how
+    /// many. The ledger stays.
     fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32>;
 
     /// All applications, in the order in which they were made, and all keys.
     fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)>;
 
-    /// Writes an application down: a new one, or what it is from now on.
+    /// Writes an application down: a new one, or what it is from now on. Another one of that name is an error.
     fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()>;
 
-    /// Writes a key down: a new one, or what it is from now on.
+    /// Writes a key down: a new one, or what it is from now on. It is an error if there is no such application.
     fn put_key(&self, key: KeyRow) -> Answer<'_, ()>;
 }
 
@@ -233,3 +235,6 @@ pub struct SecretRow {
     /// The secret, sealed for this key and application.
     pub sealed: Vec<u8>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,13 +54,18 @@ fn now<'a, T: Send + 'a>(answer: T) -> Answer<'a, T> {
     Box::pin(std::future::ready(Ok(answer)))
 }
 
+fn broken<'a, T: Send + 'a>(why: String) -> Answer<'a, T> {
+    Box::pin(std::future::ready(Err(Broken(why))))
+}
+
 impl Store for Memory {
     fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
         now(self.lock().claimed(application, key))
     }
 
     fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
-        now(self.lock().accept(new))
+        let accepted = self.lock().accept(new);
+        Box::pin(std::future::ready(accepted))
     }
 
     fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
@@ -92,10 +97,12 @@ impl Store for Memory {
 
     fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32> {
         let mut tables = self.lock();
-        let ended = |row: &Row| row.record.task.finished_at.is_some_and(|at| at < before);
-        let old = tables.tasks.iter().filter(|(_, row)| ended(row)).map(|(id, _)| *id);
-        let old: Vec<TaskId> = old.take(limit as usize).collect();
-        for id in &old {
+        let ended = tables.tasks.values().filter(|row| row.record.task.status().is_some());
+        let ended = ended.filter_map(|row| Some((row.record.task.finished_at?, row.record.id)));
+        let mut old: Vec<(Timestamp, TaskId)> = ended.filter(|(at, _)| *at < before).collect();
+        old.sort_unstable();
+        old.truncate(limit as usize);
+        for (_, id) in &old {
             tables.tasks.remove(id);
         }
         now(u32::try_from(old.len()).unwrap_or(u32::MAX))
@@ -110,8 +117,7 @@ impl Store for Memory {
         let mut tables = self.lock();
         let taken = tables.applications.iter().any(|row| row.name == application.name && row.id != application.id);
         if taken {
-            let why = format!("an application is named `{}` already", application.name);
-            return Box::pin(std::future::ready(Err(Broken(why))));
+            return broken(format!("an application is named `{}` already", application.name));
         }
         match tables.applications.iter_mut().find(|row| row.id == application.id) {
             Some(row) => *row = application,
@@ -121,7 +127,14 @@ impl Store for Memory {
     }
 
     fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
-        self.lock().keys.insert(key.id.clone(), key);
+        let mut tables = self.lock();
+        if key.secrets.len() > 2 {
+            return broken(format!("the key {} has more than two secrets", key.id));
+        }
+        if !tables.applications.iter().any(|row| row.id == key.application) {
+            return broken(format!("the key {} is of no application", key.id));
+        }
+        tables.keys.insert(key.id.clone(), key);
         now(())
     }
 }
@@ -133,22 +146,25 @@ impl Tables {
         Some(InFlight { id, tool: record.tool.clone(), target: record.target.clone(), fingerprint: *fingerprint })
     }
 
-    fn accept(&mut self, new: NewTask) -> Accepted {
+    fn accept(&mut self, new: NewTask) -> Result<Accepted, Broken> {
         let NewTask { id, application, key, fingerprint, tool, resource, target, sealed, terms, at } = new;
         if let Some(hit) = self.claimed(&application, &key) {
-            return Accepted::Hit(hit);
+            return Ok(Accepted::Hit(hit));
         }
         let lane = (resource.clone(), target.clone());
         let mut start = at;
         match self.lanes.get(&lane) {
             Some(Lane::Taken(id)) => {
-                if let Some(Row { record, .. }) = self.tasks.get(id) {
-                    let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
-                    return Accepted::Busy { id: *id, application, deadline_at };
-                }
+                let gone = || Broken(format!("a lane is held by {id}, which is not there"));
+                let Row { record, .. } = self.tasks.get(id).ok_or_else(gone)?;
+                let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
+                return Ok(Accepted::Busy { id: *id, application, deadline_at });
             }
             Some(Lane::Settling(until)) => start = at.max(*until),
             None => {}
+        }
+        if self.tasks.contains_key(&id) {
+            return Err(Broken(format!("there is a task {id} already")));
         }
         self.lanes.insert(lane, Lane::Taken(id));
         self.claims.insert((application.clone(), key.clone()), id);
@@ -158,7 +174,7 @@ impl Tables {
             Record { id, application, tool, resource, target, created_at, version: 0, task, sealed, refunded_at: None };
         let timeline = vec![Happening { at, phase: record.task.phase.as_str(), what: "accepted".to_owned() }];
         self.tasks.insert(id, Row { record, key, fingerprint, timeline });
-        Accepted::Fresh { wake_at: start }
+        Ok(Accepted::Fresh { wake_at: start })
     }
 
     fn advance(&mut self, advance: Advance) -> Result<Advanced, Broken> {
@@ -167,10 +183,11 @@ impl Tables {
         if row.record.version != version || row.record.task.status().is_some() {
             return Ok(Advanced::Fenced);
         }
-        if let Some(kind) =
-            entries.iter().filter_map(|entry| entry.kind()).find(|kind| self.entered.contains(&(id, kind)))
-        {
-            return Err(Broken(format!("the ledger has a {kind} of {id} already")));
+        let mut kinds = HashSet::new();
+        for kind in entries.iter().filter_map(|entry| entry.kind()) {
+            if self.entered.contains(&(id, kind)) || !kinds.insert(kind) {
+                return Err(Broken(format!("the ledger has a {kind} of {id} already")));
+            }
         }
         row.timeline.push(Happening { at, phase: task.phase.as_str(), what });
         row.record.version += 1;

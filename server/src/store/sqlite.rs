@@ -1,0 +1,124 @@
+//! A store on one disk: a folder with an SQLite database, which one process has to itself.
+//!
+//! One thread writes, and requests that arrive together share a commit (`writer`); a few others read (`readers`). What an
+//! answer says is on the disk by then, and survives the loss of power. What is asked of SQL stands in `tasks` and
+//! `directory`; how the folder is opened and brought up to date, in `open`.
+
+mod directory;
+mod open;
+mod queue;
+mod readers;
+mod tasks;
+mod writer;
+
+pub use open::OpenError;
+
+use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
+use super::{NewTask, Record, Store};
+use crate::clock::Timestamp;
+use crate::tasks::task::TaskId;
+use readers::Readers;
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use writer::Writer;
+
+/// An open data folder. Dropping it waits until all that was asked for is done; then the folder is free for another process.
+///
+/// Who gets [`Broken`] for a write can take it for not written. The one exception is a disk that fails in the middle of a
+/// commit and a loss of power right afterwards: then it may turn out to be written after all, as a whole.
+pub struct Sqlite {
+    // In the order in which they end: the writer is the last to close the database, which empties its log; then the lock.
+    readers: Readers,
+    writer: Writer,
+    _lock: File,
+}
+
+impl Sqlite {
+    /// Opens the data folder `folder` and brings its layout up to date; creates what is missing, for the owner alone
+    /// (folder 0700, database 0600). What exists keeps its mode; a folder that others can enter is warned of in the log.
+    /// Blocks for as long as the disk takes.
+    ///
+    /// # Errors
+    /// Another process uses the folder, a newer program has written it, or something in it cannot be opened.
+    pub fn open(folder: &Path) -> Result<Self, OpenError> {
+        let lock = open::claim(folder)?;
+        let (writer, readers) = open::connect(folder)?;
+        let thread = |source| OpenError::Folder { path: folder.to_owned(), source };
+        let writer = Writer::start(writer).map_err(thread)?;
+        let readers = Readers::start(readers).map_err(thread)?;
+        Ok(Self { readers, writer, _lock: lock })
+    }
+}
+
+impl Store for Sqlite {
+    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
+        let (application, key) = (application.to_owned(), key.to_owned());
+        self.readers.read(move |db| tasks::repeat(db, &application, &key))
+    }
+
+    fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
+        self.writer.write(move |db| tasks::accept(db, &new))
+    }
+
+    fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
+        self.writer.write(move |db| tasks::advance(db, &advance))
+    }
+
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+        self.readers.read(move |db| tasks::in_flight(db, after, limit))
+    }
+
+    fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
+        self.readers.read(move |db| tasks::task(db, id))
+    }
+
+    fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {
+        self.readers.read(move |db| tasks::timeline(db, id))
+    }
+
+    fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>> {
+        self.readers.read(move |db| tasks::ledger(db, after, limit))
+    }
+
+    fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32> {
+        self.writer.write(move |db| tasks::purge(db, before, limit))
+    }
+
+    fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
+        self.readers.read(directory::directory)
+    }
+
+    fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()> {
+        self.writer.write(move |db| directory::put_application(db, &application))
+    }
+
+    fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
+        self.writer.write(move |db| directory::put_key(db, &key))
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sqlite")
+    }
+}
+
+impl From<rusqlite::Error> for Broken {
+    fn from(error: rusqlite::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A moment as a column keeps it. One short of the largest integer at most, which means that a lane is taken.
+fn millis(at: Timestamp) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX).min(i64::MAX - 1)
+}
+
+/// A moment from a column; one before the epoch was never written, and is read as the epoch.
+fn moment(millis: i64) -> Timestamp {
+    Timestamp(u64::try_from(millis).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests;

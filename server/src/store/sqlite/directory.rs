@@ -1,0 +1,103 @@
+//! What is asked of SQL about applications, their grants and their keys.
+
+use super::{Broken, millis, moment};
+use crate::store::{ApplicationRow, KeyRow, SecretRow};
+use rusqlite::Connection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything, as it was at one moment.
+pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), Broken> {
+    let snapshot = db.unchecked_transaction()?;
+    Ok((applications(&snapshot)?, keys(&snapshot)?))
+}
+
+/// Writes an application down with its grants, in place of those that it had.
+pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(), Broken> {
+    let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at } = row;
+    let namesake = "SELECT 1 FROM application WHERE name = ?1 AND id <> ?2";
+    if db.prepare_cached(namesake)?.exists((name, id))? {
+        return Err(Broken(format!("an application is named `{name}` already")));
+    }
+    let permissions = serde_json::to_string(permissions).map_err(|error| Broken(error.to_string()))?;
+    let put = "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+               ON CONFLICT (id) DO UPDATE SET
+                   name = excluded.name, permissions = excluded.permissions,
+                   requests_per_minute = excluded.requests_per_minute, every_target = excluded.every_target,
+                   created_at = excluded.created_at";
+    let values = (id, name, permissions, requests_per_minute, grants.is_none(), millis(*created_at));
+    db.prepare_cached(put)?.execute(values)?;
+    db.prepare_cached("DELETE FROM application_target WHERE application = ?1")?.execute([id])?;
+    let mut grant = db.prepare_cached("INSERT INTO application_target (application, target) VALUES (?1, ?2)")?;
+    for target in grants.iter().flatten() {
+        grant.execute((id, target))?;
+    }
+    Ok(())
+}
+
+/// Writes a key down with its secrets, in place of those that it had.
+pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Broken> {
+    let KeyRow { id, application, secrets, created_at } = row;
+    let (latest, previous) = match secrets.as_slice() {
+        [] => (None, None),
+        [latest] => (Some(latest), None),
+        [latest, previous] => (Some(latest), Some(previous)),
+        _ => return Err(Broken(format!("the key {id} has more than two secrets"))),
+    };
+    if !db.prepare_cached("SELECT 1 FROM application WHERE id = ?1")?.exists([application])? {
+        return Err(Broken(format!("the key {id} is of no application")));
+    }
+    let put = "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed,
+                                    previous_verifier, previous_sealed)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+               ON CONFLICT (id) DO UPDATE SET
+                   application = excluded.application, created_at = excluded.created_at,
+                   latest_verifier = excluded.latest_verifier, latest_sealed = excluded.latest_sealed,
+                   previous_verifier = excluded.previous_verifier, previous_sealed = excluded.previous_sealed";
+    let (latest, previous) = (latest.map(columns).unzip(), previous.map(columns).unzip());
+    let values = (id, application, millis(*created_at), latest.0, latest.1, previous.0, previous.1);
+    db.prepare_cached(put)?.execute(values)?;
+    Ok(())
+}
+
+fn columns(secret: &SecretRow) -> (&[u8; 32], &[u8]) {
+    let SecretRow { verifier, sealed } = secret;
+    (verifier, sealed)
+}
+
+fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Broken> {
+    let mut granted = BTreeMap::<String, BTreeSet<String>>::new();
+    let mut targets = db.prepare_cached("SELECT application, target FROM application_target")?;
+    for row in targets.query_map([], |row| row.try_into())? {
+        let (application, target) = row?;
+        granted.entry(application).or_default().insert(target);
+    }
+    let sql = "SELECT id, name, permissions, requests_per_minute, every_target, created_at
+               FROM application ORDER BY number";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map([], |row| <(String, _, String, _, bool, i64)>::try_from(row))?;
+    rows.map(|row| {
+        let (id, name, permissions, requests_per_minute, every_target, created_at) = row?;
+        let broken = |error| Broken(format!("the permissions of the application {id} cannot be read: {error}"));
+        let permissions = serde_json::from_str(&permissions).map_err(broken)?;
+        let grants = (!every_target).then(|| granted.remove(&id).unwrap_or_default());
+        let created_at = moment(created_at);
+        Ok(ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at })
+    })
+    .collect()
+}
+
+fn keys(db: &Connection) -> Result<Vec<KeyRow>, Broken> {
+    let sql = "SELECT id, application, created_at, latest_verifier, latest_sealed, previous_verifier, previous_sealed
+               FROM api_key ORDER BY id";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map([], |row| {
+        let (id, application, created_at, verifier, sealed, old_verifier, old_sealed): (_, _, i64, _, _, _, _) =
+            row.try_into()?;
+        let secret = |(verifier, sealed)| SecretRow { verifier, sealed };
+        let latest = Option::zip(verifier, sealed).map(secret);
+        let secrets = latest.into_iter().chain(Option::zip(old_verifier, old_sealed).map(secret)).collect();
+        Ok(KeyRow { id, application, secrets, created_at: moment(created_at) })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,223 @@
+//! What is asked of SQL about tasks: each function is one read, or one write inside a transaction that its caller commits.
+//!
+//! Indexes and conditions decide races here, not the order of statements, so that the same SQL serves a database with
+//! several writers.
+
+use super::{Broken, millis, moment};
+use crate::clock::Timestamp;
+use crate::store::{Accepted, Advance, Advanced, Happening, InFlight, LedgerRow, NewTask, Record};
+use crate::tasks::machine::Entry;
+use crate::tasks::task::{Phase, Status, Task, TaskId};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+/// `held_until` of a lane whose task is in flight.
+const TAKEN: i64 = i64::MAX;
+
+/// The task in flight under a key.
+pub(super) fn repeat(db: &Connection, application: &str, key: &str) -> Result<Option<InFlight>, Broken> {
+    let sql = "SELECT id, tool, target, fingerprint FROM task
+               WHERE application = ?1 AND idem_key = ?2 AND terminal = 0";
+    Ok(db.prepare_cached(sql)?.query_row((application, key), found).optional()?)
+}
+
+/// Takes a task on, if its key and its target's lane are free.
+pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken> {
+    let NewTask { id, application, key, fingerprint, tool, resource, target, sealed, terms, at } = new;
+    let lane = "SELECT held_until, task_id FROM lane WHERE resource = ?1 AND target = ?2";
+    let mut lane = db.prepare_cached(lane)?;
+    let lane: Option<(i64, [u8; 16])> =
+        lane.query_row((resource, target), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let start = match lane {
+        Some((TAKEN, holder)) => {
+            let hit = repeat(db, application, key)?.map(Accepted::Hit);
+            return hit.map_or_else(|| busy(db, TaskId::from_bytes(holder)), Ok);
+        }
+        Some((settled_at, _)) => moment(settled_at).max(*at),
+        None => *at,
+    };
+
+    let task = Task::accepted(terms.clone(), start);
+    let insert =
+        "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
+                                    terminal, wake_at, state, sealed)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)
+                  ON CONFLICT (application, idem_key) WHERE terminal = 0 DO UPDATE SET idem_key = excluded.idem_key
+                  RETURNING id, tool, target, fingerprint";
+    let (created_at, wake_at, state) = (millis(*at), task.wake_at.map(millis), state(*id, &task)?);
+    let stored = id.to_bytes();
+    let values = rusqlite::params![
+        stored,
+        application,
+        key,
+        fingerprint,
+        tool,
+        resource,
+        target,
+        created_at,
+        wake_at,
+        state,
+        sealed
+    ];
+    let claimed = db.prepare_cached(insert)?.query_row(values, found)?;
+    if claimed.id != *id {
+        return Ok(Accepted::Hit(claimed));
+    }
+
+    let take = "INSERT INTO lane (resource, target, task_id, held_until) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (resource, target) DO UPDATE SET task_id = excluded.task_id, held_until = excluded.held_until
+                WHERE lane.held_until < excluded.held_until";
+    if db.prepare_cached(take)?.execute((resource, target, stored, TAKEN))? == 0 {
+        return Err(Broken(format!("the lane of {id} was taken meanwhile")));
+    }
+    happened(db, *id, 0, &Happening { at: *at, phase: task.phase.as_str(), what: "accepted".to_owned() })?;
+    Ok(Accepted::Fresh { wake_at: start })
+}
+
+/// Writes the next version of a task, its event and its entries.
+pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Broken> {
+    let Advance { id, version, task, entries, what, at } = advance;
+    let status = task.status().map(Status::as_str);
+    let update = "UPDATE task SET version = version + 1, terminal = ?3, status = ?4, wake_at = ?5, finished_at = ?6,
+                                  state = ?7, sealed = iif(?3, NULL, sealed)
+                  WHERE id = ?1 AND version = ?2 AND terminal = 0
+                  RETURNING version, application, resource, target";
+    let (wake_at, finished_at, state) = (task.wake_at.map(millis), task.finished_at.map(millis), state(*id, task)?);
+    let stored = id.to_bytes();
+    let values = rusqlite::params![stored, version, status.is_some(), status, wake_at, finished_at, state];
+    let row: Option<(u32, String, String, String)> =
+        db.prepare_cached(update)?.query_row(values, |row| row.try_into()).optional()?;
+    let Some((version, application, resource, target)) = row else { return Ok(Advanced::Fenced) };
+
+    happened(db, *id, version, &Happening { at: *at, phase: task.phase.as_str(), what: what.clone() })?;
+    for entry in entries {
+        if let Entry::Release(until) = entry {
+            let release = "UPDATE lane SET held_until = ?4 WHERE resource = ?1 AND target = ?2 AND task_id = ?3";
+            db.prepare_cached(release)?.execute((&resource, &target, stored, millis(*until)))?;
+        }
+        if let Some(kind) = entry.kind() {
+            let enter = "INSERT INTO ledger (task_id, application, kind, at) VALUES (?1, ?2, ?3, ?4)
+                         ON CONFLICT (task_id, kind) DO NOTHING";
+            if db.prepare_cached(enter)?.execute((stored, &application, kind, millis(*at)))? == 0 {
+                return Err(Broken(format!("the ledger has a {kind} of {id} already")));
+            }
+        }
+    }
+    Ok(Advanced::Written)
+}
+
+/// Tasks in flight after that one.
+pub(super) fn in_flight(
+    db: &Connection,
+    after: Option<TaskId>,
+    limit: u32,
+) -> Result<Vec<(TaskId, Option<Timestamp>)>, Broken> {
+    let sql = "SELECT id, wake_at FROM task WHERE terminal = 0 AND id > ?1 ORDER BY id LIMIT ?2";
+    // No bytes come before any.
+    let after = after.map(TaskId::to_bytes);
+    let after = after.as_ref().map_or(&[][..], |id| id);
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map((after, limit), |row| {
+        let (id, wake_at): (_, Option<i64>) = row.try_into()?;
+        Ok((TaskId::from_bytes(id), wake_at.map(moment)))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A task.
+pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Broken> {
+    let sql = "SELECT application, tool, resource, target, created_at, version, state, sealed,
+                      (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
+               FROM task WHERE id = ?1";
+    type Columns = (String, String, String, String, i64, u32, String, Option<Vec<u8>>, Option<i64>);
+    let row: Option<Columns> = db
+        .prepare_cached(sql)?
+        .query_row([id.to_bytes()], |row| row.try_into())
+        .optional()
+        .map_err(|error| Broken(format!("{id} cannot be read: {error}")))?;
+    let Some((application, tool, resource, target, created_at, version, state, sealed, refunded_at)) = row else {
+        return Ok(None);
+    };
+    let (created_at, refunded_at, task) = (moment(created_at), refunded_at.map(moment), parse(id, &state)?);
+    Ok(Some(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at }))
+}
+
+/// What has happened to a task.
+pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Broken> {
+    let mut select = db.prepare_cached("SELECT at, phase, what FROM task_event WHERE task_id = ?1 ORDER BY version")?;
+    let rows = select.query_map([id.to_bytes()], |row| <(i64, String, String)>::try_from(row))?;
+    let broken = |why: String| Broken(format!("the timeline of {id} cannot be read: {why}"));
+    rows.map(|row| {
+        let (at, name, what) = row.map_err(|error| broken(error.to_string()))?;
+        let phase = phase(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
+        Ok(Happening { at: moment(at), phase, what })
+    })
+    .collect()
+}
+
+/// Entries of the ledger after the `after`-th.
+pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<LedgerRow>, Broken> {
+    let sql = "SELECT number, task_id, application, kind, at FROM ledger WHERE number > ?1 ORDER BY number LIMIT ?2";
+    let mut select = db.prepare_cached(sql)?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let rows = select.query_map((after, limit), |row| <(i64, _, _, String, i64)>::try_from(row))?;
+    rows.map(|row| {
+        let (number, id, application, kind, at) = row?;
+        let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
+        let unknown = || Broken(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
+        let kind = kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?;
+        let number = u64::try_from(number).unwrap_or(0);
+        Ok(LedgerRow { number, id: TaskId::from_bytes(id), application, kind, at: moment(at) })
+    })
+    .collect()
+}
+
+/// Forgets ended tasks; their timelines go with them.
+pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u32, Broken> {
+    let sql = "DELETE FROM task WHERE id IN
+               (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
+    let purged = db.prepare_cached(sql)?.execute((millis(before), limit))?;
+    Ok(u32::try_from(purged).unwrap_or(u32::MAX))
+}
+
+/// The task that holds a lane, as an answer.
+fn busy(db: &Connection, holder: TaskId) -> Result<Accepted, Broken> {
+    let row = db
+        .prepare_cached("SELECT application, state FROM task WHERE id = ?1")?
+        .query_row([holder.to_bytes()], |row| <(_, String)>::try_from(row))
+        .optional()?;
+    let Some((application, state)) = row else {
+        return Err(Broken(format!("a lane is held by {holder}, which is not there")));
+    };
+    let deadline_at = parse(holder, &state)?.deadline_at;
+    Ok(Accepted::Busy { id: holder, application, deadline_at })
+}
+
+fn happened(db: &Connection, id: TaskId, version: u32, happening: &Happening) -> Result<(), Broken> {
+    let Happening { at, phase, what } = happening;
+    let sql = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2, ?3, ?4, ?5)";
+    db.prepare_cached(sql)?.execute((id.to_bytes(), version, millis(*at), phase, what))?;
+    Ok(())
+}
+
+fn found(row: &Row<'_>) -> rusqlite::Result<InFlight> {
+    let (id, tool, target, fingerprint) = row.try_into()?;
+    Ok(InFlight { id: TaskId::from_bytes(id), tool, target, fingerprint })
+}
+
+fn state(id: TaskId, task: &Task) -> Result<String, Broken> {
+    serde_json::to_string(task).map_err(|error| Broken(format!("the state of {id} cannot be written: {error}")))
+}
+
+fn parse(id: TaskId, state: &str) -> Result<Task, Broken> {
+    serde_json::from_str(state).map_err(|error| Broken(format!("the state of {id} cannot be read: {error}")))
+}
+
+/// The phase or the end of that name.
+fn phase(name: &str) -> Option<Phase> {
+    let name = || -> StrDeserializer<'_, Error> { name.into_deserializer() };
+    let ended = Status::deserialize(name()).map(Phase::Done);
+    ended.or_else(|_| Phase::deserialize(name())).ok()
+}

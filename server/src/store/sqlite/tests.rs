@@ -1,0 +1,422 @@
+//! What only a store on a disk can get wrong: files, locks, layouts, batches, damage. And the comparison with the one in
+//! memory, operation by operation.
+
+use super::writer::{Request, Write, commit};
+use super::*;
+use crate::random::Random;
+use crate::store::memory::Memory;
+use crate::store::tests::{AT, accept, advance, application, end, id, new, terms};
+use crate::store::{NewTask, SecretRow};
+use crate::tasks::machine::Entry;
+use crate::tasks::task::{Phase, Status, Task};
+use crate::vault::Vault;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn open(folder: &Path) -> Arc<Sqlite> {
+    Arc::new(Sqlite::open(folder).unwrap())
+}
+
+#[test]
+fn the_bundled_sqlite_is_recent_enough() {
+    assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_after_the_next_start() {
+    let folder = folder();
+    let all = async |store: &Arc<dyn Store>| {
+        let record = store.task(id(1)).await.unwrap();
+        assert!(record.is_some());
+        let read = (record, store.task(id(2)).await.unwrap(), store.timeline(id(1)).await.unwrap());
+        let lists = (store.ledger(0, 9).await.unwrap(), store.in_flight(None, 9).await.unwrap());
+        (read, lists, store.directory().await.unwrap(), store.repeat("app", "l").await.unwrap())
+    };
+    let store: Arc<dyn Store> = open(folder.path());
+    store.put_application(application("a", "first")).await.unwrap();
+    let secrets = vec![SecretRow { verifier: [1; 32], sealed: vec![2] }];
+    let (key, owner) = ("k".to_owned(), "a".to_owned());
+    store.put_key(KeyRow { id: key, application: owner, secrets, created_at: AT }).await.unwrap();
+    accept(&store, new(1, "k", "t")).await;
+    advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    end(&store, 1, Status::Success, AT).await;
+    accept(&store, new(2, "l", "t")).await;
+    let before = all(&store).await;
+    drop(store);
+    let store: Arc<dyn Store> = open(folder.path());
+    assert_eq!(all(&store).await, before);
+    assert!(matches!(store.accept(new(3, "m", "t")).await.unwrap(), Accepted::Busy { .. }));
+}
+
+#[test]
+fn a_data_folder_has_one_owner_at_a_time() {
+    let folder = folder();
+    let first = open(folder.path());
+    let refused = Sqlite::open(folder.path()).unwrap_err();
+    assert!(matches!(refused, OpenError::InUse(_)));
+    assert!(refused.to_string().starts_with("another cloudphone uses the data folder"), "{refused}");
+    drop(first);
+    open(folder.path());
+}
+
+#[tokio::test]
+async fn only_the_owner_may_read_what_is_created_and_what_exists_keeps_its_mode() {
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let outer = folder();
+    let inner = outer.path().join("data/here");
+    let store = open(&inner);
+    store.put_application(application("a", "first")).await.unwrap();
+    assert_eq!(mode(&inner), 0o700);
+    let files: Vec<_> = fs::read_dir(&inner).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
+    drop(store);
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o750)).unwrap();
+    open(&inner);
+    assert_eq!(mode(&inner), 0o750);
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named() {
+    let folder = folder();
+    let path = folder.path().join("file");
+    fs::write(&path, "").unwrap();
+    let refused = Sqlite::open(&path).unwrap_err().to_string();
+    assert!(refused.starts_with(&format!("cannot use `{}`", path.display())), "{refused}");
+    fs::write(folder.path().join(super::open::DATABASE), "not a database, but long enough to look like one").unwrap();
+    let refused = Sqlite::open(folder.path()).unwrap_err();
+    assert!(matches!(refused, OpenError::Database { .. }), "{refused}");
+}
+
+#[test]
+fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
+    let folder = folder();
+    drop(open(folder.path()));
+    let path = folder.path().join(super::open::DATABASE);
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let before = fs::read(&path).unwrap();
+    let refused = Sqlite::open(folder.path()).unwrap_err();
+    let text = refused.to_string();
+    assert!(matches!(refused, OpenError::Newer { found: 99, known: 1, .. }), "{text}");
+    assert!(text.contains("layout 99") && text.contains("none beyond 1"), "{text}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn every_migration_in_the_folder_is_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/migrations");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), super::open::MIGRATIONS.len());
+}
+
+#[test]
+fn every_connection_has_the_settings_that_durability_rests_on() {
+    let folder = folder();
+    let _lock = super::open::claim(folder.path()).unwrap();
+    let (writer, readers) = super::open::connect(folder.path()).unwrap();
+    for connection in readers.iter().chain([&writer]) {
+        let get =
+            |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
+        assert_eq!(get("journal_mode"), "wal".to_owned().into());
+        for (name, value) in [("synchronous", 2), ("mmap_size", 0), ("foreign_keys", 1), ("trusted_schema", 0)] {
+            assert_eq!(get(name), value.into(), "{name}");
+        }
+    }
+    assert!(readers.iter().all(|reader| reader.execute("DELETE FROM lane", []).is_err()));
+    writer.execute("DELETE FROM lane", []).unwrap();
+}
+
+#[tokio::test]
+async fn no_argument_is_on_the_disk_in_clear_and_after_the_end_not_even_sealed() {
+    let folder = folder();
+    let (database, log) = (folder.path().join("cloudphone.db"), folder.path().join("cloudphone.db-wal"));
+    let holds = |bytes: &[u8]| {
+        let files = [fs::read(&database).unwrap(), fs::read(&log).unwrap_or_default()].concat();
+        files.windows(bytes.len()).any(|window| window == bytes)
+    };
+    let arguments = format!("{{\"password\":\"hunter2\",\"note\":\"{}\"}}", "long ".repeat(100));
+    let sealed = Vault::new(&[7; 32], Random::System).seal("task", &arguments).unwrap();
+    let store: Arc<dyn Store> = open(folder.path());
+    accept(&store, NewTask { sealed: sealed.clone(), ..new(1, "k", "the target") }).await;
+    assert!(holds(&sealed) && holds(b"the target"), "nothing can be found like this");
+    assert!(!holds(b"hunter2") && !holds(b"password"));
+    end(&store, 1, Status::Success, AT).await;
+    drop(store);
+    assert!(!log.exists(), "the log is emptied into the database");
+    assert!(holds(b"the target") && !sealed.chunks_exact(16).any(holds));
+}
+
+type Work = fn(&Connection) -> Result<i64, Broken>;
+
+/// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
+fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i64>) {
+    let folder = folder();
+    let (mut connection, _) = super::open::connect(folder.path()).unwrap();
+    connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
+    let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
+        .map(|work| {
+            let (reply, answer) = oneshot::channel();
+            (Box::new(Write::new(work, reply)) as Box<dyn Request>, answer)
+        })
+        .into_iter()
+        .unzip();
+    commit(&mut connection, requests.into_iter());
+    assert!(connection.is_autocommit(), "the transaction is still open");
+    let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
+    let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    (std::array::from_fn(|n| answers[n].try_recv().unwrap_or_else(|_| Err(Broken("not begun".to_owned())))), rows)
+}
+
+fn put<const N: i64>(db: &Connection) -> Result<i64, Broken> {
+    db.execute("INSERT INTO probe VALUES (?1)", [N])?;
+    Ok(N)
+}
+
+#[test]
+fn a_request_that_fails_takes_no_other_with_it_and_leaves_nothing_behind() {
+    let half = |db: &Connection| put::<2>(db).and(put::<1>(db));
+    let refuses = |db: &Connection| put::<3>(db).and(Err(Broken("no".to_owned())));
+    let (answers, rows) = together([put::<1>, half, refuses, put::<4>]);
+    let [first, half, refused, last] = answers;
+    assert_eq!((first.unwrap(), last.unwrap(), rows), (1, 4, vec![1, 4]));
+    assert!(half.unwrap_err().0.contains("UNIQUE"));
+    assert_eq!(refused.unwrap_err().0, "no");
+}
+
+#[test]
+fn a_commit_that_fails_fails_for_all_of_its_requests() {
+    let orphan = |db: &Connection| {
+        db.execute_batch("PRAGMA defer_foreign_keys = ON; INSERT INTO application_target VALUES ('nobody', 't')")?;
+        Ok(0)
+    };
+    let (answers, rows) = together([put::<1>, orphan, put::<2>]);
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap_err().0.contains("FOREIGN KEY")), "{answers:?}");
+    assert!(rows.is_empty(), "{rows:?}");
+}
+
+#[test]
+fn a_transaction_that_is_lost_halfway_fails_for_all_of_its_requests() {
+    // What SQLite does by itself when the disk is full.
+    let lose = |db: &Connection| db.execute_batch("ROLLBACK").map_err(Broken::from).and(Err(Broken("full".to_owned())));
+    let lose_unseen = |db: &Connection| Ok(db.execute_batch("ROLLBACK").map(|()| 0)?);
+    for lose in [lose, lose_unseen] {
+        // What would follow is not begun: it would be committed by itself.
+        let (answers, rows) = together([put::<1>, lose, put::<2>]);
+        assert!(answers[..2].iter().all(Result::is_err), "{answers:?}");
+        assert!(rows.is_empty(), "{rows:?}");
+    }
+}
+
+#[test]
+fn a_transaction_that_cannot_begin_is_answered() {
+    let folder = folder();
+    let (mut connection, _) = super::open::connect(folder.path()).unwrap();
+    connection.busy_timeout(Duration::ZERO).unwrap();
+    let other = Connection::open(folder.path().join(super::open::DATABASE)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (reply, mut answer) = oneshot::channel();
+    let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
+    commit(&mut connection, [request].into_iter());
+    assert!(answer.try_recv().unwrap().unwrap_err().0.contains("locked"));
+}
+
+#[tokio::test]
+async fn after_a_panic_every_call_is_answered_as_broken() {
+    let folder = folder();
+    let store = open(folder.path());
+    let boom = |db: &Connection| -> Result<(), Broken> { panic!("boom, {}", db.is_autocommit()) };
+    let (waiting, broken) = tokio::join!(store.accept(new(1, "k", "t")), store.writer.write(boom));
+    drop(waiting);
+    broken.unwrap_err();
+    store.accept(new(2, "l", "u")).await.unwrap_err();
+    // Readers go on, as long as there are any.
+    store.readers.read(boom).await.unwrap_err();
+    assert_eq!(store.task(id(2)).await.unwrap(), None);
+    store.readers.read(boom).await.unwrap_err();
+    store.task(id(2)).await.unwrap_err();
+    drop(store);
+    accept(&(open(folder.path()) as Arc<dyn Store>), new(2, "l", "u")).await;
+}
+
+#[tokio::test]
+async fn who_does_not_wait_for_the_answer_loses_only_that_and_a_stop_writes_what_waits() {
+    let folder = folder();
+    let store = open(folder.path());
+    for n in 1..=300 {
+        let (key, target) = (format!("k{n}"), format!("t{n}"));
+        tokio::select! {
+            biased;
+            _ = store.accept(new(n, &key, &target)) => {}
+            () = std::future::ready(()) => {}
+        }
+    }
+    drop(store);
+    assert!(!folder.path().join("cloudphone.db-wal").exists());
+    assert_eq!(open(folder.path()).in_flight(None, 999).await.unwrap().len(), 300);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_an_error_that_names_it() {
+    let folder = folder();
+    let sqlite = open(folder.path());
+    let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
+    store.put_application(application("a", "first")).await.unwrap();
+    for n in 1..=2 {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    }
+    let damage = async |sql: &'static str| {
+        sqlite.writer.write(move |db| Ok(db.execute_batch(sql)?)).await.unwrap();
+    };
+    damage("PRAGMA ignore_check_constraints = ON; UPDATE task_event SET phase = 'dreaming' WHERE version = 1").await;
+    damage("UPDATE task SET state = '{' WHERE target = 't1'; UPDATE ledger SET kind = 'gift' WHERE number = 2").await;
+    damage("UPDATE application SET permissions = '?'").await;
+    let named = |error: Broken, name: &str| assert!(error.0.contains(name), "{error}");
+    named(store.task(id(1)).await.unwrap_err(), &id(1).to_string());
+    named(store.accept(new(3, "k", "t1")).await.unwrap_err(), &id(1).to_string());
+    named(store.timeline(id(2)).await.unwrap_err(), &id(2).to_string());
+    named(store.ledger(0, 9).await.unwrap_err(), "line 2 of the ledger");
+    named(store.directory().await.unwrap_err(), "application a");
+    // The others are there.
+    assert!(store.task(id(2)).await.unwrap().is_some());
+    assert_eq!(store.ledger(0, 1).await.unwrap().len(), 1);
+    assert_eq!(store.in_flight(None, 9).await.unwrap().len(), 2);
+    damage("UPDATE task SET version = -1 WHERE target = 't2'").await;
+    named(store.task(id(2)).await.unwrap_err(), &id(2).to_string());
+}
+
+#[tokio::test]
+async fn a_moment_beyond_what_a_column_can_say_is_the_latest_that_it_can() {
+    let folder = folder();
+    let store: Arc<dyn Store> = open(folder.path());
+    accept(&store, new(1, "k", "t")).await;
+    end(&store, 1, Status::Timeout, Timestamp(u64::MAX)).await;
+    let latest = Timestamp(i64::MAX as u64 - 1);
+    assert_eq!(store.accept(new(2, "l", "t")).await.unwrap(), Accepted::Fresh { wake_at: latest });
+    assert_eq!(store.in_flight(None, 9).await.unwrap(), [(id(2), Some(latest))]);
+    assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
+}
+
+/// Something that is asked of both stores. Numbers choose among a few names, so that they meet.
+#[derive(Clone, Debug)]
+enum Operation {
+    Accept { application: u8, key: u8, target: u8, resource: u8 },
+    Advance { task: usize, stale: bool, step: usize },
+    Purge { age: u64, limit: u32 },
+    PutApplication { id: u8, name: u8, grants: Option<Vec<u8>> },
+    PutKey { id: u8, application: u8, secrets: Vec<u8> },
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    use Operation::{Accept, Advance, Purge, PutApplication, PutKey};
+    let accept = (0..2_u8, 0..3_u8, 0..3_u8, 0..2_u8);
+    let grants = proptest::option::of(proptest::collection::vec(0..4_u8, 0..3));
+    prop_oneof![
+        6 => accept.prop_map(|(application, key, target, resource)| Accept { application, key, target, resource }),
+        9 => (0..8_usize, proptest::bool::weighted(0.1), 0..STEPS.len())
+            .prop_map(|(task, stale, step)| Advance { task, stale, step }),
+        1 => (0..60_000_u64, 0..4_u32).prop_map(|(age, limit)| Purge { age, limit }),
+        1 => (0..3_u8, 0..3_u8, grants).prop_map(|(id, name, grants)| PutApplication { id, name, grants }),
+        1 => (0..3_u8, 0..3_u8, proptest::collection::vec(0..4_u8, 0..4))
+            .prop_map(|(id, application, secrets)| PutKey { id, application, secrets }),
+    ]
+}
+
+/// Where a step can lead and what it enters; with an end comes a release.
+const STEPS: [(Phase, &[Entry]); 8] = [
+    (Phase::Baseline, &[]),
+    (Phase::Sending, &[Entry::Charge]),
+    (Phase::Verifying, &[]),
+    (Phase::Ready, &[Entry::Charge, Entry::Charge]),
+    (Phase::Done(Status::Success), &[]),
+    (Phase::Done(Status::Failed), &[Entry::ReverseCharge]),
+    (Phase::Done(Status::FailedSilent), &[Entry::Refund]),
+    (Phase::Done(Status::Timeout), &[Entry::Charge]),
+];
+
+#[test]
+fn whatever_is_asked_it_answers_as_the_store_in_memory_does() {
+    // Thousands of commits: where there is a disk that is memory, they need not wait for a real one.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder());
+    let sqlite = Sqlite::open(folder.path()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut runner = TestRunner::new(ProptestConfig { cases: 250, failure_persistence: None, ..Default::default() });
+    let operations = proptest::collection::vec(operation(), 1..24);
+    let outcome = runner.run(&operations, |operations| {
+        runtime.block_on(async {
+            let clear = "DELETE FROM task; DELETE FROM lane; DELETE FROM ledger; DELETE FROM application_target;
+                         DELETE FROM api_key; DELETE FROM application;";
+            sqlite.writer.write(|db| Ok(db.execute_batch(clear)?)).await.unwrap();
+            let memory = Memory::default();
+            for (n, operation) in (0..).zip(&operations) {
+                let (disk, model) = (perform(&sqlite, n, operation).await, perform(&memory, n, operation).await);
+                prop_assert_eq!(disk, model);
+            }
+            prop_assert_eq!(everything(&sqlite).await, everything(&memory).await);
+            Ok(())
+        })
+    });
+    outcome.unwrap();
+}
+
+/// The answer, in words; of errors only that it is one.
+async fn perform(store: &dyn Store, n: u64, operation: &Operation) -> String {
+    let at = AT.plus(Duration::from_secs(7 * n));
+    match operation.clone() {
+        Operation::Accept { application, key, target, resource } => {
+            let task = new(n.into(), &format!("k{key}"), &format!("t{target}"));
+            let (application, resource) = (format!("a{application}"), format!("r{resource}"));
+            let answer = store.accept(NewTask { application, resource, at, fingerprint: [key; 32], ..task });
+            format!("{:?}", answer.await.map_err(drop))
+        }
+        Operation::Advance { task, stale, step } => {
+            let record = store.task(id(task as u128)).await.unwrap();
+            let (version, task_then) =
+                record.map_or((0, Task::accepted(terms(), at)), |record| (record.version, record.task));
+            let (phase, entries) = STEPS[step];
+            let (mut entries, done) = (entries.to_vec(), matches!(phase, Phase::Done(_)));
+            entries.extend(done.then(|| Entry::Release(at.plus(Duration::from_secs(10)))));
+            let next = Task { phase, finished_at: done.then_some(at), wake_at: (!done).then_some(at), ..task_then };
+            let version = if stale { version.wrapping_sub(1) } else { version };
+            let advance = Advance { id: id(task as u128), version, task: next, entries, what: format!("{n}"), at };
+            format!("{:?}", store.advance(advance).await.map_err(drop))
+        }
+        Operation::Purge { age, limit } => {
+            format!("{:?}", store.purge(at.minus(Duration::from_millis(age)), limit).await.map_err(drop))
+        }
+        Operation::PutApplication { id, name, grants } => {
+            let grants = grants.map(|targets| targets.iter().map(u8::to_string).collect());
+            let row = ApplicationRow { grants, ..application(&format!("a{id}"), &format!("n{name}")) };
+            format!("{:?}", store.put_application(row).await.map_err(drop))
+        }
+        Operation::PutKey { id, application, secrets } => {
+            let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n] };
+            let (id, application) = (format!("k{id}"), format!("a{application}"));
+            let row = KeyRow { id, application, secrets: secrets.iter().map(secret).collect(), created_at: at };
+            format!("{:?}", store.put_key(row).await.map_err(drop))
+        }
+    }
+}
+
+/// All that can be read.
+async fn everything(store: &dyn Store) -> String {
+    let mut all = vec![format!("{:?}", (store.ledger(0, 999).await, store.in_flight(None, 999).await))];
+    all.push(format!("{:?}", store.directory().await));
+    for n in 0..24 {
+        all.push(format!("{:?}", (store.task(id(n)).await, store.timeline(id(n)).await)));
+    }
+    for (application, key) in (0..2).flat_map(|a| (0..3).map(move |k| (format!("a{a}"), format!("k{k}")))) {
+        all.push(format!("{:?}", store.repeat(&application, &key).await));
+    }
+    all.join("\n")
+}
