@@ -291,6 +291,9 @@ async fn without_a_reading_to_compare_with_nothing_is_sent_or_charged() {
     assert_eq!((&*evidence.checked, evidence.reported), ("counter", "not_sent"));
 }
 
+/// The phase, how the write is to be carried out and by whom, what is read from second 2 on; how often it is sent, how it ends.
+type Crash = (&'static str, &'static Terms, Facts, Vec<Sent>, Verdict, usize, Status);
+
 /// For each phase in which a process can die: what is sent by the end, how it ends, under each kind of upstream.
 #[tokio::test(start_paused = true)]
 async fn a_task_survives_a_crash_in_every_phase() {
@@ -298,7 +301,7 @@ async fn a_task_survives_a_crash_in_every_phase() {
     let dedupes = Facts { looks_up: false, dedupes: true };
     let hangs = || Sent::NoAnswer("hangs".to_owned());
     let pending = || Sent::Pending("op-1".to_owned());
-    let rows: &[(&str, &'static Terms, Facts, Vec<Sent>, Verdict, usize, Status)] = &[
+    let rows: &[Crash] = &[
         ("ready", &SIGHTED, Facts::default(), vec![not_sent(), Sent::Ok], Present, 2, Success),
         ("baseline", &ONCE, Facts::default(), vec![Sent::Ok], Present, 0, Failed),
         ("sending", &ONCE, Facts::default(), vec![hangs(), Sent::Ok], Present, 1, Success),

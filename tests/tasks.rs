@@ -106,7 +106,7 @@ async fn a_repeat_in_flight_is_a_hit_whatever_has_become_of_the_device_and_the_p
     sim.mend();
 
     let second = server.call(&key, "set_proxy", proxy(18, "late")).await.expect("accepted");
-    let device_id = DeviceId::new(&phone(18)).ok().expect("an id");
+    let device_id = DeviceId::new(&phone(18)).expect("an id");
     let shutdown = Command::SetPower(SetPowerArgs { device_id, action: PowerAction::Shutdown, idempotency_key: None });
     let somebody = TaskId::new(server.clock.now(), [9; 10]);
     let until = server.clock.now().plus(Duration::from_secs(9));

@@ -31,7 +31,7 @@ const ROUNDS: usize = 3;
 const SPAN: Duration = Duration::from_secs(2);
 
 /// About what the engine writes for a task: its row, a line of its timeline, its lane.
-const ROW: usize = 1_100;
+const ROW: i64 = 1_100;
 
 static TERMS: Terms =
     Terms { probe: Some("exit_ip"), baseline: true, idempotent: true, settle_seconds: 15, deadline_seconds: 60 };

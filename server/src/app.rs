@@ -15,7 +15,7 @@ use crate::phones::upstream::sim::Sim;
 use crate::phones::writes::Writes;
 use crate::random::Random;
 use crate::store::Store;
-use crate::store::memory::Memory;
+use crate::store::sqlite::Sqlite;
 use crate::tasks::engine::{Engine, Parts};
 use crate::vault::Vault;
 use anyhow::{Context, Result, anyhow};
@@ -94,12 +94,13 @@ impl App {
         let (clock, random) = (Clock::system(), Random::System);
         let folder = DataFolder::open(&data).context("choose another folder with --data")?;
         let vault = Vault::new(&folder.master_key(&random)?, random.clone());
-        let store: Arc<dyn Store> = Arc::new(Memory::default());
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder).context("choose another folder with --data")?);
         let audit = folder.join("audit");
         let audit = Audit::start(&audit)
             .with_context(|| format!("cannot write to {}; choose another folder with --data", audit.display()))?;
 
-        let sim = Arc::new(Sim::new(sim_seed, sim_devices, clock.clone(), &random.bytes()?));
+        let sim = Sim::new(sim_seed, sim_devices, clock.clone(), &random.bytes()?);
+        let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
         let engine = Engine::start(Parts {
             store: Arc::clone(&store),
             executor: Arc::new(Writes(sim.clone())),

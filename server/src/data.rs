@@ -1,10 +1,11 @@
 //! The data folder: what this program keeps on disk, for one process at a time.
 //!
 //! ```text
-//! lock          held by the process that uses the folder
-//! master.key    opens everything that is sealed, and makes verifiers; keep it apart from backups of the rest
-//! cloudphone.db tasks, ledger, applications, keys
-//! audit/        a line for each tool call, a file a day
+//! lock             held by the process that uses the folder
+//! master.key       opens everything that is sealed, and makes verifiers; keep it apart from backups of the rest
+//! cloudphone.db    tasks, ledger, applications, keys
+//! audit/           a line for each tool call, a file a day
+//! simulated.jsonl  what was really done on the simulated phones
 //! ```
 
 use crate::random::Random;
@@ -12,13 +13,17 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// A folder that no other process uses. Dropped, it is free again; so it is when the process dies.
-#[derive(Debug)]
+/// A folder that no other process uses, until the last clone is dropped or the process dies.
+#[derive(Debug, Clone)]
 pub struct DataFolder {
     path: PathBuf,
-    _lock: File,
+    _lock: Arc<File>,
 }
+
+/// The database's name in the folder.
+const DATABASE: &str = "cloudphone.db";
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +34,6 @@ pub enum Unusable {
     /// Another process uses it.
     #[error("another cloudphone uses {0}; stop it first, or give this one a folder of its own")]
     Taken(PathBuf),
-    /// Others than its owner may look into it.
-    #[error("{0} can be read by others (mode {1:o}); chmod 700 it: it holds keys")]
-    Open(PathBuf, u32),
     /// The master key is not what was written there.
     #[error("{0} is not a master key: 64 hexadecimal digits and a line end")]
     NoKey(PathBuf),
@@ -41,21 +43,24 @@ pub enum Unusable {
 }
 
 impl DataFolder {
-    /// Takes the folder; it is made if it is missing, for its owner alone.
+    /// Takes the folder. It is made if it is missing, for its owner alone; one that exists keeps its mode, as mounted volumes
+    /// do, and is warned of in the log where others can enter it.
     ///
     /// # Errors
     /// See [`Unusable`].
     pub fn open(path: &Path) -> Result<Self, Unusable> {
         let failed = |error| Unusable::Io(path.to_owned(), error);
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        if !path.is_dir() {
+            create(path).map_err(failed)?;
+        }
         let mode = path.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            return Err(Unusable::Open(path.to_owned(), mode));
+            tracing::warn!(folder = %path.display(), mode = %format!("{mode:o}"), "others can enter the data folder");
         }
         let name = path.join("lock");
         let lock = private().create(true).truncate(false).open(&name).map_err(|error| Unusable::Io(name, error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Arc::new(lock) }),
             Err(TryLockError::WouldBlock) => Err(Unusable::Taken(path.to_owned())),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -65,6 +70,17 @@ impl DataFolder {
     #[must_use]
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// The database, which is made if it is missing: SQLite would make it readable by everybody, and gives its other files the
+    /// mode of this one.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
+    pub fn database(&self) -> Result<PathBuf, Unusable> {
+        let path = self.join(DATABASE);
+        let made = private().create(true).truncate(false).open(&path);
+        made.map(|_| path.clone()).map_err(|error| Unusable::Io(path, error))
     }
 
     /// The master key. It is made at the first start, before there is anything that needs it.
@@ -81,7 +97,7 @@ impl DataFolder {
                 parse(text.trim_end()).ok_or(Unusable::NoKey(path))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                if self.join("cloudphone.db").exists() {
+                if self.join(DATABASE).exists() {
                     return Err(Unusable::KeyLost(path));
                 }
                 let key: [u8; 32] = random.bytes().map_err(|error| failed(io::Error::other(error)))?;
@@ -97,6 +113,12 @@ impl DataFolder {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// Makes a folder that its owner alone can enter, for good: its name is on the disk as well.
+fn create(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    File::open(path.join(".."))?.sync_all()
 }
 
 /// To write, for the owner alone.
@@ -136,7 +158,11 @@ mod tests {
         drop(folder);
         drop(DataFolder::open(&path).unwrap());
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).unwrap();
-        assert!(matches!(DataFolder::open(&path), Err(Unusable::Open(_, 0o750))));
+        DataFolder::open(&path).unwrap();
+        assert_eq!(mode(&path), 0o750, "what exists keeps its mode");
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(matches!(DataFolder::open(&file), Err(Unusable::Io(path, _)) if path == file));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A store on one disk: a folder with an SQLite database, which one process has to itself.
+//! A store on one disk: an SQLite database in a folder that one process has to itself.
 //!
 //! One thread writes, and requests that arrive together share a commit (`writer`); a few others read (`readers`). What an
 //! answer says is on the disk by then, and survives the loss of power. What is asked of SQL stands in `tasks` and
@@ -16,14 +16,13 @@ pub use open::OpenError;
 use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
 use super::{NewTask, Record, Store};
 use crate::clock::Timestamp;
+use crate::data::DataFolder;
 use crate::tasks::task::TaskId;
 use readers::Readers;
 use std::fmt;
-use std::fs::File;
-use std::path::Path;
 use writer::Writer;
 
-/// An open data folder. Dropping it waits until all that was asked for is done; then the folder is free for another process.
+/// An open database. Dropping it waits until all that was asked for is done.
 ///
 /// Who gets [`Broken`] for a write can take it for not written. The one exception is a disk that fails in the middle of a
 /// commit and a loss of power right afterwards: then it may turn out to be written after all, as a whole.
@@ -31,23 +30,19 @@ pub struct Sqlite {
     // In the order in which they end: the writer is the last to close the database, which empties its log; then the lock.
     readers: Readers,
     writer: Writer,
-    _lock: File,
+    _folder: DataFolder,
 }
 
 impl Sqlite {
-    /// Opens the data folder `folder` and brings its layout up to date; creates what is missing, for the owner alone
-    /// (folder 0700, database 0600). What exists keeps its mode; a folder that others can enter is warned of in the log.
-    /// Blocks for as long as the disk takes.
+    /// Opens the database of `folder`, which it keeps for itself, and brings its layout up to date. Blocks for as long as
+    /// the disk takes.
     ///
     /// # Errors
-    /// Another process uses the folder, a newer program has written it, or something in it cannot be opened.
-    pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        let lock = open::claim(folder)?;
+    /// A newer program has written it, or it cannot be opened.
+    pub fn open(folder: &DataFolder) -> Result<Self, OpenError> {
         let (writer, readers) = open::connect(folder)?;
-        let thread = |source| OpenError::Folder { path: folder.to_owned(), source };
-        let writer = Writer::start(writer).map_err(thread)?;
-        let readers = Readers::start(readers).map_err(thread)?;
-        Ok(Self { readers, writer, _lock: lock })
+        let (readers, writer) = (Readers::start(readers)?, Writer::start(writer)?);
+        Ok(Self { readers, writer, _folder: folder.clone() })
     }
 }
 

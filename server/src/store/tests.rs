@@ -3,6 +3,7 @@
 use super::memory::Memory;
 use super::sqlite::Sqlite;
 use super::*;
+use crate::data::DataFolder;
 use crate::tasks::task::{Phase, Status, Upstream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ macro_rules! every_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
                 let folder = tempfile::tempdir().unwrap();
-                super::$case(Arc::new(Sqlite::open(folder.path()).unwrap())).await;
+                super::$case(Arc::new(Sqlite::open(&DataFolder::open(folder.path()).unwrap()).unwrap())).await;
             })*
         }
     };

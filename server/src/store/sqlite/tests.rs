@@ -15,6 +15,7 @@ use proptest::test_runner::TestRunner;
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -24,8 +25,12 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
+fn data(folder: &Path) -> DataFolder {
+    DataFolder::open(folder).unwrap()
+}
+
 fn open(folder: &Path) -> Arc<Sqlite> {
-    Arc::new(Sqlite::open(folder).unwrap())
+    Arc::new(Sqlite::open(&data(folder)).unwrap())
 }
 
 #[test]
@@ -59,43 +64,25 @@ async fn what_was_written_is_there_after_the_next_start() {
     assert!(matches!(store.accept(new(3, "m", "t")).await.unwrap(), Accepted::Busy { .. }));
 }
 
-#[test]
-fn a_data_folder_has_one_owner_at_a_time() {
-    let folder = folder();
-    let first = open(folder.path());
-    let refused = Sqlite::open(folder.path()).unwrap_err();
-    assert!(matches!(refused, OpenError::InUse(_)));
-    assert!(refused.to_string().starts_with("another cloudphone uses the data folder"), "{refused}");
-    drop(first);
-    open(folder.path());
-}
-
 #[tokio::test]
-async fn only_the_owner_may_read_what_is_created_and_what_exists_keeps_its_mode() {
+async fn its_files_are_for_the_owner_alone() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let outer = folder();
     let inner = outer.path().join("data/here");
     let store = open(&inner);
     store.put_application(application("a", "first")).await.unwrap();
-    assert_eq!(mode(&inner), 0o700);
     let files: Vec<_> = fs::read_dir(&inner).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 4, "{files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
-    drop(store);
-    fs::set_permissions(&inner, fs::Permissions::from_mode(0o750)).unwrap();
-    open(&inner);
-    assert_eq!(mode(&inner), 0o750);
+    assert!(DataFolder::open(&inner).is_err(), "a store keeps its folder");
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_named() {
-    let folder = folder();
-    let path = folder.path().join("file");
-    fs::write(&path, "").unwrap();
-    let refused = Sqlite::open(&path).unwrap_err().to_string();
-    assert!(refused.starts_with(&format!("cannot use `{}`", path.display())), "{refused}");
-    fs::write(folder.path().join(super::open::DATABASE), "not a database, but long enough to look like one").unwrap();
-    let refused = Sqlite::open(folder.path()).unwrap_err();
+fn what_is_no_database_is_refused() {
+    let outer = folder();
+    let folder = data(outer.path());
+    fs::write(folder.database().unwrap(), "not a database, but long enough to look like one").unwrap();
+    let refused = Sqlite::open(&folder).unwrap_err();
     assert!(matches!(refused, OpenError::Database { .. }), "{refused}");
 }
 
@@ -103,10 +90,11 @@ fn a_folder_that_cannot_be_used_is_named() {
 fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let folder = folder();
     drop(open(folder.path()));
-    let path = folder.path().join(super::open::DATABASE);
+    let folder = data(folder.path());
+    let path = folder.database().unwrap();
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
-    let refused = Sqlite::open(folder.path()).unwrap_err();
+    let refused = Sqlite::open(&folder).unwrap_err();
     let text = refused.to_string();
     assert!(matches!(refused, OpenError::Newer { found: 99, known: 1, .. }), "{text}");
     assert!(text.contains("layout 99") && text.contains("none beyond 1"), "{text}");
@@ -122,8 +110,7 @@ fn every_migration_in_the_folder_is_run() {
 #[test]
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
-    let _lock = super::open::claim(folder.path()).unwrap();
-    let (writer, readers) = super::open::connect(folder.path()).unwrap();
+    let (writer, readers) = super::open::connect(&data(folder.path())).unwrap();
     for connection in readers.iter().chain([&writer]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
@@ -161,7 +148,7 @@ type Work = fn(&Connection) -> Result<i64, Broken>;
 /// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i64>) {
     let folder = folder();
-    let (mut connection, _) = super::open::connect(folder.path()).unwrap();
+    let (mut connection, _) = super::open::connect(&data(folder.path())).unwrap();
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -220,9 +207,9 @@ fn a_transaction_that_is_lost_halfway_fails_for_all_of_its_requests() {
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let (mut connection, _) = super::open::connect(folder.path()).unwrap();
+    let (mut connection, _) = super::open::connect(&data(folder.path())).unwrap();
     connection.busy_timeout(Duration::ZERO).unwrap();
-    let other = Connection::open(folder.path().join(super::open::DATABASE)).unwrap();
+    let other = Connection::open(data(folder.path()).database().unwrap()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
@@ -348,7 +335,7 @@ const STEPS: [(Phase, &[Entry]); 8] = [
 fn whatever_is_asked_it_answers_as_the_store_in_memory_does() {
     // Thousands of commits: where there is a disk that is memory, they need not wait for a real one.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder());
-    let sqlite = Sqlite::open(folder.path()).unwrap();
+    let sqlite = Sqlite::open(&data(folder.path())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut runner = TestRunner::new(ProptestConfig { cases: 250, failure_persistence: None, ..Default::default() });
     let operations = proptest::collection::vec(operation(), 1..24);
