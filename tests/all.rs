@@ -9,6 +9,7 @@ mod bad_input;
 mod bad_spec;
 mod catalogue;
 mod clients;
+mod crash;
 mod credentials;
 mod engine;
 mod house;

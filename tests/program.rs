@@ -1,6 +1,8 @@
 //! The program as users start it: what it prints, what is pasted from that, how it stops, and what a wrong start says.
 
-use crate::harness::Key;
+use crate::harness::{Key, outcome};
+use serde_json::{Value, json};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -40,19 +42,21 @@ impl Program {
     /// The same, where an earlier one may have been.
     pub(crate) async fn start_at(home: Arc<TempDir>, flags: &[&str]) -> Self {
         let data = home.path().join("data");
+        let log = File::options().create(true).append(true).open(home.path().join("log")).expect("a log");
         let mut child = Command::new(binary())
             .args(["--listen", "127.0.0.1:0", "--data"])
             .arg(&data)
             .args(flags)
             .stdout(Stdio::piped())
+            .stderr(log)
             .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
         let mut lines = BufReader::new(child.stdout.as_mut().expect("its output")).lines();
         let (mut welcome, mut url, mut keys) = (String::new(), String::new(), Vec::new());
         while let Some(line) = lines.next_line().await.expect("text") {
-            if let Some((_, at)) = line.split_once(" at ") {
-                url = at.trim_end_matches("/mcp").to_owned();
+            if let Some((_, at)) = line.strip_suffix("/mcp").and_then(|line| line.split_once(" at ")) {
+                url = at.to_owned();
             } else if let Some(id) = line.trim().strip_prefix("X-Api-Key:") {
                 keys.push(Key { id: id.trim().to_owned(), secret: String::new() });
             } else if let (Some(secret), Some(key)) = (line.trim().strip_prefix("X-Api-Secret:"), keys.last_mut()) {
@@ -67,7 +71,17 @@ impl Program {
         Self { url, keys, welcome, child, home, data }
     }
 
-    /// Ends it as a power cut would.
+    /// What a tool answers.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let (url, key) = (format!("{}/mcp", self.url), &self.keys[0]);
+        let request = reqwest::Client::new().post(url).header("content-type", "application/json").body(body);
+        let request = request.header("x-api-key", &key.id).header("x-api-secret", &key.secret);
+        outcome(&request.send().await.expect("an answer").json().await.expect("JSON"))
+    }
+
+    /// Ends it with SIGKILL.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.expect("it ran");
     }
@@ -92,7 +106,7 @@ async fn refused(flags: &[&str]) -> (Option<i32>, String) {
 async fn the_printed_curl_line_works_as_pasted() {
     let program = Program::start(&[]).await;
     let (_, after) = program.welcome.split_once("Try it:").expect("a line to paste");
-    let (curl, _) = after.split_once("These keys").expect("its end");
+    let (curl, _) = after.split_once("These secrets").expect("its end");
     let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
     let answer = String::from_utf8_lossy(&output.stdout);
     assert!(answer.contains("phone-0000001") && answer.contains("\"isError\":false"), "{curl}\n{answer}");

@@ -9,6 +9,8 @@ use cloudphone::tasks::task::TaskId;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 fn phone(number: u32) -> String {
@@ -161,6 +163,39 @@ async fn of_64_first_calls_at_once_with_one_key_one_makes_a_task() {
     let anew = server.call(&key, "set_proxy", proxy(1, "k")).await.expect("accepted");
     assert_eq!(anew["idempotent_hit"], false);
     assert_ne!(anew["task_id"], tasks[0]["task_id"]);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_after_its_request_loses_the_answer_and_nothing_else() {
+    let (server, keys) = fleet(200, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let key = &keys[0][0];
+    for number in 24..124 {
+        let params = json!({"name": "set_power", "arguments": power(number, "shutdown")});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\nx-api-key: {}\r\nx-api-secret: {}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            server.address,
+            key.id,
+            key.secret,
+            body.len()
+        );
+        let mut client = TcpStream::connect(server.address).await.expect("a connection");
+        client.write_all(request.as_bytes()).await.expect("it is sent");
+    }
+    let offered = server.call(key, "list_devices", json!({"limit": 200, "capability": "power"})).await.expect("a page");
+    let ids = offered["devices"].as_array().expect("devices").iter().map(|device| device["device_id"].as_str());
+    let expected = ids.flatten().filter(|id| (phone(24).as_str()..phone(124).as_str()).contains(id)).count();
+    let mut charged = 0;
+    for _ in 0..200 {
+        charged = entries(&server, "charge").await;
+        if charged == expected && server.engine.in_flight() == 0 {
+            break;
+        }
+        server.list(key).await;
+        server.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!((charged, server.engine.in_flight()), (expected, 0));
 }
 
 #[tokio::test]

@@ -145,17 +145,28 @@ impl App {
             let _ = writeln!(out, "application {application} may {permissions}");
             let _ = writeln!(out, "  X-Api-Key:    {}\n  X-Api-Secret: {}", key.key_id, key.secret.expose());
         }
-        if let Some(DemoKey { key, .. }) = self.keys.first() {
-            let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices","arguments":{"limit":3}}}"#;
-            let _ = write!(
-                out,
-                "\nTry it:\n\n  curl {}/mcp -H 'Content-Type: application/json' \\\n    -H 'X-Api-Key: {}' \\\n    \
+        match self.keys.first() {
+            None => {
+                let folder = self.folder.path().display();
+                let _ = write!(
+                    out,
+                    "Tasks, applications and keys are in {folder}. The secrets of the keys were shown at its first start and\n\
+                     cannot be shown again; --data with a new folder starts afresh.\n\nCtrl-C stops it.\n"
+                );
+            }
+            Some(DemoKey { key, .. }) => {
+                let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices","arguments":{"limit":3}}}"#;
+                let _ = write!(
+                    out,
+                    "\nTry it:\n\n  curl {}/mcp -H 'Content-Type: application/json' \\\n    -H 'X-Api-Key: {}' \\\n    \
                  -H 'X-Api-Secret: {}' \\\n    -d '{call}'\n\n\
-                 These keys end with this process. Ctrl-C stops it.\n",
-                self.url(),
-                key.key_id,
-                key.secret.expose()
-            );
+                 These secrets are shown this once. What they give access to is in {}.\nCtrl-C stops it.\n",
+                    self.url(),
+                    key.key_id,
+                    key.secret.expose(),
+                    self.folder.path().display()
+                );
+            }
         }
         out
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Serves cloud phones to AI agents over the Model Context Protocol.
 ///
-/// Without any flag it serves twelve simulated phones on http://127.0.0.1:8080/mcp and prints two keys to try it with.
+/// Without any flag it serves 24 simulated phones on http://127.0.0.1:8080/mcp and prints two keys to try it with.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Arguments {
@@ -29,12 +29,12 @@ pub(crate) struct Arguments {
     #[arg(long, env = "CLOUDPHONE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<String>,
 
-    /// Folder for what outlives a request: the audit trail
+    /// Folder for what outlives the program: tasks, applications, keys, the audit trail
     #[arg(long, env = "CLOUDPHONE_DATA", value_name = "DIR", default_value = "data")]
     data: PathBuf,
 
     /// Number of simulated phones
-    #[arg(long, env = "CLOUDPHONE_SIM_DEVICES", value_name = "N", default_value = "12",
+    #[arg(long, env = "CLOUDPHONE_SIM_DEVICES", value_name = "N", default_value = "24",
           value_parser = RangedU64ValueParser::<u32>::new().range(1..=1_000_000))]
     sim_devices: u32,
 

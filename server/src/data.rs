@@ -66,6 +66,12 @@ impl DataFolder {
         }
     }
 
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Where something in it lies.
     #[must_use]
     pub fn join(&self, name: &str) -> PathBuf {

@@ -1,0 +1,123 @@
+//! The program, killed while writes are in every phase, and started again on what it left behind.
+
+use crate::program::Program;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// No answer, log or file may have it.
+const PASSWORD: &str = "hunter2-and-more";
+
+fn proxy(number: u32) -> (&'static str, Value) {
+    let device_id = format!("phone-{number:07}");
+    let proxy = json!({"device_id": device_id, "scheme": "http", "host": "proxy.example.com", "port": 8080,
+        "username": "user", "password": PASSWORD});
+    ("set_proxy", proxy)
+}
+
+fn restart(number: u32) -> (&'static str, Value) {
+    ("set_power", json!({"device_id": format!("phone-{number:07}"), "action": "restart"}))
+}
+
+/// The database, as a second reader sees it.
+fn database(data: &Path) -> Connection {
+    Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
+}
+
+/// The phase of each task in flight, by its device.
+fn phases(data: &Path) -> HashMap<String, String> {
+    let db = database(data);
+    let mut select = db
+        .prepare("SELECT target, json_extract(state, '$.phase') FROM task WHERE terminal = 0")
+        .expect("the table that it is");
+    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+    rows.collect::<Result<_, _>>().expect("text")
+}
+
+/// Returns once each of these phones is in that phase.
+async fn reached(data: &Path, expected: &[(u32, &str)]) {
+    for _ in 0..3_000 {
+        let phases = phases(data);
+        let is =
+            |(number, phase): &(u32, &str)| phases.get(&format!("phone-{number:07}")).is_some_and(|at| at == phase);
+        if expected.iter().all(is) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never at once: {expected:?}; they are {:?}", phases(data));
+}
+
+/// Nothing in the folder, logs included, has one of these in it.
+fn assert_without(folder: &Path, secrets: &[&str]) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        if entry.path().is_dir() {
+            assert_without(&entry.path(), secrets);
+            continue;
+        }
+        let bytes = fs::read(entry.path()).expect("a file");
+        for secret in secrets {
+            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!found, "{} has a secret in clear", entry.path().display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    let secrets: Vec<String> = program.keys.iter().map(|key| key.secret.clone()).collect();
+    let secrets: Vec<&str> = secrets.iter().map(String::as_str).chain([PASSWORD]).collect();
+    let mut tasks = Vec::new();
+    let mut begin = async |program: &Program, (tool, arguments): (&str, Value), ends: &'static str| {
+        let accepted = program.call(tool, arguments).await.expect("accepted");
+        tasks.push((accepted["task_id"].as_str().expect("an id").to_owned(), ends));
+    };
+    // What each of these phones is like stands in server/src/phones/upstream/sim/cast.rs.
+    begin(&program, proxy(4), "failed").await;
+    begin(&program, proxy(13), "failed_silent").await;
+    begin(&program, restart(13 + 5), "success").await;
+    reached(&program.data, &[(4, "baseline"), (13, "verifying"), (18, "verifying")]).await;
+    begin(&program, restart(22), "success").await;
+    begin(&program, proxy(1), "success").await;
+    begin(&program, restart(5), "success").await;
+    begin(&program, proxy(23), "failed").await;
+    let all = [(23, "ready"), (4, "baseline"), (22, "sending"), (1, "polling"), (5, "polling"), (13, "verifying")];
+    reached(&program.data, &all).await;
+    assert_without(home.path(), &secrets);
+    program.kill().await;
+    assert_without(home.path(), &secrets);
+
+    let keys = program.keys.clone();
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    assert!(program.keys.is_empty(), "keys are shown once");
+    program.keys = keys;
+    let mut refunds = 0;
+    for (id, ends) in &tasks {
+        let mut task = Value::Null;
+        while task["terminal"] != true {
+            task = program.call("get_task", json!({"task_id": id, "wait_seconds": 50})).await.expect("a task");
+        }
+        assert_eq!(task["status"], *ends, "{task}");
+        refunds += usize::from(!task["refund"].is_null());
+    }
+    assert_eq!(refunds, 1);
+    let (_, last) = program.stop().await;
+    assert!(last.ends_with("cloudphone has stopped\n"), "{last}");
+    assert_without(home.path(), &secrets);
+
+    let db = database(&program.data);
+    let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, u32>(0)).expect("a number");
+    assert_eq!(count("SELECT count(*) FROM task WHERE terminal = 0 OR sealed IS NOT NULL"), 0);
+    assert_eq!(count("SELECT count(*) FROM ledger WHERE kind = 'refund'"), 1);
+    let journal = fs::read_to_string(program.data.join("simulated.jsonl")).expect("the journal");
+    for (id, _) in &tasks {
+        assert!(journal.matches(id.as_str()).count() <= 1, "{id} was sent twice");
+    }
+}
