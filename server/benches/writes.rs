@@ -70,10 +70,11 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let folder = DataFolder::open(folder)?;
     let (clock, random) = (Clock::system(), Random::System);
+    let vault = Vault::new(&folder.master_key(&random)?, random.clone());
     let engine = runtime.block_on(Engine::start(Parts {
         store: Arc::new(Sqlite::open(&folder)?),
         executor: Arc::new(Writes(Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32])))),
-        vault: Vault::new(&folder.master_key(&random)?, random.clone()),
+        vault,
         clock: clock.clone(),
         random,
         room: usize::MAX,
