@@ -1,6 +1,6 @@
 //! What holds for every tool of every contract: these tests read the catalogue and name no tool.
 
-use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, phones, serve};
+use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, mute_phones, phones, serve};
 use crate::print_shop::{self, Mute, Shop};
 use cloudphone::framework::access::Grants;
 use cloudphone::framework::catalogue::{Catalogue, PermissionSet, ToolDef};
@@ -154,7 +154,7 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
     let all = PermissionSet(u64::MAX);
     let own = Grants::Set(["phone-0000001", "p-1"].map(Box::from).into());
     let tenants = || vec![Tenant::with(nobody), Tenant::with(all), Tenant { grants: own.clone(), ..Tenant::with(all) }];
-    let (phones, phone_keys) = phones(tenants()).await;
+    let (phones, phone_keys) = mute_phones(tenants()).await;
     let (shop, shop_keys) = shop(tenants()).await;
     // The contract, a server, and targets: offering everything, offering nothing, absent, unreachable.
     let worlds = [

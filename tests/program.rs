@@ -18,7 +18,7 @@ pub(crate) struct Program {
     pub(crate) keys: Vec<Key>,
     /// All that it has printed.
     pub(crate) welcome: String,
-    pub(crate) home: Arc<TempDir>,
+    _home: Arc<TempDir>,
     pub(crate) data: PathBuf,
     child: Child,
 }
@@ -68,7 +68,7 @@ impl Program {
                 break;
             }
         }
-        Self { url, keys, welcome, child, home, data }
+        Self { url, keys, welcome, child, _home: home, data }
     }
 
     /// What a tool answers.

@@ -22,16 +22,14 @@ pub fn description(contract: &Contract, tool: &Tool) -> String {
     arguments(&mut out, tool);
     preconditions(&mut out, contract, tool);
     out.list("Result", fields(&tool.result, 0));
-    if shows(&tool.result, &|field| field.ty.named().is_some_and(|named| named.name == TASK_STATUS)) {
+    if tells_of_tasks(tool) {
         let states =
             contract.states.iter().map(|state| format!("{}: {} {}", state.name, state.meaning, state.next_step));
         out.list("States of the task", states.collect());
-    }
-    if let Some(task) = tool.task() {
-        if !task.usually_ends.is_empty() {
-            out.line(&format!("It usually ends as {}.", task.usually_ends.join(" or ")));
-        }
         out.line(&contract.phrases.task);
+    }
+    if let Some(task) = tool.task().filter(|task| !task.usually_ends.is_empty()) {
+        out.line(&format!("It usually ends as {}.", task.usually_ends.join(" or ")));
     }
     for note in &tool.notes {
         out.line(note);
@@ -118,6 +116,11 @@ fn preconditions(out: &mut Text, contract: &Contract, tool: &Tool) {
     }
 }
 
+/// Whether the result shows the state of a task.
+fn tells_of_tasks(tool: &Tool) -> bool {
+    shows(&tool.result, &|field| field.ty.named().is_some_and(|named| named.name == TASK_STATUS))
+}
+
 /// Whether a result has such a field, at any depth.
 fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     let Kind::Object(fields) = &result.kind else { return false };
@@ -137,6 +140,7 @@ fn failures(out: &mut Text, contract: &Contract, tool: &Tool) {
     }
     out.line(&contract.phrases.retryable);
     match tool.effect {
+        Effect::Read if tells_of_tasks(tool) => out.line("It changes nothing."),
         Effect::Read => out.line("It changes nothing and may be repeated at will."),
         Effect::Issue => out.line("Every call issues anew."),
         Effect::Task(_) => {}

@@ -229,21 +229,3 @@ impl Serialize for Shown<'_> {
         map.end()
     }
 }
-
-/// Keeps none: for contracts whose tools make no tasks.
-#[derive(Debug, Clone, Copy)]
-pub struct NoTasks;
-
-impl Tasks for NoTasks {
-    fn repeat<'a>(&'a self, _: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    fn accept<'a>(&'a self, _: &'a Proposal<'a>, _: Secret<String>) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
-        Box::pin(std::future::ready(Err(NotAccepted::Full)))
-    }
-
-    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>> {
-        Box::pin(std::future::ready(Err(Untold::NotFound)))
-    }
-}
