@@ -106,7 +106,7 @@ pub(crate) async fn serve<H: Handlers>(
         let application = registry.create(new).await.expect("a new application");
         let mut issued = Vec::new();
         for _ in 0..count {
-            let NewKey { key_id, secret } = registry.issue_key(&application).await.expect("a new key");
+            let NewKey { key_id, secret } = registry.issue_key(&application, None).await.expect("a new key");
             issued.push(Key { id: key_id, secret: secret.expose().clone() });
         }
         keys.push(issued);

@@ -1,5 +1,7 @@
 //! Composition: what the program is made of, put together once at start, and how it stops.
 
+use crate::admin::Office;
+use crate::admin::socket::Door;
 use crate::clock::Clock;
 use crate::data::DataFolder;
 use crate::framework::access::Grants;
@@ -49,7 +51,6 @@ pub struct Config {
 }
 
 /// A server that listens, and has not begun to answer.
-#[derive(Debug)]
 pub struct App {
     listener: TcpListener,
     router: Router,
@@ -57,6 +58,8 @@ pub struct App {
     devices: u32,
     keys: Vec<DemoKey>,
     engine: Arc<Engine>,
+    office: Arc<Office>,
+    door: Door,
     /// Held as long as the server runs.
     folder: DataFolder,
 }
@@ -111,13 +114,15 @@ impl App {
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
-        let registry = Registry::open(store, &CATALOGUE, vault, clock.clone(), random).await?;
+        let registry = Registry::open(store.clone(), &CATALOGUE, vault, clock.clone(), random).await?;
         let keys = if registry.is_empty().await { demo(&registry).await? } else { Vec::new() };
-        let handlers = Contract(Phones::new(sim, ProxyHosts::PublicAndPrivate, clock.clone()));
-        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock);
+        let handlers = Contract(Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone()));
+        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
         let router = Endpoint::new(pipeline, door, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
-        Ok(Self { listener, router, url, devices: sim_devices, keys, engine, folder })
+        let office = Arc::new(Office { registry, store, upstream: sim, audit: folder.join("audit"), clock });
+        let door = Door::open(folder.path()).map_err(|why| anyhow!("{why}; choose a shorter or another --data"))?;
+        Ok(Self { listener, router, url, devices: sim_devices, keys, engine, office, door, folder })
     }
 
     /// The URL at which clients reach the server, without a path.
@@ -174,14 +179,17 @@ impl App {
     /// Answers and drives tasks until `stop`; then answers what is held or in flight, lets effects under way come to their
     /// end, and flushes the audit. Tasks that have not ended by then go on at the next start.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { listener, router, url: _, devices: _, keys: _, engine, folder } = self;
+        let Self { listener, router, url: _, devices: _, keys: _, engine, office, door, folder } = self;
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
+        let operators = tokio::spawn(door.serve(office));
         let closing = async {
             stop.await;
             engine.close();
         };
         edge::serve(listener, router, Limits::default(), closing).await;
+        operators.abort();
+        let _ = operators.await;
         drop(stopped);
         if runner.await.is_err() {
             tracing::error!("the runner panicked");
@@ -202,7 +210,7 @@ async fn demo(registry: &Registry) -> Result<Vec<DemoKey>> {
             requests_per_minute: CATALOGUE.service.requests_per_minute,
         };
         let application = registry.create(new).await.context("cannot make the demo applications")?;
-        let key = registry.issue_key(&application).await.context("cannot make a key")?;
+        let key = registry.issue_key(&application, None).await.context("cannot make a key")?;
         keys.push(DemoKey { application: name, permissions: permissions.join(", "), key });
     }
     Ok(keys)

@@ -1,17 +1,46 @@
 //! The command line. Every flag is also an environment variable, `CLOUDPHONE_` and its name.
 
-use clap::Parser;
 use clap::builder::RangedU64ValueParser;
+use clap::{Args, Parser, Subcommand};
+use cloudphone::admin::{Command, Fleet};
 use cloudphone::app::Config;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Serves cloud phones to AI agents over the Model Context Protocol.
 ///
-/// Without any flag it serves 24 simulated phones on http://127.0.0.1:8080/mcp and prints two keys to try it with.
+/// Without a command it serves 24 simulated phones on http://127.0.0.1:8080/mcp; its first start prints two keys to try it with.
+/// The other commands are for the operator, and work whether a server runs or not.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Top>,
+
+    #[command(flatten)]
+    serve: Serve,
+
+    /// Folder for what outlives the program: tasks, applications, keys, the audit trail
+    #[arg(long, global = true, env = "CLOUDPHONE_DATA", value_name = "DIR", default_value = "data")]
+    data: PathBuf,
+
+    /// Answer with JSON, for programs
+    #[arg(long, global = true, env = "CLOUDPHONE_JSON")]
+    json: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+enum Top {
+    /// Serve; this is what happens without a command
+    Serve(Serve),
+    #[command(flatten)]
+    Operate(Command),
+}
+
+/// How to serve.
+#[derive(Clone, Debug, Args)]
+struct Serve {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, env = "CLOUDPHONE_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080",
           value_parser = address)]
@@ -29,10 +58,6 @@ pub(crate) struct Arguments {
     #[arg(long, env = "CLOUDPHONE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<String>,
 
-    /// Folder for what outlives the program: tasks, applications, keys, the audit trail
-    #[arg(long, env = "CLOUDPHONE_DATA", value_name = "DIR", default_value = "data")]
-    data: PathBuf,
-
     /// Number of simulated phones
     #[arg(long, env = "CLOUDPHONE_SIM_DEVICES", value_name = "N", default_value = "24",
           value_parser = RangedU64ValueParser::<u32>::new().range(1..=1_000_000))]
@@ -43,23 +68,50 @@ pub(crate) struct Arguments {
     sim_seed: u64,
 }
 
+/// What the command line comes to.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Serve.
+    Serve(Config),
+    /// Carry out one command of an operator.
+    Operate {
+        /// The data folder.
+        data: PathBuf,
+        /// The simulated phones, where no server runs that has them.
+        fleet: Fleet,
+        /// The command.
+        command: Command,
+        /// Whether the answer is for a program.
+        json: bool,
+    },
+}
+
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
 }
 
-impl From<Arguments> for Config {
-    fn from(arguments: Arguments) -> Self {
-        let Arguments { listen, public_url, allow_host, allow_origin, data, sim_devices, sim_seed } = arguments;
-        // A variable that is set to nothing, as compose files like to have it, says nothing.
-        let said = |text: &String| !text.is_empty();
-        Self {
-            listen,
-            public_url: public_url.filter(said),
-            allow_hosts: allow_host.into_iter().filter(said).collect(),
-            allow_origins: allow_origin.into_iter().filter(said).collect(),
-            data,
-            sim_devices,
-            sim_seed,
+impl From<Arguments> for Task {
+    fn from(Arguments { command, serve, data, json }: Arguments) -> Self {
+        let fleet = Fleet { devices: serve.sim_devices, seed: serve.sim_seed };
+        match command {
+            Some(Top::Operate(command)) => Self::Operate { data, fleet, command, json },
+            Some(Top::Serve(serve)) => Self::Serve(config(serve, data)),
+            None => Self::Serve(config(serve, data)),
         }
+    }
+}
+
+fn config(serve: Serve, data: PathBuf) -> Config {
+    let Serve { listen, public_url, allow_host, allow_origin, sim_devices, sim_seed } = serve;
+    // A variable that is set to nothing, as compose files like to have it, says nothing.
+    let said = |text: &String| !text.is_empty();
+    Config {
+        listen,
+        public_url: public_url.filter(said),
+        allow_hosts: allow_host.into_iter().filter(said).collect(),
+        allow_origins: allow_origin.into_iter().filter(said).collect(),
+        data,
+        sim_devices,
+        sim_seed,
     }
 }

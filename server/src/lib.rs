@@ -1,7 +1,9 @@
 //! `cloudphone`: cloud phones as tools for AI agents. ARCHITECTURE.md is the map.
 //!
-//! [`framework`] serves any contract; [`phones`] fulfils the one in `spec/`; [`app`] puts them together.
+//! [`framework`] serves any contract; [`phones`] fulfils the one in `spec/`; [`app`] puts them together, and [`admin`] is what
+//! its operator asks.
 
+pub mod admin;
 pub mod app;
 pub mod clock;
 pub mod data;

@@ -2,16 +2,22 @@
 
 mod cli;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Parser;
-use cloudphone::app::{App, Stop};
+use cloudphone::admin::{self, Command, Fleet};
+use cloudphone::app::{App, Config, Stop};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
-    match run(cli::Arguments::parse()) {
+    let done = match cli::Arguments::parse().into() {
+        cli::Task::Serve(config) => serve(config),
+        cli::Task::Operate { data, fleet, command, json } => operate(&data, fleet, command, json),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cloudphone: {error:#}");
@@ -26,13 +32,22 @@ fn say(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Has one command of an operator carried out, and prints the answer.
+fn operate(data: &Path, fleet: Fleet, command: Command, json: bool) -> Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the async runtime")?;
+    let answer = runtime.block_on(admin::run(data, fleet, command)).map_err(|why| anyhow!(why))?;
+    say(&if json { format!("{answer:#}\n") } else { admin::shown::text(&answer) });
+    Ok(())
+}
+
 /// Serves until the first signal, and then until requests in flight are done or a second signal comes.
-fn run(arguments: cli::Arguments) -> Result<()> {
+fn serve(config: Config) -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the async runtime")?;
     runtime.block_on(async {
         let mut stop = Stop::on_signal().context("cannot listen for signals")?;
-        let app = App::start(arguments.into()).await?;
+        let app = App::start(config).await?;
         say(&app.welcome());
         let (ask, asked) = oneshot::channel::<()>();
         let serving = app.serve(async move { drop(asked.await) });

@@ -36,6 +36,9 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// A task, in flight or ended.
     fn task(&self, id: TaskId) -> Answer<'_, Option<Record>>;
 
+    /// Tasks, in flight or ended, the latest first.
+    fn tasks(&self, which: Which) -> Answer<'_, Vec<Record>>;
+
     /// What has happened to a task, in order.
     fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>>;
 
@@ -109,6 +112,19 @@ pub struct Record {
     pub sealed: Option<Vec<u8>>,
     /// When it was refunded, if it was.
     pub refunded_at: Option<Timestamp>,
+}
+
+/// Which tasks a list is to hold.
+#[derive(Clone, Debug)]
+pub struct Which {
+    /// Those of one application; `None` for all.
+    pub application: Option<String>,
+    /// Those on one target; `None` for all.
+    pub target: Option<String>,
+    /// Those accepted before that one.
+    pub before: Option<TaskId>,
+    /// How many at most.
+    pub limit: u32,
 }
 
 /// A task in flight that answers a repeated call.
@@ -225,6 +241,8 @@ pub struct KeyRow {
     pub secrets: Vec<SecretRow>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// From when on it is refused; `None` for never.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A secret as it is kept: what proves it, and itself under a seal.

@@ -5,6 +5,7 @@
 
 use super::catalogue::PermissionSet;
 use super::limit::Window;
+use crate::clock::Timestamp;
 use crate::vault::{Digest, Vault};
 use arc_swap::ArcSwap;
 use axum::http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
@@ -70,17 +71,24 @@ struct Key {
     application: Arc<Application>,
     /// The latest first. All are compared each time, so that the time taken does not tell how many there are.
     live: [Digest; LIVE_SECRETS],
+    expires_at: Option<Timestamp>,
 }
 
 impl Directory {
     /// Writes a key down with the verifiers of its live secrets, the latest first; one without any is gone.
-    pub fn put_key(&mut self, id: &str, application: &Arc<Application>, verifiers: &[Digest]) {
+    pub fn put_key(
+        &mut self,
+        id: &str,
+        application: &Arc<Application>,
+        verifiers: &[Digest],
+        expires_at: Option<Timestamp>,
+    ) {
         if verifiers.is_empty() {
             self.keys.remove(id);
             return;
         }
         let live = std::array::from_fn(|n| verifiers.get(n).copied().unwrap_or(VACANT));
-        self.keys.insert(id.into(), Key { application: Arc::clone(application), live });
+        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, expires_at });
     }
 
     /// Makes every key of that application one of the application as it is from now on.
@@ -128,7 +136,7 @@ impl Access {
     ///
     /// # Errors
     /// [`Unauthenticated`], after the same work for an unknown key as for a wrong secret.
-    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Unauthenticated> {
+    pub fn authenticate(&self, headers: &HeaderMap, now: Timestamp) -> Result<Caller, Unauthenticated> {
         let Credentials { key_id, secret } = Credentials::read(headers)?;
         let directory = self.directory.load();
         let known = directory.keys.get_key_value(key_id);
@@ -136,7 +144,7 @@ impl Access {
         let shown = self.verifier(secret);
         let matches = live.iter().fold(Choice::from(0), |any, verifier| any | verifier[..].ct_eq(&shown[..]));
         match known {
-            Some((key_id, key)) if matches.into() => {
+            Some((key_id, key)) if matches.into() && key.expires_at.is_none_or(|end| now < end) => {
                 Ok(Caller { application: Arc::clone(&key.application), key_id: Arc::clone(key_id), _proof: () })
             }
             _ => Err(Unauthenticated),
@@ -220,7 +228,7 @@ mod tests {
     fn access(keys: &[(&str, &str, &str)]) -> Access {
         let access = Access::new(Vault::new(&[7; 32], Random::System));
         for (id, owner, secret) in keys {
-            access.change(|directory| directory.put_key(id, &application(owner), &[access.verifier(secret)]));
+            access.change(|directory| directory.put_key(id, &application(owner), &[access.verifier(secret)], None));
         }
         access
     }
@@ -238,7 +246,7 @@ mod tests {
     }
 
     fn who(access: &Access, lines: &[(&str, &str)]) -> Option<Box<str>> {
-        access.authenticate(&headers(lines)).ok().map(|caller| caller.application.id.clone())
+        access.authenticate(&headers(lines), Timestamp(0)).ok().map(|caller| caller.application.id.clone())
     }
 
     #[test]
@@ -297,7 +305,8 @@ mod tests {
         let changed = Arc::new(Application::new("one", "one", PermissionSet(2), Grants::All, window));
         access.change(|directory| directory.put_application(&changed));
         let permissions = |key, secret| {
-            let caller = access.authenticate(&headers(&[(KEY, key), (SECRET, secret)])).expect("a live key");
+            let caller =
+                access.authenticate(&headers(&[(KEY, key), (SECRET, secret)]), Timestamp(0)).expect("a live key");
             caller.application.permissions
         };
         assert_eq!([permissions("cpk_1", "a"), permissions("cpk_2", "b")], [PermissionSet(2), PermissionSet(1)]);

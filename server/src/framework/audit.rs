@@ -263,6 +263,28 @@ fn create(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
+/// The last lines of a trail, at most `lines`, the latest last. What its writer still holds is not among them.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn tail(folder: &Path, lines: usize) -> io::Result<Vec<String>> {
+    let mut files: Vec<_> =
+        fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?.iter().map(fs::DirEntry::path).collect();
+    files.sort();
+    let mut last: Vec<String> = Vec::new();
+    while last.len() < lines
+        && let Some(file) = files.pop()
+    {
+        let text = fs::read_to_string(file)?;
+        let wanted = lines - last.len();
+        let mut earlier: Vec<String> = text.lines().rev().take(wanted).map(str::to_owned).collect();
+        earlier.reverse();
+        earlier.append(&mut last);
+        last = earlier;
+    }
+    Ok(last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -151,7 +151,7 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `unauthenticated`, in the same words for every cause.
     pub fn enter(&self, headers: &HeaderMap) -> Result<Caller, Failure> {
-        self.access.authenticate(headers).map_err(|_| Failure::plain(H::CATALOGUE.roles.unauthenticated))
+        self.access.authenticate(headers, self.now()).map_err(|_| Failure::plain(H::CATALOGUE.roles.unauthenticated))
     }
 
     /// Takes `requests` out of the application's budget, all or none.

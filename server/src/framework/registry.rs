@@ -6,10 +6,10 @@ use super::access::{Access, Application, Grants, LIVE_SECRETS};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
 use super::text::Secret;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::random::Random;
 use crate::store::{ApplicationRow, Broken, KeyRow, SecretRow, Store};
-use crate::vault::Vault;
+use crate::vault::{Digest, Vault};
 use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write as _;
@@ -93,7 +93,7 @@ impl Registry {
         access.change(|directory| {
             for key in &keys {
                 if let Some((_, application)) = known.applications.get(&key.application) {
-                    directory.put_key(&key.id, application, &verifiers(key));
+                    directory.put_key(&key.id, application, &verifiers(key), key.expires_at);
                 }
             }
         });
@@ -118,11 +118,7 @@ impl Registry {
     /// [`Refused::UnknownPermission`], or [`Refused::Broken`], also where the name is taken.
     pub async fn create(&self, new: NewApplication) -> Result<String, Refused> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
-        let all = self.catalogue.permissions;
-        if let Some(unknown) = permissions.iter().find(|name| !all.iter().any(|known| known.name == **name)) {
-            let names: Vec<_> = all.iter().map(|known| format!("`{}`", known.name)).collect();
-            return Err(Refused::UnknownPermission(unknown.clone(), names.join(", ")));
-        }
+        self.check(&permissions)?;
         let row = ApplicationRow {
             id: format!("app_{}", self.hex::<8>()?),
             name,
@@ -142,15 +138,59 @@ impl Registry {
         Ok(id)
     }
 
+    /// All applications, the oldest first.
+    pub async fn applications(&self) -> Vec<ApplicationRow> {
+        let known = self.known.lock().await;
+        let mut rows: Vec<_> = known.applications.values().map(|(row, _)| row.clone()).collect();
+        rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        rows
+    }
+
+    /// All keys, the oldest first; a revoked one has no secret.
+    pub async fn keys(&self) -> Vec<KeyRow> {
+        let mut rows: Vec<_> = self.known.lock().await.keys.values().cloned().collect();
+        rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        rows
+    }
+
+    /// The application of that name or id.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`].
+    pub async fn find(&self, application: &str) -> Result<ApplicationRow, Refused> {
+        let known = self.known.lock().await;
+        let is = |row: &&ApplicationRow| row.id == application || row.name == application;
+        let found = known.applications.values().map(|(row, _)| row).find(is);
+        found.cloned().ok_or_else(|| Refused::Unknown(format!("application `{application}`")))
+    }
+
+    /// Changes what an application may do and see, at once for all its keys; its budget goes on.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`], [`Refused::UnknownPermission`] or [`Refused::Broken`].
+    pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<ApplicationRow, Refused> {
+        let mut known = self.known.lock().await;
+        let (row, before) =
+            known.applications.get(id).cloned().ok_or_else(|| Refused::Unknown(format!("application `{id}`")))?;
+        let mut row = row;
+        edit(&mut row);
+        self.check(&row.permissions)?;
+        self.store.put_application(row.clone()).await?;
+        let application = application(&row, self.catalogue, Arc::clone(&before.window));
+        self.access.change(|directory| directory.put_application(&application));
+        known.applications.insert(row.id.clone(), (row.clone(), application));
+        Ok(row)
+    }
+
     /// Gives an application another key.
     ///
     /// # Errors
     /// [`Refused::Unknown`] or [`Refused::Broken`].
-    pub async fn issue_key(&self, application: &str) -> Result<NewKey, Refused> {
+    pub async fn issue_key(&self, application: &str, expires_at: Option<Timestamp>) -> Result<NewKey, Refused> {
         let id = format!("cpk_{}", self.hex::<8>()?);
         let mut known = self.known.lock().await;
-        let key = KeyRow { id, application: application.to_owned(), secrets: Vec::new(), created_at: self.clock.now() };
-        self.add_secret(&mut known, key).await
+        let (application, created_at) = (application.to_owned(), self.clock.now());
+        self.add_secret(&mut known, KeyRow { id, application, secrets: Vec::new(), created_at, expires_at }).await
     }
 
     /// Gives a key another secret, which lives beside the latest one and ends any older.
@@ -174,6 +214,15 @@ impl Registry {
         self.put_key(&mut known, KeyRow { secrets: Vec::new(), ..key }).await
     }
 
+    fn check(&self, permissions: &[String]) -> Result<(), Refused> {
+        let all = self.catalogue.permissions;
+        let Some(unknown) = permissions.iter().find(|name| !all.iter().any(|known| known.name == **name)) else {
+            return Ok(());
+        };
+        let names: Vec<_> = all.iter().map(|known| format!("`{}`", known.name)).collect();
+        Err(Refused::UnknownPermission(unknown.clone(), names.join(", ")))
+    }
+
     async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, Refused> {
         let key_id = key.id.clone();
         let secret = format!("cps_{}", self.hex::<32>()?);
@@ -191,7 +240,7 @@ impl Registry {
             .get(&key.application)
             .ok_or_else(|| Refused::Unknown(format!("application `{}`", key.application)))?;
         self.store.put_key(key.clone()).await?;
-        self.access.change(|directory| directory.put_key(&key.id, application, &verifiers(&key)));
+        self.access.change(|directory| directory.put_key(&key.id, application, &verifiers(&key), key.expires_at));
         known.keys.insert(key.id.clone(), key);
         Ok(())
     }
@@ -217,7 +266,7 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
     Arc::new(Application::new(id, name, granted, grants, window))
 }
 
-fn verifiers(key: &KeyRow) -> Vec<crate::vault::Digest> {
+fn verifiers(key: &KeyRow) -> Vec<Digest> {
     key.secrets.iter().map(|secret| secret.verifier).collect()
 }
 
@@ -234,7 +283,6 @@ impl From<Broken> for Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
     use crate::phones::contract::CATALOGUE;
     use crate::store::memory::Memory;
     use axum::http::HeaderMap;
@@ -256,13 +304,13 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", key.key_id.parse().unwrap());
         headers.insert("x-api-secret", key.secret.expose().parse().unwrap());
-        registry.access().authenticate(&headers).is_ok()
+        registry.access().authenticate(&headers, Timestamp(0)).is_ok()
     }
 
     #[tokio::test]
     async fn a_new_key_has_the_recognisable_form() {
         let registry = open(&Arc::default()).await;
-        let key = registry.issue_key(&one(&registry).await).await.unwrap();
+        let key = registry.issue_key(&one(&registry).await, None).await.unwrap();
         for (text, prefix, digits) in [(&key.key_id, "cpk_", 16), (key.secret.expose(), "cps_", 64)] {
             let hex = text.strip_prefix(prefix).unwrap();
             assert_eq!(hex.len(), digits, "{text}");
@@ -274,7 +322,7 @@ mod tests {
     async fn rotation_keeps_the_latest_two_secrets_also_over_a_restart() {
         let store = Arc::default();
         let registry = open(&store).await;
-        let first = registry.issue_key(&one(&registry).await).await.unwrap();
+        let first = registry.issue_key(&one(&registry).await, None).await.unwrap();
         let second = registry.rotate_key(&first.key_id).await.unwrap();
         assert_eq!([&first, &second].map(|key| lives(&registry, key)), [true, true]);
         let third = registry.rotate_key(&first.key_id).await.unwrap();
@@ -288,7 +336,8 @@ mod tests {
         let store = Arc::default();
         let registry = open(&store).await;
         let owner = one(&registry).await;
-        let (gone, kept) = (registry.issue_key(&owner).await.unwrap(), registry.issue_key(&owner).await.unwrap());
+        let (gone, kept) =
+            (registry.issue_key(&owner, None).await.unwrap(), registry.issue_key(&owner, None).await.unwrap());
         registry.revoke_key(&gone.key_id).await.unwrap();
         for registry in [&registry, &open(&store).await] {
             assert_eq!([&gone, &kept].map(|key| lives(registry, key)), [false, true]);
@@ -310,7 +359,7 @@ mod tests {
         let refusals = [
             said(registry.create(new("two", "fly")).await.unwrap_err()),
             said(registry.create(new("one", "device")).await.unwrap_err()),
-            said(registry.issue_key("app_0").await.unwrap_err()),
+            said(registry.issue_key("app_0", None).await.unwrap_err()),
             said(registry.revoke_key("cpk_0").await.unwrap_err()),
         ];
         let expected = [

@@ -1,7 +1,7 @@
 //! A store that ends with its process: for tests, and for simulation, where it stands for a disk that survives.
 
 use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
-use super::{NewTask, Record, Store};
+use super::{NewTask, Record, Store, Which};
 use crate::clock::Timestamp;
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Task, TaskId};
@@ -83,6 +83,18 @@ impl Store for Memory {
 
     fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
         now(self.lock().tasks.get(&id).map(|row| row.record.clone()))
+    }
+
+    fn tasks(&self, which: Which) -> Answer<'_, Vec<Record>> {
+        let Which { application, target, before, limit } = which;
+        let tables = self.lock();
+        let before = before.map_or(Bound::Unbounded, Bound::Excluded);
+        let records = tables.tasks.range((Bound::Unbounded, before)).rev().map(|(_, row)| &row.record);
+        let records = records.filter(|record| {
+            application.as_ref().is_none_or(|application| record.application == *application)
+                && target.as_ref().is_none_or(|target| record.target == *target)
+        });
+        now(records.take(limit as usize).cloned().collect())
     }
 
     fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {

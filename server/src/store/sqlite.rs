@@ -14,7 +14,7 @@ mod writer;
 pub use open::OpenError;
 
 use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
-use super::{NewTask, Record, Store};
+use super::{NewTask, Record, Store, Which};
 use crate::clock::Timestamp;
 use crate::data::DataFolder;
 use crate::tasks::task::TaskId;
@@ -66,6 +66,10 @@ impl Store for Sqlite {
 
     fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
         self.readers.read(move |db| tasks::task(db, id))
+    }
+
+    fn tasks(&self, which: Which) -> Answer<'_, Vec<Record>> {
+        self.readers.read(move |db| tasks::tasks(db, &which))
     }
 
     fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {

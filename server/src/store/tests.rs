@@ -383,6 +383,7 @@ async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
         application: "a".to_owned(),
         secrets: secrets.iter().map(|n| secret(*n)).collect(),
         created_at: AT,
+        expires_at: (id == "k1").then_some(AT),
     };
     let other = KeyRow { application: "b".to_owned(), ..key("k2", &[9]) };
     store.put_key(other.clone()).await.unwrap();
@@ -394,7 +395,8 @@ async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
 
 async fn a_key_of_no_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
     store.put_application(application("a", "first")).await.unwrap();
-    let key = KeyRow { id: "k".to_owned(), application: "a".to_owned(), secrets: vec![], created_at: AT };
+    let key =
+        KeyRow { id: "k".to_owned(), application: "a".to_owned(), secrets: vec![], created_at: AT, expires_at: None };
     let secret = SecretRow { verifier: [1; 32], sealed: vec![] };
     store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }).await.unwrap_err();
     store.put_key(KeyRow { secrets: vec![secret; 3], ..key }).await.unwrap_err();

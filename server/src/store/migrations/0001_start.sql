@@ -78,6 +78,7 @@ CREATE TABLE api_key (
     id                TEXT    NOT NULL PRIMARY KEY,
     application       TEXT    NOT NULL REFERENCES application (id),
     created_at        INTEGER NOT NULL,
+    expires_at        INTEGER,
     latest_verifier   BLOB    CHECK (length(latest_verifier) = 32),
     latest_sealed     BLOB    CHECK ((latest_sealed IS NULL) = (latest_verifier IS NULL)),
     previous_verifier BLOB    CHECK (length(previous_verifier) = 32),

@@ -37,7 +37,7 @@ pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(
 
 /// Writes a key down with its secrets, in place of those that it had.
 pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Broken> {
-    let KeyRow { id, application, secrets, created_at } = row;
+    let KeyRow { id, application, secrets, created_at, expires_at } = row;
     let (latest, previous) = match secrets.as_slice() {
         [] => (None, None),
         [latest] => (Some(latest), None),
@@ -47,15 +47,16 @@ pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Broken> {
     if !db.prepare_cached("SELECT 1 FROM application WHERE id = ?1")?.exists([application])? {
         return Err(Broken(format!("the key {id} is of no application")));
     }
-    let put = "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed,
+    let put = "INSERT INTO api_key (id, application, created_at, expires_at, latest_verifier, latest_sealed,
                                     previous_verifier, previous_sealed)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                ON CONFLICT (id) DO UPDATE SET
-                   application = excluded.application, created_at = excluded.created_at,
+                   application = excluded.application, created_at = excluded.created_at, expires_at = excluded.expires_at,
                    latest_verifier = excluded.latest_verifier, latest_sealed = excluded.latest_sealed,
                    previous_verifier = excluded.previous_verifier, previous_sealed = excluded.previous_sealed";
     let (latest, previous) = (latest.map(columns).unzip(), previous.map(columns).unzip());
-    let values = (id, application, millis(*created_at), latest.0, latest.1, previous.0, previous.1);
+    let expires_at = expires_at.map(millis);
+    let values = (id, application, millis(*created_at), expires_at, latest.0, latest.1, previous.0, previous.1);
     db.prepare_cached(put)?.execute(values)?;
     Ok(())
 }
@@ -88,16 +89,17 @@ fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Broken> {
 }
 
 fn keys(db: &Connection) -> Result<Vec<KeyRow>, Broken> {
-    let sql = "SELECT id, application, created_at, latest_verifier, latest_sealed, previous_verifier, previous_sealed
+    let sql = "SELECT id, application, created_at, expires_at, latest_verifier, latest_sealed, previous_verifier, previous_sealed
                FROM api_key ORDER BY id";
     let mut select = db.prepare_cached(sql)?;
     let rows = select.query_map([], |row| {
-        let (id, application, created_at, verifier, sealed, old_verifier, old_sealed): (_, _, i64, _, _, _, _) =
-            row.try_into()?;
+        let (id, application, created_at, expires_at, verifier, sealed, old_verifier, old_sealed) = row.try_into()?;
+        let expires_at: Option<i64> = expires_at;
         let secret = |(verifier, sealed)| SecretRow { verifier, sealed };
         let latest = Option::zip(verifier, sealed).map(secret);
         let secrets = latest.into_iter().chain(Option::zip(old_verifier, old_sealed).map(secret)).collect();
-        Ok(KeyRow { id, application, secrets, created_at: moment(created_at) })
+        let (created_at, expires_at) = (moment(created_at), expires_at.map(moment));
+        Ok(KeyRow { id, application, secrets, created_at, expires_at })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

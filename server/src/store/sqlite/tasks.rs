@@ -5,7 +5,7 @@
 
 use super::{Broken, millis, moment};
 use crate::clock::Timestamp;
-use crate::store::{Accepted, Advance, Advanced, Happening, InFlight, LedgerRow, NewTask, Record};
+use crate::store::{Accepted, Advance, Advanced, Happening, InFlight, LedgerRow, NewTask, Record, Which};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Status, Task, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -126,22 +126,41 @@ pub(super) fn in_flight(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// All that is kept of a task.
+const RECORD: &str = "SELECT id, application, tool, resource, target, created_at, version, state, sealed,
+                             (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
+                      FROM task";
+
+/// A row of [`RECORD`].
+type Columns = ([u8; 16], String, String, String, String, i64, u32, String, Option<Vec<u8>>, Option<i64>);
+
 /// A task.
 pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Broken> {
-    let sql = "SELECT application, tool, resource, target, created_at, version, state, sealed,
-                      (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
-               FROM task WHERE id = ?1";
-    type Columns = (String, String, String, String, i64, u32, String, Option<Vec<u8>>, Option<i64>);
-    let row: Option<Columns> = db
-        .prepare_cached(sql)?
+    let row = db
+        .prepare_cached(&format!("{RECORD} WHERE id = ?1"))?
         .query_row([id.to_bytes()], |row| row.try_into())
         .optional()
         .map_err(|error| Broken(format!("{id} cannot be read: {error}")))?;
-    let Some((application, tool, resource, target, created_at, version, state, sealed, refunded_at)) = row else {
-        return Ok(None);
-    };
+    row.map(record).transpose()
+}
+
+/// Tasks, the latest first.
+pub(super) fn tasks(db: &Connection, which: &Which) -> Result<Vec<Record>, Broken> {
+    let Which { application, target, before, limit } = which;
+    let sql = format!(
+        "{RECORD} WHERE (?1 IS NULL OR application = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR id < ?3)
+         ORDER BY id DESC LIMIT ?4"
+    );
+    let mut select = db.prepare_cached(&sql)?;
+    let rows = select.query_map((application, target, before.map(TaskId::to_bytes), limit), |row| row.try_into())?;
+    rows.map(|row| record(row?)).collect()
+}
+
+fn record(columns: Columns) -> Result<Record, Broken> {
+    let (id, application, tool, resource, target, created_at, version, state, sealed, refunded_at) = columns;
+    let id = TaskId::from_bytes(id);
     let (created_at, refunded_at, task) = (moment(created_at), refunded_at.map(moment), parse(id, &state)?);
-    Ok(Some(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at }))
+    Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at })
 }
 
 /// What has happened to a task.

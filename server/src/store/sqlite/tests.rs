@@ -52,7 +52,7 @@ async fn what_was_written_is_there_after_the_next_start() {
     store.put_application(application("a", "first")).await.unwrap();
     let secrets = vec![SecretRow { verifier: [1; 32], sealed: vec![2] }];
     let (key, owner) = ("k".to_owned(), "a".to_owned());
-    store.put_key(KeyRow { id: key, application: owner, secrets, created_at: AT }).await.unwrap();
+    store.put_key(KeyRow { id: key, application: owner, secrets, created_at: AT, expires_at: None }).await.unwrap();
     accept(&store, new(1, "k", "t")).await;
     advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
     end(&store, 1, Status::Success, AT).await;
@@ -389,7 +389,13 @@ async fn perform(store: &dyn Store, n: u64, operation: &Operation) -> String {
         Operation::PutKey { id, application, secrets } => {
             let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n] };
             let (id, application) = (format!("k{id}"), format!("a{application}"));
-            let row = KeyRow { id, application, secrets: secrets.iter().map(secret).collect(), created_at: at };
+            let row = KeyRow {
+                id,
+                application,
+                secrets: secrets.iter().map(secret).collect(),
+                created_at: at,
+                expires_at: Some(at),
+            };
             format!("{:?}", store.put_key(row).await.map_err(drop))
         }
     }

@@ -1,0 +1,177 @@
+//! Every command of an operator: as the command line reads it, and as it goes over the socket.
+
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+
+/// What an operator can ask.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Make applications, and change what they may do
+    #[command(subcommand)]
+    App(AppCommand),
+    /// Make, rotate and revoke the keys of an application
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// List devices, and decide which application sees them
+    #[command(subcommand)]
+    Device(DeviceCommand),
+    /// Read tasks, with all that happened to them
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// List refunds, the latest first
+    Refunds {
+        /// How many at most
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+    },
+    /// Show the contract as an agent sees it: all tools, or one of them
+    Tools {
+        /// The tool
+        name: Option<String>,
+    },
+    /// Read the audit trail
+    #[command(subcommand)]
+    Audit(AuditCommand),
+}
+
+/// About applications. Its keys share an application's permissions, devices and budget.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppCommand {
+    /// Make an application; it sees no device until some are assigned to it
+    Create {
+        /// Its name
+        name: String,
+        /// A permission; may be repeated
+        #[arg(long = "permission", value_name = "PERMISSION", required = true)]
+        permissions: Vec<String>,
+        /// Its request budget in any 60 seconds, if that is to differ from the contract's
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        requests_per_minute: Option<u32>,
+    },
+    /// List all applications
+    List,
+    /// Show one application with its devices and keys
+    Show {
+        /// Its name or id
+        app: String,
+    },
+    /// Give permissions to an application; its keys have them at once
+    Grant {
+        /// Its name or id
+        app: String,
+        /// The permissions
+        #[arg(value_name = "PERMISSION", required = true)]
+        permissions: Vec<String>,
+    },
+    /// Take permissions from an application; its keys lose them at once, and its tasks in flight go on
+    Revoke {
+        /// Its name or id
+        app: String,
+        /// The permissions
+        #[arg(value_name = "PERMISSION", required = true)]
+        permissions: Vec<String>,
+    },
+}
+
+/// About keys.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyCommand {
+    /// Make a key and show its secret, this once
+    Create {
+        /// The application's name or id
+        app: String,
+        /// Days until it ends by itself
+        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
+        expires: Option<u32>,
+    },
+    /// List keys
+    List {
+        /// Those of one application
+        app: Option<String>,
+    },
+    /// Give a key another secret; the latest one lives beside it until the next rotation, any older one ends
+    Rotate {
+        /// The key's id
+        key: String,
+    },
+    /// End a key at once, with all its secrets
+    Revoke {
+        /// The key's id
+        key: String,
+    },
+}
+
+/// About devices.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceCommand {
+    /// List devices, and which applications see each
+    List {
+        /// Only devices after this one
+        #[arg(long, value_name = "DEVICE")]
+        after: Option<String>,
+        /// How many at most
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u16,
+    },
+    /// Let an application see devices
+    Assign {
+        /// The application's name or id
+        app: String,
+        /// The devices
+        #[arg(value_name = "DEVICE", required_unless_present = "all")]
+        devices: Vec<String>,
+        /// Every device, those to come included
+        #[arg(long, conflicts_with = "devices")]
+        all: bool,
+    },
+    /// Hide devices from an application
+    Unassign {
+        /// The application's name or id
+        app: String,
+        /// The devices
+        #[arg(value_name = "DEVICE", required_unless_present = "all")]
+        devices: Vec<String>,
+        /// Every device
+        #[arg(long, conflicts_with = "devices")]
+        all: bool,
+    },
+}
+
+/// About tasks.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskCommand {
+    /// List tasks, the latest first
+    List {
+        /// Those of one application
+        #[arg(long, value_name = "APP")]
+        app: Option<String>,
+        /// Those on one device
+        #[arg(long, value_name = "DEVICE")]
+        device: Option<String>,
+        /// How many at most
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: u32,
+    },
+    /// Show one task: what was sent, what was read, and why it ended as it did
+    Show {
+        /// The task's id
+        task: String,
+    },
+}
+
+/// About the audit trail.
+#[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditCommand {
+    /// Show its last lines
+    Tail {
+        /// How many
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        lines: usize,
+    },
+}

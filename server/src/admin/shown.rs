@@ -1,0 +1,71 @@
+//! Answers for people: lists as tables, objects as lines. Programs take the JSON itself.
+
+use serde_json::{Map, Value};
+use std::fmt::Write;
+
+/// An answer as text, ending with a line end.
+#[must_use]
+pub fn text(answer: &Value) -> String {
+    match answer {
+        Value::Array(rows) if rows.is_empty() => "none\n".to_owned(),
+        Value::Array(rows) => table(rows, ""),
+        Value::Object(members) => lines(members),
+        other => format!("{}\n", cell(other)),
+    }
+}
+
+/// One line a row, under the names of the columns, which the first row decides.
+fn table(rows: &[Value], indent: &str) -> String {
+    let Some(Value::Object(first)) = rows.first() else {
+        return rows.iter().fold(String::new(), |out, row| out + indent + &cell(row) + "\n");
+    };
+    let head: Vec<String> = first.keys().map(|name| name.replace('_', " ").to_uppercase()).collect();
+    let cells = rows.iter().map(|row| first.keys().map(|name| cell(&row[name])).collect::<Vec<_>>());
+    let cells: Vec<_> = std::iter::once(head).chain(cells).collect();
+    let widths: Vec<usize> =
+        (0..first.len()).map(|n| cells.iter().map(|row| row[n].chars().count()).max().unwrap_or(0)).collect();
+    cells.iter().fold(String::new(), |mut out, row| {
+        let row = row.iter().zip(&widths).fold(String::new(), |mut line, (cell, width)| {
+            let _ = write!(line, "{cell:width$}  ");
+            line
+        });
+        let _ = writeln!(out, "{indent}{}", row.trim_end());
+        out
+    })
+}
+
+fn lines(members: &Map<String, Value>) -> String {
+    let width = members.keys().map(String::len).max().unwrap_or(0);
+    members.iter().fold(String::new(), |mut out, (name, value)| {
+        let label = name.replace('_', " ");
+        let _ = match value {
+            Value::Array(rows) if rows.iter().any(Value::is_object) => write!(out, "\n{label}\n{}", table(rows, "  ")),
+            Value::Object(inner) if name.ends_with("schema") => {
+                writeln!(out, "\n{label}\n{:#}", Value::Object(inner.clone()))
+            }
+            Value::Object(inner) => {
+                let inner = lines(inner).lines().fold(String::new(), |out, line| out + "  " + line + "\n");
+                write!(out, "\n{label}\n{inner}")
+            }
+            Value::String(text) if text.contains('\n') => writeln!(out, "\n{text}"),
+            value => writeln!(out, "{label:width$}  {}", cell(value)),
+        };
+        out
+    })
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
+        // Flags: those that are set.
+        Value::Object(members) => {
+            let set: Vec<_> =
+                members.iter().filter(|(_, value)| **value == true).map(|(name, _)| name.as_str()).collect();
+            if set.is_empty() { "none".to_owned() } else { set.join(", ") }
+        }
+        other => other.to_string(),
+    }
+}
