@@ -8,6 +8,7 @@ mod arguments;
 mod bad_input;
 mod bad_spec;
 mod catalogue;
+mod cli;
 mod clients;
 mod crash;
 mod credentials;

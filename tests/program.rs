@@ -24,7 +24,7 @@ pub(crate) struct Program {
 }
 
 /// The binary, which lies beside the folder of this test's.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let folder = test.parent().and_then(|deps| deps.parent()).expect("a target folder");
     let binary = folder.join("cloudphone");
@@ -79,6 +79,15 @@ impl Program {
         let request = reqwest::Client::new().post(url).header("content-type", "application/json").body(body);
         let request = request.header("x-api-key", &key.id).header("x-api-secret", &key.secret);
         outcome(&request.send().await.expect("an answer").json().await.expect("JSON"))
+    }
+
+    /// The status that those credentials are answered with.
+    pub(crate) async fn status(&self, id: &str, secret: &str) -> u16 {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let request =
+            reqwest::Client::new().post(format!("{}/mcp", self.url)).header("content-type", "application/json");
+        let request = request.bearer_auth(format!("{id}:{secret}")).body(body);
+        request.send().await.expect("an answer").status().as_u16()
     }
 
     /// Ends it with SIGKILL.

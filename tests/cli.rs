@@ -1,0 +1,173 @@
+//! The commands of an operator, as typed: what each prints, with a running server and without one.
+
+use crate::program::{Program, binary};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// One command on a data folder: exit code, and all that it prints.
+async fn operate(data: &Path, line: &str) -> (i32, String) {
+    let output = Command::new(binary()).args(line.split(' ')).arg("--data").arg(data).output();
+    let output = output.await.expect("the program runs");
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
+    (output.status.code().expect("an exit"), text)
+}
+
+/// The JSON that a command prints.
+async fn json_of(data: &Path, line: &str) -> Value {
+    let (code, text) = operate(data, &format!("{line} --json")).await;
+    assert_eq!(code, 0, "{line}: {text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Text without what is different each time: digits of ids, secrets and times become `0`, and runs of blanks one.
+fn steady(text: &str, folder: &Path) -> String {
+    let text = text.replace(&folder.display().to_string(), "DATA");
+    let word = |word: &str| {
+        let (name, rest) = word.split_once('_').unwrap_or(("", word));
+        match name {
+            "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0"),
+            _ if word.len() >= 20 && word.ends_with('Z') => "TIME".to_owned(),
+            _ => word.to_owned(),
+        }
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Commands in turn, each with what it prints and how it ends.
+async fn transcript(data: &Path, lines: &[&str]) -> String {
+    let mut out = String::new();
+    for line in lines {
+        let (code, text) = operate(data, line).await;
+        let exit = if code == 0 { String::new() } else { format!("exit {code}\n") };
+        writeln!(out, "$ cloudphone {line}\n{}\n{exit}", steady(&text, data)).expect("text");
+    }
+    out
+}
+
+const FROM_NOTHING_TO_A_KEY: &[&str] = &[
+    "app create shop --permission device",
+    "key create shop --expires 30",
+    "device assign shop phone-0000001 phone-0000002",
+    "app show shop",
+    "app grant shop stream",
+    "app revoke shop device",
+    "device unassign shop phone-0000002",
+    "app list",
+    "key list shop",
+    "device list --limit 3",
+    "task list",
+    "refunds",
+];
+
+const WRONG: &[&str] = &[
+    "app show nobody",
+    "app create shop --permission device",
+    "app create other --permission fly",
+    "app create other",
+    "app revoke shop device",
+    "key create nobody",
+    "key rotate cpk_0",
+    "key revoke cpk_0",
+    "device assign shop phone-9999999",
+    "device assign shop",
+    "device unassign shop phone-0000003",
+    "device unassign demo phone-0000001",
+    "task show nonsense",
+    "task show task_00000000000000000000000000000000",
+    "tools nothing",
+    "apps",
+];
+
+#[tokio::test]
+async fn commands_answer_the_same_with_a_server_and_without_one() {
+    let mut seen = Vec::new();
+    for running in [true, false] {
+        let mut program = Program::start(&[]).await;
+        let data = program.data.clone();
+        if !running {
+            program.stop().await;
+        }
+        let said = [transcript(&data, FROM_NOTHING_TO_A_KEY).await, transcript(&data, WRONG).await].concat();
+        seen.push(said);
+    }
+    assert_eq!(seen[0], seen[1]);
+    insta::assert_snapshot!(seen[0]);
+}
+
+#[tokio::test]
+async fn a_change_by_an_operator_is_in_force_at_once() {
+    let mut program = Program::start(&[]).await;
+    let data = program.data.clone();
+    operate(&data, "app create shop --permission device_read").await;
+    let key = json_of(&data, "key create shop").await;
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    program.keys[0].id = text(&key["key_id"]);
+    program.keys[0].secret = text(&key["secret"]);
+    let write = json!({"device_id": "phone-0000001", "action": "restart"});
+    let code = async |program: &Program| match program.call("set_power", write.clone()).await {
+        Ok(task) => text(&task["status"]),
+        Err(failure) => text(&failure["code"]),
+    };
+    assert_eq!(code(&program).await, "forbidden");
+    operate(&data, "app grant shop device").await;
+    assert_eq!(code(&program).await, "not_found");
+    operate(&data, "device assign shop phone-0000001").await;
+    assert_eq!(code(&program).await, "dispatched");
+
+    // A rotation leaves no gap, and the next one ends the first secret.
+    let old = program.keys[0].clone();
+    for lives in [true, false] {
+        let rotated = json_of(&data, &format!("key rotate {}", old.id)).await;
+        let new = text(&rotated["secret"]);
+        for (secret, lives) in [(&old.secret, lives), (&new, true)] {
+            assert_eq!(program.status(&old.id, secret).await == 200, lives);
+        }
+    }
+    let live = json_of(&data, &format!("key rotate {}", old.id)).await;
+    operate(&data, &format!("key revoke {}", old.id)).await;
+    assert_eq!(program.status(&old.id, &text(&live["secret"])).await, 401);
+
+    let tasks = json_of(&data, "task list --app shop").await;
+    let task = json_of(&data, &format!("task show {}", text(&tasks[0]["task_id"]))).await;
+    assert_eq!(
+        (&task["tool"], &task["application"], &task["device_id"]),
+        (&json!("set_power"), &json!("shop"), &json!("phone-0000001"))
+    );
+    assert_eq!(task["timeline"][0]["what"], "accepted");
+}
+
+#[tokio::test]
+async fn a_wrong_folder_is_named() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let nowhere = home.path().join("nowhere");
+    let (code, said) = operate(&nowhere, "app list").await;
+    assert!(code == 1 && said.contains("there is no data folder") && !nowhere.exists(), "{said}");
+
+    let deep = home.path().join("x".repeat(120));
+    let refused = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&deep).output().await;
+    let said = String::from_utf8(refused.expect("the program runs").stderr).expect("text");
+    assert!(said.contains("a socket's path at most 107") && said.contains("shorter"), "{said}");
+
+    let program = Program::start_at(home, &[]).await;
+    let second = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&program.data).output().await;
+    let said = String::from_utf8(second.expect("the program runs").stderr).expect("text");
+    assert!(said.contains("another cloudphone uses"), "{said}");
+}
+
+#[tokio::test]
+async fn every_command_says_how_it_is_used() {
+    let mut out = String::new();
+    for line in
+        ["app", "app create", "key", "key create", "device", "device assign", "task", "refunds", "tools", "audit tail"]
+    {
+        let output =
+            Command::new(binary()).args(line.split(' ')).arg("--help").output().await.expect("the program runs");
+        writeln!(out, "$ cloudphone {line} --help\n{}", String::from_utf8_lossy(&output.stdout)).expect("text");
+    }
+    insta::assert_snapshot!(out);
+}
