@@ -115,7 +115,7 @@ async fn refused(flags: &[&str]) -> (Option<i32>, String) {
 async fn the_printed_curl_line_works_as_pasted() {
     let program = Program::start(&[]).await;
     let (_, after) = program.welcome.split_once("Try it:").expect("a line to paste");
-    let (curl, _) = after.split_once("These secrets").expect("its end");
+    let (curl, _) = after.split_once("Connect a client").expect("its end");
     let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
     let answer = String::from_utf8_lossy(&output.stdout);
     assert!(answer.contains("phone-0000001") && answer.contains("\"isError\":false"), "{curl}\n{answer}");

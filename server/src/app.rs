@@ -137,42 +137,36 @@ impl App {
         &self.keys
     }
 
-    /// What a person who starts the server reads first: where it is, the keys, and a line to paste.
+    /// What a person who starts the server reads first. At the first start: the keys, and lines to paste.
     #[must_use]
     pub fn welcome(&self) -> String {
-        let mut out = format!(
-            "cloudphone {} serves {} simulated phones at {}/mcp\n\n",
-            env!("CARGO_PKG_VERSION"),
-            self.devices,
-            self.url()
-        );
+        let (version, url, folder) = (env!("CARGO_PKG_VERSION"), self.url(), self.folder.path().display());
+        let mut out = format!("cloudphone {version} serves {} simulated phones at {url}/mcp\n\n", self.devices);
         for DemoKey { application, permissions, key } in &self.keys {
             let _ = writeln!(out, "application {application} may {permissions}");
             let _ = writeln!(out, "  X-Api-Key:    {}\n  X-Api-Secret: {}", key.key_id, key.secret.expose());
         }
-        match self.keys.first() {
-            None => {
-                let folder = self.folder.path().display();
-                let _ = write!(
-                    out,
-                    "Tasks, applications and keys are in {folder}. The secrets of the keys were shown at its first start and\n\
-                     cannot be shown again; --data with a new folder starts afresh.\n\nCtrl-C stops it.\n"
-                );
-            }
-            Some(DemoKey { key, .. }) => {
-                let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices","arguments":{"limit":3}}}"#;
-                let _ = write!(
-                    out,
-                    "\nTry it:\n\n  curl {}/mcp -H 'Content-Type: application/json' \\\n    -H 'X-Api-Key: {}' \\\n    \
-                 -H 'X-Api-Secret: {}' \\\n    -d '{call}'\n\n\
-                 These secrets are shown this once. What they give access to is in {}.\nCtrl-C stops it.\n",
-                    self.url(),
-                    key.key_id,
-                    key.secret.expose(),
-                    self.folder.path().display()
-                );
-            }
+        if let Some(DemoKey { key: NewKey { key_id, secret }, .. }) = self.keys.first() {
+            let secret = secret.expose();
+            let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices","arguments":{"limit":3}}}"#;
+            let entry = format!(
+                r#""cloudphone":{{"type":"http","url":"{url}/mcp","headers":{{"Authorization":"Bearer {key_id}:{secret}"}}}}"#
+            );
+            let _ = write!(
+                out,
+                "\nThese secrets are shown this once; `cloudphone key create demo` makes another key.\n\n\
+                 Try it:\n\n  curl {url}/mcp -H 'Content-Type: application/json' \\\n    -H 'X-Api-Key: {key_id}' \\\n    \
+                 -H 'X-Api-Secret: {secret}' \\\n    -d '{call}'\n\n\
+                 Connect a client:\n\n  \
+                 Claude Code  claude mcp add --transport http cloudphone {url}/mcp \\\n                 \
+                 --header 'Authorization: Bearer {key_id}:{secret}'\n  \
+                 Cursor       .cursor/mcp.json  {{\"mcpServers\":{{{entry}}}}}\n  \
+                 VS Code      .vscode/mcp.json  {{\"servers\":{{{entry}}}}}\n\n\
+                 Then try set_proxy: on phone-0000001 it ends as success, on phone-0000013 as failed_silent, refunded, on\n\
+                 phone-0000020 as timeout, on phone-0000023 as failed. `cloudphone task list` shows how each went.\n\n"
+            );
         }
+        let _ = writeln!(out, "Tasks, applications and keys are in {folder}. Ctrl-C stops it.");
         out
     }
 
