@@ -41,12 +41,15 @@ struct Script {
     reads: Vec<(u64, Verdict)>,
     /// Whether the reading from before the send can be taken.
     baseline: bool,
+    /// How much time goes by between a decision and what is done about it.
+    lag: Duration,
     /// The ids of all requests that left.
     sent: Mutex<Vec<(TaskId, Timestamp)>>,
 }
 
 impl Executor for Script {
     fn facts(&self) -> Facts {
+        self.clock.advance(self.lag);
         self.facts
     }
 
@@ -94,9 +97,13 @@ impl World {
     }
 
     async fn with(facts: Facts, sends: &[Sent], reads: &[(u64, Verdict)], baseline: bool) -> Self {
+        Self::lagging(Duration::ZERO, facts, sends, reads, baseline).await
+    }
+
+    async fn lagging(lag: Duration, facts: Facts, sends: &[Sent], reads: &[(u64, Verdict)], baseline: bool) -> Self {
         let clock = Clock::manual(START);
         let (sends, reads, sent) = (sends.to_vec(), reads.to_vec(), Mutex::default());
-        let script = Arc::new(Script { clock: clock.clone(), facts, sends, reads, baseline, sent });
+        let script = Arc::new(Script { clock: clock.clone(), facts, sends, reads, baseline, lag, sent });
         let store = Arc::default();
         let (engine, runner) = start(&clock, &store, &script).await;
         Self { clock, store, script, engine, runner }
@@ -280,6 +287,15 @@ async fn only_what_is_idempotent_is_sent_again_and_only_after_it_has_quiesced() 
         assert!(sent.windows(2).all(|pair| pair[1].1.since(pair[0].1) >= Duration::from_secs(27)), "{sent:?}");
         assert!(sent.iter().all(|(sent, _)| *sent == id), "a repeat has the request id of the first");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_whose_last_moment_has_passed_before_it_could_leave_does_not_leave() {
+    let lag = Duration::from_secs(6);
+    let world = World::lagging(lag, Facts::default(), &[Sent::Ok], &[(0, Present)], true).await;
+    let id = world.begin(&SIGHTED).await;
+    assert_eq!((world.end(id).await.0, world.sends()), (Failed, 0));
+    assert_eq!(world.ledger().await, ["charge", "reversal"]);
 }
 
 #[tokio::test(start_paused = true)]

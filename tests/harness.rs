@@ -117,7 +117,8 @@ pub(crate) async fn serve<H: Handlers>(
     let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
     let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
     let task = tokio::spawn(edge::serve(listener, router, Limits::default(), std::future::pending()));
-    let http = Client::builder().build().expect("a client");
+    // An answer that never comes shows in a minute; no other time is measured.
+    let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
     (Server { url: format!("http://{address}/mcp"), address, clock, http, data, engine, store, task, runner }, keys)
 }
 
