@@ -92,18 +92,19 @@ impl App {
             Doorkeeper::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins).map_err(|why| anyhow!(why))?;
 
         let (clock, random) = (Clock::system(), Random::System);
-        let folder = DataFolder::open(&data).context("choose another folder with --data")?;
+        let folder = DataFolder::open(&data)?;
         let vault = Vault::new(&folder.master_key(&random)?, random.clone());
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder).context("choose another folder with --data")?);
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder)?);
         let audit = folder.join("audit");
         let audit = Audit::start(&audit)
             .with_context(|| format!("cannot write to {}; choose another folder with --data", audit.display()))?;
 
         let sim = Sim::new(sim_seed, sim_devices, clock.clone(), &random.bytes()?);
         let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
+        let phones = Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone());
         let engine = Engine::start(Parts {
             store: Arc::clone(&store),
-            executor: Arc::new(Writes(sim.clone())),
+            executor: Arc::new(Writes::new(sim, phones.views())),
             vault: vault.clone(),
             clock: clock.clone(),
             random: random.clone(),
@@ -113,8 +114,7 @@ impl App {
         let process = u32::from_le_bytes(random.bytes()?);
         let registry = Registry::open(store, &CATALOGUE, vault, clock.clone(), random).await?;
         let keys = if registry.is_empty().await { demo(&registry).await? } else { Vec::new() };
-        let handlers = Contract(Phones::new(sim, ProxyHosts::PublicAndPrivate, clock.clone()));
-        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock);
+        let pipeline = Pipeline::new(Contract(phones), registry.access(), audit, engine.clone(), clock);
         let router = Endpoint::new(pipeline, door, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
         Ok(Self { listener, router, url, devices: sim_devices, keys, engine, folder })

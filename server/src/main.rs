@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
+    // Where the log goes may be full or gone; that must not end a thread.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false).init();
     match run(cli::Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -89,7 +89,8 @@ impl Polls {
     }
 }
 
-/// One answer that is held. Dropped, it makes room for another: also when its client goes away.
+/// One answer that is held. Dropped, it makes room for another. A client that goes away is noticed only when it is answered:
+/// one that has sent all that it will cannot be told from one that is gone.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
     polls: &'a Polls,
