@@ -1,218 +1,20 @@
 //! The engine at its boundary: writes go in, a scripted target answers, and what is kept tells how each ended. Time stands
 //! still but for the steps that a test takes.
 
-use cloudphone::clock::{Clock, Timestamp};
-use cloudphone::framework::BoxFuture;
+mod world;
+
+use cloudphone::clock::Clock;
 use cloudphone::framework::catalogue::Terms;
-use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
-use cloudphone::framework::text::Secret;
-use cloudphone::random::Random;
+use cloudphone::framework::tasks::NotAccepted;
 use cloudphone::store::memory::Memory;
-use cloudphone::store::{Record, Store};
-use cloudphone::tasks::engine::{Engine, Parts};
-use cloudphone::tasks::executor::{Executor, Unreadable, Write};
 use cloudphone::tasks::machine::{Facts, Sent};
 use cloudphone::tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
 use cloudphone::tasks::task::Verdict::{Absent, Present, Unreadable as Unread};
-use cloudphone::tasks::task::{Reading, Status, TaskId, Verdict};
-use cloudphone::vault::Vault;
-use std::sync::{Arc, Mutex};
+use cloudphone::tasks::task::{Status, TaskId, Verdict};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
-use tokio::task::JoinHandle;
-
-const START: Timestamp = Timestamp(1_800_000_000_000);
-
-/// Settles in 10 s, ends in 60 s.
-const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> Terms {
-    Terms { probe, baseline, idempotent, settle_seconds: 10, deadline_seconds: 60 }
-}
-static SIGHTED: Terms = terms(Some("counter"), false, true);
-static ONCE: Terms = terms(Some("counter"), true, false);
-static BLIND: Terms = terms(None, false, true);
-
-/// A target that does what its script says.
-#[derive(Debug)]
-struct Script {
-    clock: Clock,
-    facts: Facts,
-    /// What each send comes to, in order; the last one goes on.
-    sends: Vec<Sent>,
-    /// From which second on a reading says what, in order.
-    reads: Vec<(u64, Verdict)>,
-    /// Whether the reading from before the send can be taken.
-    baseline: bool,
-    /// The ids of all requests that left.
-    sent: Mutex<Vec<(TaskId, Timestamp)>>,
-}
-
-impl Executor for Script {
-    fn facts(&self) -> Facts {
-        self.facts
-    }
-
-    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
-        Box::pin(async { if self.baseline { Ok("7".to_owned()) } else { Err(Unreadable("dark".to_owned())) } })
-    }
-
-    fn send<'a>(&'a self, write: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
-        let mut sent = self.sent.lock().expect("no panic");
-        sent.push((write.id, self.clock.now()));
-        let outcome = self.sends[(sent.len() - 1).min(self.sends.len() - 1)].clone();
-        Box::pin(async move {
-            match &outcome {
-                Sent::NoAnswer(how) if how == "hangs" => std::future::pending().await,
-                Sent::NoAnswer(how) if how == "panics" => panic!("as the script says"),
-                _ => outcome,
-            }
-        })
-    }
-
-    fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        let known = write.operation.is_some() || self.facts.looks_up;
-        Box::pin(async move { if known { Ok(Some(Sent::Ok)) } else { Err(Unreadable("cannot".to_owned())) } })
-    }
-
-    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
-        let second = self.clock.now().since(START).as_secs();
-        let verdict = self.reads.iter().rev().find(|(from, _)| *from <= second).map_or(Unread, |(_, verdict)| *verdict);
-        Box::pin(async move { Reading { verdict, expected: "8".to_owned(), observed: "7 -> ?".to_owned() } })
-    }
-}
-
-/// An engine with a store that outlives it.
-struct World {
-    clock: Clock,
-    store: Arc<Memory>,
-    script: Arc<Script>,
-    engine: Arc<Engine>,
-    runner: JoinHandle<()>,
-}
-
-impl World {
-    async fn new(sends: &[Sent], reads: &[(u64, Verdict)]) -> Self {
-        Self::with(Facts::default(), sends, reads, true).await
-    }
-
-    async fn with(facts: Facts, sends: &[Sent], reads: &[(u64, Verdict)], baseline: bool) -> Self {
-        let clock = Clock::manual(START);
-        let (sends, reads, sent) = (sends.to_vec(), reads.to_vec(), Mutex::default());
-        let script = Arc::new(Script { clock: clock.clone(), facts, sends, reads, baseline, sent });
-        let store = Arc::default();
-        let (engine, runner) = start(&clock, &store, &script).await;
-        Self { clock, store, script, engine, runner }
-    }
-
-    /// The process dies, and another takes its place.
-    async fn crash(&mut self) {
-        self.runner.abort();
-        let _ = (&mut self.runner).await;
-        (self.engine, self.runner) = start(&self.clock, &self.store, &self.script).await;
-    }
-
-    async fn ask(&self, terms: &'static Terms, target: &str, key: Option<&str>) -> Result<Accepted, NotAccepted> {
-        self.ask_as("one", terms, target, key, "{}").await
-    }
-
-    async fn ask_as(
-        &self,
-        application: &str,
-        terms: &'static Terms,
-        target: &str,
-        key: Option<&str>,
-        arguments: &str,
-    ) -> Result<Accepted, NotAccepted> {
-        let arguments = Secret::new(format!("{target}{arguments}"));
-        let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
-        let proposal = Proposal { application, tool: "turn", resource: "wheel", target, key, terms, arguments, now };
-        match self.engine.repeat(&proposal).await? {
-            Some(hit) => Ok(hit),
-            None => self.engine.accept(&proposal, proposal.arguments.clone()).await,
-        }
-    }
-
-    async fn begin(&self, terms: &'static Terms) -> TaskId {
-        let accepted = self.ask(terms, "w-1", None).await.expect("a free target");
-        TaskId::parse(&accepted.task_id).expect("an id")
-    }
-
-    async fn record(&self, id: TaskId) -> Record {
-        self.store.task(id).await.expect("a store").expect("a task")
-    }
-
-    /// Lets time go by, second by second, and everything happen that is due.
-    async fn pass(&self, seconds: u64) {
-        for _ in 0..seconds {
-            settle().await;
-            self.clock.advance(Duration::from_secs(1));
-        }
-        settle().await;
-    }
-
-    /// Lets time go by until the task has that phase.
-    async fn until(&self, id: TaskId, phase: &str) {
-        for _ in 0..200 {
-            settle().await;
-            if self.record(id).await.task.phase.as_str() == phase {
-                return;
-            }
-            self.clock.advance(Duration::from_secs(1));
-        }
-        panic!("{id} never gets to {phase}: {:?}", self.record(id).await);
-    }
-
-    /// Lets the task end: how, and at which second.
-    async fn end(&self, id: TaskId) -> (Status, u64) {
-        for _ in 0..200 {
-            settle().await;
-            let task = self.record(id).await.task;
-            if let (Some(status), Some(at)) = (task.status(), task.finished_at) {
-                return (status, at.since(START).as_secs());
-            }
-            self.clock.advance(Duration::from_secs(1));
-        }
-        panic!("{id} never ends: {:?}", self.record(id).await);
-    }
-
-    async fn ledger(&self) -> Vec<&'static str> {
-        self.store.ledger(0, 100).await.expect("a store").iter().map(|row| row.kind).collect()
-    }
-
-    fn sends(&self) -> usize {
-        self.script.sent.lock().expect("no panic").len()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.runner.abort();
-    }
-}
-
-async fn start(clock: &Clock, store: &Arc<Memory>, script: &Arc<Script>) -> (Arc<Engine>, JoinHandle<()>) {
-    let (store, executor, random) = (store.clone(), script.clone(), Random::System);
-    let vault = Vault::new(&[7; 32], random.clone());
-    let engine = Engine::start(Parts { store, executor, vault, clock: clock.clone(), random, room: 3 });
-    let engine = engine.await.expect("a store that can be read");
-    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
-    (engine, runner)
-}
-
-/// Returns once everything waits: tokio's own clock is paused, and goes on only when nothing else can.
-async fn settle() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
-}
-
-fn err() -> Sent {
-    Sent::Err("jam".to_owned())
-}
-
-fn none() -> Sent {
-    Sent::NoAnswer("reset".to_owned())
-}
-
-fn not_sent() -> Sent {
-    Sent::NotSent("refused".to_owned())
-}
+use world::*;
 
 /// A row of the decision table: what the upstream says and what is read, how it ends and when, and what the ledger says.
 type Row =
@@ -283,6 +85,15 @@ async fn only_what_is_idempotent_is_sent_again_and_only_after_it_has_quiesced() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_send_whose_last_moment_has_passed_before_it_could_leave_does_not_leave() {
+    let lag = Duration::from_secs(6);
+    let world = World::lagging(lag, Facts::default(), &[Sent::Ok], &[(0, Present)], true).await;
+    let id = world.begin(&SIGHTED).await;
+    assert_eq!((world.end(id).await.0, world.sends()), (Failed, 0));
+    assert_eq!(world.ledger().await, ["charge", "reversal"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_reading_to_compare_with_nothing_is_sent_or_charged() {
     let world = World::with(Facts::default(), &[Sent::Ok], &[], false).await;
     let id = world.begin(&ONCE).await;
@@ -339,6 +150,54 @@ async fn a_task_that_was_forgotten_past_its_deadline_is_read_once_more_before_it
         world.clock.advance(Duration::from_secs(700));
         world.crash().await;
         assert_eq!(world.end(id).await.0, status);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_upstream_said_outlives_a_store_that_fails_once() {
+    // The first step is the send's; the second writes down what it came to.
+    for (sent, verdict, ends, ledger) in [
+        (Sent::Ok, Absent, FailedSilent, "charge refund"),
+        (err(), Absent, Failed, "charge"),
+        (Sent::Ok, Present, Success, "charge"),
+        (not_sent(), Unread, Failed, "charge reversal"),
+    ] {
+        for fails in 1..=4 {
+            let clock = Clock::manual(START);
+            let script = Script::new(&clock, std::slice::from_ref(&sent), &[(0, verdict)]);
+            let store = Flaky { memory: Memory::default(), fails, steps: AtomicU32::new(0) };
+            let world = World::on(Arc::new(store), clock, Arc::new(script)).await;
+            let id = world.begin(&SIGHTED).await;
+            let ended = world.end(id).await.0;
+            assert_eq!((ended, &*world.ledger().await.join(" ")), (ends, ledger), "{sent}, step {fails} fails");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_between_two_starts_holds_nothing_up() {
+    for phase in ["ready", "sending", "verifying"] {
+        let hangs = || Sent::NoAnswer("hangs".to_owned());
+        let sends = if phase == "ready" {
+            vec![not_sent(), Sent::Ok]
+        } else if phase == "sending" {
+            vec![hangs()]
+        } else {
+            vec![Sent::Ok]
+        };
+        let mut world = World::new(&sends, &[(0, Unread)]).await;
+        let id = world.begin(&SIGHTED).await;
+        world.until(id, phase).await;
+        world.runner.abort();
+        let earlier = Clock::manual(START.minus(Duration::from_hours(24)));
+        world.script = Arc::new(Script::new(&earlier, &[Sent::Ok], &[]));
+        world.clock = earlier;
+        world.crash().await;
+        world.pass(200).await;
+        assert!(world.record(id).await.task.status().is_some(), "{phase}: {:?}", world.record(id).await);
+        let next = world.begin(&SIGHTED).await;
+        let task = world.record(next).await.task;
+        assert!(task.not_before <= world.clock.now().plus(Duration::from_secs(60)), "{phase}: {task:?}");
     }
 }
 

@@ -117,7 +117,8 @@ pub(crate) async fn serve<H: Handlers>(
     let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
     let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
     let task = tokio::spawn(edge::serve(listener, router, Limits::default(), std::future::pending()));
-    let http = Client::builder().build().expect("a client");
+    // An answer that never comes shows in a minute; no other time is measured.
+    let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
     (Server { url: format!("http://{address}/mcp"), address, clock, http, data, engine, store, task, runner }, keys)
 }
 
@@ -130,7 +131,7 @@ pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
 pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let parts = |clock: &Clock| {
         let sim = Arc::new(Sim::new(1, devices, clock.clone(), &[1; 32]));
-        (handlers(sim.clone(), clock), Arc::new(Writes(sim)) as Arc<dyn Executor>)
+        both_sides(sim, clock)
     };
     serve(parts, tenants).await
 }
@@ -141,7 +142,7 @@ pub(crate) async fn cast() -> (Server, Key, Arc<Sim>) {
     let parts = |clock: &Clock| {
         let sim = Arc::new(Sim::new(1, CAST.len() as u32, clock.clone(), &[1; 32]));
         kept = Some(sim.clone());
-        (handlers(sim.clone(), clock), Arc::new(Writes(sim)) as Arc<dyn Executor>)
+        both_sides(sim, clock)
     };
     let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone(), kept.expect("it was made"))
@@ -150,11 +151,14 @@ pub(crate) async fn cast() -> (Server, Key, Arc<Sim>) {
 /// Serves twelve simulated phones that never answer a write.
 pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let sim = |clock: &Clock| Arc::new(Sim::new(1, 12, clock.clone(), &[1; 32]));
-    serve(|clock| (handlers(sim(clock), clock), Arc::new(Mute)), tenants).await
+    serve(|clock| (both_sides(sim(clock), clock).0, Arc::new(Mute)), tenants).await
 }
 
-fn handlers(sim: Arc<Sim>, clock: &Clock) -> Contract<Phones> {
-    Contract(Phones::new(sim, ProxyHosts::Public, clock.clone()))
+/// The handlers of those phones, and who carries their writes out.
+fn both_sides(sim: Arc<Sim>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
+    let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock.clone());
+    let writes = Arc::new(Writes::new(sim, phones.views()));
+    (Contract(phones), writes)
 }
 
 /// One key that may do everything, on twelve phones.

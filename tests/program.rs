@@ -41,8 +41,12 @@ impl Program {
 
     /// The same, where an earlier one may have been.
     pub(crate) async fn start_at(home: Arc<TempDir>, flags: &[&str]) -> Self {
-        let data = home.path().join("data");
         let log = File::options().create(true).append(true).open(home.path().join("log")).expect("a log");
+        Self::start_with(home, log, flags).await
+    }
+
+    async fn start_with(home: Arc<TempDir>, log: File, flags: &[&str]) -> Self {
+        let data = home.path().join("data");
         let mut child = Command::new(binary())
             .args(["--listen", "127.0.0.1:0", "--data"])
             .arg(&data)
@@ -154,7 +158,7 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
         (&["--listen", &taken], "another program listens there; choose another with --listen"),
         (&["--listen", "192.0.2.1:80"], "this machine has no such address; choose another with --listen"),
         (&["--listen", "nonsense"], "invalid value 'nonsense' for '--listen <ADDRESS:PORT>'"),
-        (&["--listen", "127.0.0.1:0", "--data", file], "choose another folder with --data"),
+        (&["--listen", "127.0.0.1:0", "--data", file], "--data names another folder"),
         (&["--sim-devices", "0"], "0 is not in 1..=1000000"),
         (&["--listen", "127.0.0.1:0", "--public-url", "ftp://x"], "--public-url"),
         (&["--listen", "127.0.0.1:0", "--allow-origin", "example.com"], "--allow-origin"),
@@ -171,4 +175,33 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
 async fn help_names_every_flag_and_its_environment_variable() {
     let output = Command::new(binary()).arg("--help").output().await.expect("the program runs");
     insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+}
+
+#[tokio::test]
+async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    program.stop().await;
+    std::fs::write(program.data.join("master.key"), format!("{}\n", "ab".repeat(32))).expect("written");
+    let output = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&program.data).output().await;
+    let said = String::from_utf8(output.expect("the program runs").stderr).expect("text");
+    assert!(said.contains("the master key is not the one that this data was made with"), "{said}");
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_stops_nothing() {
+    // A full disk that has the log as well, or a pipe that nobody reads any more, is the same to the program.
+    let full = File::options().write(true).open("/dev/full").expect("a full device");
+    let program = Program::start_with(Arc::new(TempDir::new().expect("a temporary folder")), full, &[]).await;
+    let write = async |phone: u32| {
+        let arguments = json!({"device_id": format!("phone-{phone:07}"), "action": "boot"});
+        program.call("set_power", arguments).await.map_err(|failure| failure["code"].clone())
+    };
+    write(1).await.expect("accepted");
+    // The store fails once: somebody has the database locked for longer than it waits, which it logs.
+    let db = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    assert_eq!(write(7).await, Err(json!("internal")));
+    db.execute_batch("ROLLBACK").expect("no lock");
+    write(8).await.expect("it writes again");
 }

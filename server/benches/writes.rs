@@ -11,6 +11,7 @@ use cloudphone::framework::catalogue::Terms;
 use cloudphone::framework::tasks::{Proposal, Tasks};
 use cloudphone::framework::text::Secret;
 use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::phones::views::Views;
 use cloudphone::phones::writes::Writes;
 use cloudphone::random::Random;
 use cloudphone::store::sqlite::Sqlite;
@@ -70,10 +71,11 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let folder = DataFolder::open(folder)?;
     let (clock, random) = (Clock::system(), Random::System);
+    let sim = Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32]));
     let vault = Vault::new(&folder.master_key(&random)?, random.clone());
     let engine = runtime.block_on(Engine::start(Parts {
         store: Arc::new(Sqlite::open(&folder)?),
-        executor: Arc::new(Writes(Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32])))),
+        executor: Arc::new(Writes::new(sim.clone(), Arc::new(Views::new(clock.clone())))),
         vault,
         clock: clock.clone(),
         random,

@@ -95,18 +95,19 @@ impl App {
             Doorkeeper::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins).map_err(|why| anyhow!(why))?;
 
         let (clock, random) = (Clock::system(), Random::System);
-        let folder = DataFolder::open(&data).context("choose another folder with --data")?;
+        let folder = DataFolder::open(&data)?;
         let vault = Vault::new(&folder.master_key(&random)?, random.clone());
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder).context("choose another folder with --data")?);
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder)?);
         let audit = folder.join("audit");
         let audit = Audit::start(&audit)
             .with_context(|| format!("cannot write to {}; choose another folder with --data", audit.display()))?;
 
         let sim = Sim::new(sim_seed, sim_devices, clock.clone(), &random.bytes()?);
         let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
+        let phones = Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone());
         let engine = Engine::start(Parts {
             store: Arc::clone(&store),
-            executor: Arc::new(Writes(sim.clone())),
+            executor: Arc::new(Writes::new(sim.clone(), phones.views())),
             vault: vault.clone(),
             clock: clock.clone(),
             random: random.clone(),
@@ -115,9 +116,8 @@ impl App {
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
         let registry = Registry::open(store.clone(), &CATALOGUE, vault, clock.clone(), random).await?;
-        let keys = if registry.is_empty().await { demo(&registry).await? } else { Vec::new() };
-        let handlers = Contract(Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone()));
-        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
+        let keys = demo(&registry).await?;
+        let pipeline = Pipeline::new(Contract(phones), registry.access(), audit, engine.clone(), clock.clone());
         let router = Endpoint::new(pipeline, door, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
         let office = Arc::new(Office { registry, store, upstream: sim, audit: folder.join("audit"), clock });
@@ -166,6 +166,9 @@ impl App {
                  phone-0000020 as timeout, on phone-0000023 as failed. `cloudphone task list` shows how each went.\n\n"
             );
         }
+        if self.keys.is_empty() {
+            out += "`cloudphone key create demo` makes another key, `cloudphone task list` shows how writes went.\n";
+        }
         let _ = writeln!(out, "Tasks, applications and keys are in {folder}. Ctrl-C stops it.");
         out
     }
@@ -192,18 +195,26 @@ impl App {
     }
 }
 
-/// Makes the demo applications, with a key each.
+/// Makes the demo applications with a key each: at the first start, and where that was cut short.
 async fn demo(registry: &Registry) -> Result<Vec<DemoKey>> {
     let mut keys = Vec::new();
+    let first = registry.is_empty().await;
     for (name, permissions) in DEMO {
         let permissions: Vec<_> = permissions.iter().map(|permission| permission.as_str().to_owned()).collect();
-        let new = NewApplication {
-            name: name.to_owned(),
-            permissions: permissions.clone(),
-            grants: Grants::All,
-            requests_per_minute: CATALOGUE.service.requests_per_minute,
+        let application = match registry.find(name).await {
+            Ok(known) if registry.keys().await.iter().all(|key| key.application != known.id) => known.id,
+            Ok(_) => continue,
+            Err(_) if first || !keys.is_empty() => {
+                let new = NewApplication {
+                    name: name.to_owned(),
+                    permissions: permissions.clone(),
+                    grants: Grants::All,
+                    requests_per_minute: CATALOGUE.service.requests_per_minute,
+                };
+                registry.create(new).await.context("cannot make the demo applications")?
+            }
+            Err(_) => continue,
         };
-        let application = registry.create(new).await.context("cannot make the demo applications")?;
         let key = registry.issue_key(&application, None).await.context("cannot make a key")?;
         keys.push(DemoKey { application: name, permissions: permissions.join(", "), key });
     }

@@ -29,7 +29,7 @@ const DATABASE: &str = "cloudphone.db";
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// It cannot be made, or read, or written to.
-    #[error("cannot use {0}: {1}")]
+    #[error("cannot use {0}: {1}; --data names another folder")]
     Io(PathBuf, io::Error),
     /// Another process uses it.
     #[error("another cloudphone uses {0}; stop it first, or give this one a folder of its own")]
@@ -98,6 +98,10 @@ impl DataFolder {
         let failed = |error| Unusable::Io(path.clone(), error);
         match File::open(&path) {
             Ok(mut file) => {
+                let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+                if mode & 0o077 != 0 {
+                    tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "others can read the master key");
+                }
                 let mut text = String::new();
                 file.read_to_string(&mut text).map_err(|_| Unusable::NoKey(path.clone()))?;
                 parse(text.trim_end()).ok_or(Unusable::NoKey(path))

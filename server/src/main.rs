@@ -12,7 +12,8 @@ use std::process::ExitCode;
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
+    // Where the log goes may be full or gone; that must not end a thread.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false).init();
     let done = match cli::Arguments::parse().into() {
         cli::Task::Serve(config) => serve(config),
         cli::Task::Operate { data, fleet, command, json } => operate(&data, fleet, command, json),

@@ -13,6 +13,7 @@ use crate::tasks::machine::Entry;
 use crate::tasks::task::{Task, TaskId, Terms};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// The answer of a store: what was asked for, or why it failed.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Broken>>;
@@ -87,6 +88,15 @@ pub struct NewTask {
     pub terms: Terms,
     /// When it was asked for.
     pub at: Timestamp,
+}
+
+impl NewTask {
+    /// When it can start on a target that settles until `settled_at`. That no settling takes as long as a whole task is for a
+    /// clock that was set back.
+    fn start(&self, settled_at: Timestamp) -> Timestamp {
+        let latest = self.at.plus(Duration::from_secs(self.terms.deadline_seconds.into()));
+        settled_at.clamp(self.at, latest)
+    }
 }
 
 /// A task as it is kept.

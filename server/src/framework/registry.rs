@@ -83,6 +83,12 @@ impl Registry {
         random: Random,
     ) -> Result<Self, Broken> {
         let (applications, keys) = store.directory().await?;
+        let sealed = keys.iter().find_map(|key| Some((key, key.secrets.first()?)));
+        if let Some((key, secret)) = sealed {
+            vault.open(&purpose(key), &secret.sealed).map_err(|_| {
+                Broken("the master key is not the one that this data was made with; restore that one".to_owned())
+            })?;
+        }
         let mut known = Known::default();
         for row in applications {
             let window = Arc::new(Window::new(row.requests_per_minute));
@@ -226,8 +232,7 @@ impl Registry {
     async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, Refused> {
         let key_id = key.id.clone();
         let secret = format!("cps_{}", self.hex::<32>()?);
-        let purpose = format!("{} {key_id}", key.application);
-        let sealed = self.vault.seal(&purpose, &secret).map_err(broken)?;
+        let sealed = self.vault.seal(&purpose(&key), &secret).map_err(broken)?;
         key.secrets.insert(0, SecretRow { verifier: self.access.verifier(&secret), sealed });
         key.secrets.truncate(LIVE_SECRETS);
         self.put_key(known, key).await?;
@@ -264,6 +269,11 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
         Some(ids) => Grants::Set(ids.iter().map(|id| id.as_str().into()).collect()),
     };
     Arc::new(Application::new(id, name, granted, grants, window))
+}
+
+/// What the secrets of a key are sealed for.
+fn purpose(key: &KeyRow) -> String {
+    format!("{} {}", key.application, key.id)
 }
 
 fn verifiers(key: &KeyRow) -> Vec<Digest> {

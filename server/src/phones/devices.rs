@@ -27,7 +27,7 @@ pub struct Phones {
     pub(super) upstream: Arc<dyn Upstream>,
     pub(super) proxy_hosts: ProxyHosts,
     clock: Clock,
-    views: Views,
+    views: Arc<Views>,
 }
 
 /// Which phones a page holds; `None` admits every one.
@@ -52,7 +52,13 @@ impl Phones {
     /// The phones that `upstream` runs.
     #[must_use]
     pub fn new(upstream: Arc<dyn Upstream>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
-        Self { upstream, proxy_hosts, views: Views::new(clock.clone()), clock }
+        Self { upstream, proxy_hosts, views: Arc::new(Views::new(clock.clone())), clock }
+    }
+
+    /// What is shown of each phone, for whoever changes them.
+    #[must_use]
+    pub fn views(&self) -> Arc<Views> {
+        Arc::clone(&self.views)
     }
 
     /// One phone, as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago.

@@ -25,15 +25,20 @@ enum Kind {
 }
 
 /// Addresses at which clouds serve credentials to their machines, beside 169.254.169.254, which is link-local.
-const METADATA: [IpAddr; 3] = [
+const METADATA: [IpAddr; 4] = [
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
 /// The names of the same, and of loopback (RFC 6761), alone and as suffixes.
-const NAMES: [(&str, &str); 3] =
-    [("localhost", "loopback"), ("metadata.google.internal", "a metadata service"), ("metadata", "a metadata service")];
+const NAMES: [(&str, &str); 4] = [
+    ("localhost", "loopback"),
+    ("metadata.google.internal", "a metadata service"),
+    ("metadata.goog", "a metadata service"),
+    ("metadata", "a metadata service"),
+];
 
 impl ProxyHosts {
     /// Takes a host as a URL would, in any of its spellings (WHATWG URL, host parsing).
@@ -44,7 +49,7 @@ impl ProxyHosts {
         let bare = host.parse().ok().map(|address: Ipv6Addr| Host::Ipv6(address));
         let parsed = bare.map_or_else(|| Host::parse(host), Ok).map_err(|_| "is neither a host name nor an address")?;
         let kind = match parsed {
-            Host::Domain(name) => named(name.trim_end_matches('.')),
+            Host::Domain(name) => named(name.strip_suffix('.').unwrap_or(&name)),
             Host::Ipv4(address) => ipv4(address),
             Host::Ipv6(address) => ipv6(address),
         };
@@ -63,9 +68,13 @@ fn named(name: &str) -> Kind {
     match NAMES.iter().find(|(known, _)| is(known)) {
         Some((_, "loopback")) => Kind::Barred("is loopback"),
         Some(_) => Kind::Barred("is a metadata service"),
-        None if name.is_empty() => Kind::Barred("is neither a host name nor an address"),
-        None => Kind::Public,
+        None if name.split('.').all(is_label) => Kind::Public,
+        None => Kind::Barred("is neither a host name nor an address"),
     }
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
 }
 
 fn ipv4(address: Ipv4Addr) -> Kind {
@@ -95,6 +104,8 @@ fn ipv6(address: Ipv6Addr) -> Kind {
         [0, 0, 0, 0, 0, 0, 0, 1] => Kind::Barred("is loopback"),
         [0xfe80..=0xfebf, ..] => Kind::Barred("is link-local, where metadata services are"),
         [0xff00..=0xffff, ..] => Kind::Barred("is multicast"),
+        // Teredo (RFC 4380) hides an IPv4 address in it.
+        [0x2001, 0, ..] => Kind::Barred("is a tunnel to another address"),
         // Unique local (RFC 4193), and site-local, which it replaced.
         [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Kind::Private,
         _ => Kind::Public,
@@ -118,6 +129,8 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LONG_LABEL: &str = "a123456789012345678901234567890123456789012345678901234567890123";
 
     #[test]
     fn hosts_are_judged_by_what_they_mean_in_any_spelling() {
@@ -187,6 +200,14 @@ mod tests {
             (":", "neither"),
             (".", "neither"),
             ("a:80", "neither"),
+            ("127.0.0.1..", "neither"),
+            ("a..b", "neither"),
+            ("-", "neither"),
+            ("-a.b", "neither"),
+            (LONG_LABEL, "neither"),
+            ("168.63.129.16", "metadata"),
+            ("metadata.goog", "metadata"),
+            ("[2001:0:a9fe:a9fe::]", "tunnel"),
             ("[fe80::1%25eth0]", "neither"),
         ];
         for host in public {

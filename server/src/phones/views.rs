@@ -72,6 +72,11 @@ impl Views {
         }
     }
 
+    /// Keeps nothing of a phone that may have changed; who asks next reads.
+    pub fn forget(&self, id: &DeviceId) {
+        self.lock().remove(id);
+    }
+
     fn slot(&self, id: &DeviceId) -> Slot {
         let mut slots = self.lock();
         if let Some(slot) = slots.get(id).filter(|slot| self.is_current(slot)) {

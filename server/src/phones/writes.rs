@@ -5,6 +5,7 @@
 
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::upstream::{Control, Unreachable};
+use super::views::Views;
 use crate::clock::Timestamp;
 use crate::framework::BoxFuture;
 use crate::framework::text::Untrusted;
@@ -16,7 +17,11 @@ use std::slice;
 use std::sync::Arc;
 
 /// Carries out what was accepted, on the phones of one platform.
-pub struct Writes(pub Arc<dyn Control>);
+pub struct Writes {
+    control: Arc<dyn Control>,
+    /// What is shown of a phone must not be older than what a task on it has told.
+    views: Arc<Views>,
+}
 
 /// A command, its phone, and what verifies it.
 struct Order {
@@ -43,7 +48,7 @@ impl Order {
 
 impl Executor for Writes {
     fn facts(&self) -> Facts {
-        self.0.facts()
+        self.control.facts()
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
@@ -59,15 +64,21 @@ impl Executor for Writes {
 
     fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
-            match Order::read(write) {
-                Ok(order) => self.0.send(write.id, &order.command, not_after).await,
+            let sent = match Order::read(write) {
+                Ok(order) => self.control.send(write.id, &order.command, not_after).await,
                 Err(Unreadable(why)) => Sent::NotSent(why),
-            }
+            };
+            self.forget(write);
+            sent
         })
     }
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        Box::pin(async move { Ok(self.0.look_up(write.id, write.operation.as_deref()).await?) })
+        Box::pin(async move {
+            let known = self.control.look_up(write.id, write.operation.as_deref()).await;
+            self.forget(write);
+            Ok(known?)
+        })
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
@@ -86,7 +97,9 @@ impl Executor for Writes {
                     }
                 }
             };
-            reading.await.unwrap_or_else(|Unreadable(why)| {
+            let reading = reading.await;
+            self.forget(write);
+            reading.unwrap_or_else(|Unreadable(why)| {
                 tracing::debug!(task = %write.id, why, "a phone could not be read");
                 judged(Verdict::Unreadable, "a reading".to_owned(), "the phone could not be read".to_owned())
             })
@@ -95,6 +108,19 @@ impl Executor for Writes {
 }
 
 impl Writes {
+    /// Carries out writes through `control`; `views` are what is shown of its phones.
+    #[must_use]
+    pub fn new(control: Arc<dyn Control>, views: Arc<Views>) -> Self {
+        Self { control, views }
+    }
+
+    /// The phone may have changed, or may be about to be told so.
+    fn forget(&self, write: &Write) {
+        if let Ok(id) = DeviceId::new(&write.target) {
+            self.views.forget(&id);
+        }
+    }
+
     /// Present: the phone leaves from where the proxy does. Absent: it still leaves from where it did, and the proxy does not.
     async fn exit_ip(
         &self,
@@ -115,11 +141,11 @@ impl Writes {
 
     /// An address in its one form: an IPv4 address that is written as an IPv6 one is not another address.
     async fn leaves_from(&self, device: &DeviceId, through: Option<&SetProxyArgs>) -> Result<String, Unreadable> {
-        Ok(self.0.exit_ip(device, through).await?.to_canonical().to_string())
+        Ok(self.control.exit_ip(device, through).await?.to_canonical().to_string())
     }
 
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
-        let phone = self.0.read(slice::from_ref(device)).await?.into_iter().next().flatten();
+        let phone = self.control.read(slice::from_ref(device)).await?.into_iter().next().flatten();
         let state = phone.map_or(DeviceState::Unknown, |phone| phone.state());
         let (expected, unmoved) = match action {
             PowerAction::Boot | PowerAction::Restart => (DeviceState::Running, DeviceState::Stopped),
@@ -142,7 +168,7 @@ impl Writes {
 
     /// A boot id; an empty one would differ from every other.
     async fn booted_as(&self, device: &DeviceId) -> Result<String, Unreadable> {
-        let id = self.0.boot_id(device).await?;
+        let id = self.control.boot_id(device).await?;
         let id = Untrusted::clean(&id).as_str().to_owned();
         if id.is_empty() { Err(Unreadable("the boot id is empty".to_owned())) } else { Ok(id) }
     }

@@ -159,12 +159,11 @@ impl Tables {
     }
 
     fn accept(&mut self, new: NewTask) -> Result<Accepted, Broken> {
-        let NewTask { id, application, key, fingerprint, tool, resource, target, sealed, terms, at } = new;
-        if let Some(hit) = self.claimed(&application, &key) {
+        if let Some(hit) = self.claimed(&new.application, &new.key) {
             return Ok(Accepted::Hit(hit));
         }
-        let lane = (resource.clone(), target.clone());
-        let mut start = at;
+        let lane = (new.resource.clone(), new.target.clone());
+        let mut start = new.at;
         match self.lanes.get(&lane) {
             Some(Lane::Taken(id)) => {
                 let gone = || Broken(format!("a lane is held by {id}, which is not there"));
@@ -172,9 +171,10 @@ impl Tables {
                 let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
                 return Ok(Accepted::Busy { id: *id, application, deadline_at });
             }
-            Some(Lane::Settling(until)) => start = at.max(*until),
+            Some(Lane::Settling(until)) => start = new.start(*until),
             None => {}
         }
+        let NewTask { id, application, key, fingerprint, tool, resource, target, sealed, terms, at } = new;
         if self.tasks.contains_key(&id) {
             return Err(Broken(format!("there is a task {id} already")));
         }

@@ -40,6 +40,7 @@ every_store! {
     of_two_writes_on_one_target_at_once_one_is_fresh_and_the_other_waits_for_it
     after_a_release_a_task_starts_when_the_target_has_settled
     a_release_in_the_past_holds_nobody_up
+    a_release_beyond_the_time_of_a_whole_task_is_a_clocks_mistake
     an_id_that_is_taken_changes_nothing
     a_step_from_another_version_of_an_ended_or_of_an_unknown_task_is_fenced
     a_task_is_kept_as_it_was_written
@@ -150,6 +151,13 @@ async fn a_release_in_the_past_holds_nobody_up(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Success, AT.minus(Duration::from_secs(1))).await;
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: AT });
+}
+
+async fn a_release_beyond_the_time_of_a_whole_task_is_a_clocks_mistake(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    end(&store, 1, Status::Success, AT.plus(Duration::from_hours(24))).await;
+    let latest = AT.plus(Duration::from_secs(terms().deadline_seconds.into()));
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: latest });
 }
 
 async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {

@@ -9,7 +9,7 @@ mod due;
 use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Clock;
 use crate::framework::BoxFuture;
 use crate::framework::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
 use crate::framework::text::Secret;
@@ -21,6 +21,7 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -53,6 +54,10 @@ pub struct Engine {
 /// How long a busy caller waits at most before it asks again, in seconds: tasks mostly end sooner than their deadline.
 const BUSY_RETRY_SECONDS: u64 = 15;
 
+/// By when each task in flight is looked at after the start. Looking early does no harm; a clock that was set back would let
+/// some wait for ever.
+const FOUND_WITHIN: Duration = Duration::from_secs(60);
+
 /// Tasks in flight that are read at a time at the start.
 const PAGE: u32 = 10_000;
 
@@ -72,8 +77,9 @@ impl Engine {
             let Some((id, _)) = page.last() else { return Ok(Arc::new(engine)) };
             last = Some(*id);
             engine.in_flight.fetch_add(page.len(), Relaxed);
+            let latest = engine.parts.clock.now().plus(FOUND_WITHIN);
             for (id, wake_at) in page {
-                engine.due.found(id, wake_at.unwrap_or(Timestamp(0)));
+                engine.due.found(id, wake_at.unwrap_or_default().min(latest));
             }
         }
     }

@@ -147,6 +147,7 @@ pub struct Step {
 /// Takes `task` through `event`. An event that does not belong to its phase changes nothing: it is an echo of one before.
 #[must_use]
 pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
+    let task = if event == Event::Found { rewound(task, now) } else { task };
     let step = Step { task, entries: Vec::new(), effect: None };
     match (step.task.phase, event) {
         (Phase::Done(_), _) => step,
@@ -170,6 +171,21 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
         (Phase::Verifying, Event::Due | Event::Found) => step.verify(now),
         (Phase::Verifying, Event::Probed(reading)) => step.probed(reading, now),
         (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(_)) => step,
+    }
+}
+
+/// A task with no moment later than it can have, for a clock that was set back between two processes.
+fn rewound(task: Task, now: Timestamp) -> Task {
+    let deadline = Duration::from_secs(task.terms.deadline_seconds.into());
+    let (latest_start, latest_send) = (now.plus(deadline), now.plus(SEND_WINDOW));
+    let not_before = task.not_before.min(latest_start);
+    Task {
+        not_before,
+        deadline_at: task.deadline_at.min(not_before.plus(deadline)),
+        send_not_after: task.send_not_after.map(|at| at.min(latest_send)),
+        last_send_at: task.last_send_at.map(|at| at.min(latest_send)),
+        outcome: task.outcome.map(|(upstream, at)| (upstream, at.min(now))),
+        ..task
     }
 }
 
@@ -217,6 +233,7 @@ impl Step {
             Facts { dedupes: true, .. } if now < self.last_useful_send() => {
                 let not_after = now.plus(SEND_WINDOW);
                 let mut step = self;
+                step.task.left = true;
                 step.task.send_not_after = Some(not_after);
                 step.task.last_send_at = Some(not_after);
                 step.perform(Effect::Send(not_after))
@@ -343,9 +360,10 @@ impl Step {
         if status == Status::FailedSilent {
             self.entries.push(Entry::Refund);
         }
-        let seen_on_the_only_send = status == Status::Success && self.task.attempts == 1;
-        let quiet = self.task.last_send_at.map_or(now, |sent| sent.plus(self.task.terms.settle()));
-        self.entries.push(Entry::Release(if seen_on_the_only_send { now } else { quiet.max(now) }));
+        // Also where the effect is seen: what was wanted may have been so before, and the command still on its way.
+        let answered_at = self.task.outcome.map(|(_, at)| at);
+        let quiet = self.task.last_send_at.max(answered_at).map_or(now, |at| at.plus(self.task.terms.settle()));
+        self.entries.push(Entry::Release(quiet.max(now)));
         self.task.wake_at = None;
         self.task.finished_at = Some(now);
         self.enter(Phase::Done(status))

@@ -51,7 +51,7 @@ impl Polls {
         let until = wait.map_or_else(due, |wait| now.plus(wait));
         let application = &caller.application.id;
         let held = state.held.get(application).copied().unwrap_or(0);
-        if until <= now || *hold == Hold::Never || held >= HELD_MAX || *self.closed.borrow() {
+        if until <= now || *hold == Hold::Never || held >= HELD_MAX {
             return None;
         }
         *state.held.entry(application.clone()).or_default() += 1;
@@ -79,7 +79,7 @@ impl Polls {
         self.lock().ends.remove(&id);
     }
 
-    /// Answers everybody, from now on at once.
+    /// Answers everybody, and from now on at once.
     pub(super) fn close(&self) {
         self.closed.send_replace(true);
     }
@@ -89,7 +89,8 @@ impl Polls {
     }
 }
 
-/// One answer that is held. Dropped, it makes room for another: also when its client goes away.
+/// One answer that is held. Dropped, it makes room for another. A client that goes away is noticed only when it is answered:
+/// one that has sent all that it will cannot be told from one that is gone.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
     polls: &'a Polls,

@@ -244,9 +244,7 @@ impl Task {
                 "none could be taken, so nothing was sent",
                 finished_at,
             ),
-            (_, _, None) => {
-                ("upstream_answer", "an answer", "it could not be reached, so nothing was sent", finished_at)
-            }
+            (_, _, None) => ("upstream_answer", "an answer", "no request ever left, so nothing was done", finished_at),
             (_, _, Some((upstream, at))) => {
                 let observed = match upstream {
                     Upstream::Ok => "it says that it is done",

@@ -1,6 +1,7 @@
 //! Which readings are evidence, row by row.
 
 use super::*;
+use crate::clock::Clock;
 use crate::framework::handler::Flag;
 use crate::framework::text::Secret;
 use crate::phones::contract::{DeviceSpec, SessionMode};
@@ -132,7 +133,7 @@ async fn a_proxy_is_in_force_where_the_phone_leaves_from_the_address_that_the_pr
         ("the phone cannot be reached", Some(home), Some(proxy), None, Unread),
         ("nothing was read before", None, Some(proxy), Some(home), Unread),
     ] {
-        let writes = Writes(Arc::new(Staged { own, through, ..Staged::default() }));
+        let writes = writes(Arc::new(Staged { own, through, ..Staged::default() }));
         let reading = writes.probe(&set_proxy(before)).await;
         assert_eq!(reading.verdict, verdict, "{name}: {reading:?}");
     }
@@ -153,7 +154,7 @@ async fn a_power_state_is_evidence_only_where_it_is_an_end() {
         (Some(None), Unread, Unread),
         (None, Unread, Unread),
     ] {
-        let writes = Writes(Arc::new(Staged { state, ..Staged::default() }));
+        let writes = writes(Arc::new(Staged { state, ..Staged::default() }));
         for (action, verdict) in [("boot", boot), ("shutdown", shutdown)] {
             let reading = writes.probe(&set_power(action, Probe::PowerState, None)).await;
             assert_eq!(reading.verdict, verdict, "{action} {state:?}: {reading:?}");
@@ -171,7 +172,7 @@ async fn a_restart_is_another_boot_id_than_before() {
         (Some("4f"), None, Unread),
         (None, Some("a1"), Unread),
     ] {
-        let writes = Writes(Arc::new(Staged { boot, ..Staged::default() }));
+        let writes = writes(Arc::new(Staged { boot, ..Staged::default() }));
         let reading = writes.probe(&set_power("restart", Probe::BootId, before)).await;
         assert_eq!(reading.verdict, verdict, "{before:?} {boot:?}: {reading:?}");
     }
@@ -181,7 +182,7 @@ async fn a_restart_is_another_boot_id_than_before() {
 async fn the_reading_from_before_is_of_the_probe_that_compares() {
     let shows = Staged { own: Some("::ffff:192.0.2.1"), boot: Some("4f\n"), ..Staged::default() };
     let [shows, mute, empty] = [shows, Staged::default(), Staged { boot: Some("\n"), ..Staged::default() }];
-    let [shows, mute, empty] = [shows, mute, empty].map(|staged| Writes(Arc::new(staged)));
+    let [shows, mute, empty] = [shows, mute, empty].map(|staged| writes(Arc::new(staged)));
     let restart = set_power("restart", Probe::BootId, None);
     assert_eq!(shows.baseline(&set_proxy(None)).await.as_deref(), Ok("192.0.2.1"));
     assert_eq!(shows.baseline(&restart).await.as_deref(), Ok("4f"));
@@ -192,7 +193,7 @@ async fn the_reading_from_before_is_of_the_probe_that_compares() {
 
 #[tokio::test]
 async fn what_cannot_be_verified_is_unreadable_and_says_nothing_in_the_words_of_the_platform() {
-    let mute = Writes(Arc::new(Staged::default()));
+    let mute = writes(Arc::new(Staged::default()));
     for write in [
         write("clear_proxy", "", None, None),
         write("clear_proxy", "", Some(Probe::ExitIp), Some("192.0.2.1")),
@@ -209,7 +210,7 @@ async fn what_cannot_be_verified_is_unreadable_and_says_nothing_in_the_words_of_
 #[tokio::test]
 async fn a_write_goes_out_under_the_id_of_its_task_and_is_looked_up_by_it() {
     let staged = Arc::new(Staged::default());
-    let writes = Writes(staged.clone());
+    let writes = writes(staged.clone());
     let mut write = set_proxy(None);
     let Sent::Pending(sent) = writes.send(&write, Timestamp(0)).await else { panic!("not sent") };
     assert!(sent.starts_with(&format!("{} SetProxy", write.id)) && !sent.contains("HUNTER2"), "{sent}");
@@ -221,8 +222,12 @@ async fn a_write_goes_out_under_the_id_of_its_task_and_is_looked_up_by_it() {
 
 #[tokio::test]
 async fn what_a_later_contract_no_longer_knows_is_not_sent() {
-    let writes = Writes(Arc::new(Staged::default()));
+    let writes = writes(Arc::new(Staged::default()));
     for write in [write("paint", "", None, None), write("set_power", r#","action":"explode""#, None, None)] {
         assert!(matches!(writes.send(&write, Timestamp(0)).await, Sent::NotSent(_)), "{write:?}");
     }
+}
+
+fn writes(control: Arc<Staged>) -> Writes {
+    Writes::new(control, Arc::new(Views::new(Clock::manual(Timestamp(0)))))
 }

@@ -35,7 +35,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken>
             let hit = repeat(db, application, key)?.map(Accepted::Hit);
             return hit.map_or_else(|| busy(db, TaskId::from_bytes(holder)), Ok);
         }
-        Some((settled_at, _)) => moment(settled_at).max(*at),
+        Some((settled_at, _)) => new.start(moment(settled_at)),
         None => *at,
     };
 

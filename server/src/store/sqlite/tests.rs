@@ -283,14 +283,12 @@ async fn a_damaged_row_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_moment_beyond_what_a_column_can_say_is_the_latest_that_it_can() {
+async fn a_moment_beyond_what_a_column_can_say_does_not_mean_that_a_lane_is_taken() {
     let folder = folder();
     let store: Arc<dyn Store> = open(folder.path());
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Timeout, Timestamp(u64::MAX)).await;
-    let latest = Timestamp(i64::MAX as u64 - 1);
-    assert_eq!(store.accept(new(2, "l", "t")).await.unwrap(), Accepted::Fresh { wake_at: latest });
-    assert_eq!(store.in_flight(None, 9).await.unwrap(), [(id(2), Some(latest))]);
+    assert!(matches!(store.accept(new(2, "l", "t")).await.unwrap(), Accepted::Fresh { .. }));
     assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
 }
 

@@ -61,11 +61,12 @@ impl Writer {
 pub(super) fn commit(connection: &mut Connection, requests: impl Iterator<Item = Box<dyn Request>>) {
     let mut taken = Vec::new();
     let committed = write(connection, requests, &mut taken);
-    if let Err(why) = &committed {
-        tracing::error!(%why, requests = taken.len(), "the store could not write");
-    }
+    let requests = taken.len();
     for request in taken {
         request.answer(committed.clone());
+    }
+    if let Err(why) = committed {
+        tracing::error!(%why, requests, "the store could not write");
     }
 }
 

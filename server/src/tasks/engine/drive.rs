@@ -44,8 +44,8 @@ impl Engine {
                 driven.spawn(Arc::clone(&self).drive(id, event));
             }
             if now >= purge_at {
-                let forgotten = self.purge(now).await;
-                purge_at = now.plus(if forgotten == PURGE_MAX { RETRY } else { PURGE_EVERY });
+                driven.spawn(Arc::clone(&self).purge(now));
+                purge_at = now.plus(PURGE_EVERY);
             }
             let next = self.due.next().filter(|_| driven.len() < DRIVEN_MAX).unwrap_or(purge_at).min(purge_at);
             tokio::select! {
@@ -86,7 +86,7 @@ impl Engine {
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };
-                if store.advance(advance).await? == Advanced::Fenced {
+                if self.write_down(advance).await? == Advanced::Fenced {
                     tracing::error!(task = %id, "somebody else drives this task");
                     return Ok(());
                 }
@@ -103,6 +103,28 @@ impl Engine {
                     self.in_flight.fetch_sub(1, Relaxed);
                     self.polls.ended(id);
                     return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Writes a step down, however often the store fails: what the upstream said must not be forgotten.
+    async fn write_down(&self, advance: Advance) -> Result<Advanced, Broken> {
+        let Parts { store, clock, .. } = &self.parts;
+        let mut failed = false;
+        loop {
+            match store.advance(advance.clone()).await {
+                Ok(Advanced::Fenced) if failed => {
+                    // It may be written although the store said that it failed.
+                    let record = store.task(advance.id).await?;
+                    let is_ours = |record: Record| record.version == advance.version + 1 && record.task == advance.task;
+                    return Ok(if record.is_some_and(is_ours) { Advanced::Written } else { Advanced::Fenced });
+                }
+                Ok(advanced) => return Ok(advanced),
+                Err(Broken(why)) => {
+                    tracing::error!(task = %advance.id, why, "a step could not be written down; trying again");
+                    failed = true;
+                    clock.sleep_until(clock.now().plus(RETRY)).await;
                 }
             }
         }
@@ -128,7 +150,7 @@ impl Engine {
             (Effect::Baseline, Err(_)) => Event::Baseline(None),
             (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why)),
             (Effect::LookUp, Err(_)) => Event::LookedUp(None),
-            (Effect::Probe, Err(why)) => Event::Probed(unreadable(&why)),
+            (Effect::Probe, Err(_)) => Event::Probed(unreadable("its arguments cannot be opened any more")),
         }
     }
 
@@ -156,9 +178,14 @@ impl Engine {
         })
     }
 
-    async fn purge(&self, now: Timestamp) -> u32 {
-        let purged = self.parts.store.purge(now.minus(RETENTION), PURGE_MAX).await;
-        purged.inspect_err(|error| tracing::error!(%error, "ended tasks could not be forgotten")).unwrap_or(0)
+    async fn purge(self: Arc<Self>, now: Timestamp) {
+        loop {
+            match self.parts.store.purge(now.minus(RETENTION), PURGE_MAX).await {
+                Ok(PURGE_MAX) => {}
+                Ok(_) => return,
+                Err(error) => return tracing::error!(%error, "ended tasks could not be forgotten"),
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::framework::catalogue;
 use crate::phones::contract::CATALOGUE;
+use crate::phones::views::Views;
 use crate::phones::writes::Writes;
 use crate::tasks::executor::{Executor, Write};
 use crate::tasks::machine::{Effect, Entry, Event, step};
@@ -91,7 +92,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         }
         write.baseline.clone_from(&task.baseline);
         write.operation.clone_from(&task.operation);
-        let writes = Writes(sim.clone());
+        let writes = writes_on(sim.clone());
         effects += u32::from(next.effect.is_some());
         sends += u32::from(matches!(next.effect, Some(Effect::Send(_))));
         event = match (next.effect, kill) {
@@ -103,7 +104,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
             (Some(effect), Kill::During(_)) => finish(&clock, perform(&writes, &write, effect)).await,
             (Some(effect), Kill::Between) => {
                 sim = Arc::new(open());
-                finish(&clock, perform(&Writes(sim.clone()), &write, effect)).await
+                finish(&clock, perform(&writes_on(sim.clone()), &write, effect)).await
             }
             (None, _) => {
                 clock.advance(task.wake_at.unwrap().since(clock.now()));
@@ -208,4 +209,8 @@ async fn wherever_the_process_ends_nothing_is_refunded_that_took_effect_and_no_r
             }
         }
     }
+}
+
+fn writes_on(control: Arc<Sim>) -> Writes {
+    Writes::new(control, Arc::new(Views::new(Clock::manual(Timestamp(0)))))
 }

@@ -1,0 +1,308 @@
+//! A small world for the engine: a store that outlives it, a target that does what its script says, and time in steps.
+
+use cloudphone::clock::{Clock, Timestamp};
+use cloudphone::framework::BoxFuture;
+use cloudphone::framework::catalogue::Terms;
+use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
+use cloudphone::framework::text::Secret;
+use cloudphone::random::Random;
+use cloudphone::store::memory::Memory;
+use cloudphone::store::{self, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
+use cloudphone::store::{LedgerRow, NewTask, Record, Store, Which};
+use cloudphone::tasks::engine::{Engine, Parts};
+use cloudphone::tasks::executor::{Executor, Unreadable, Write};
+use cloudphone::tasks::machine::{Facts, Sent};
+use cloudphone::tasks::task::Verdict::Unreadable as Unread;
+use cloudphone::tasks::task::{Reading, Status, TaskId, Verdict};
+use cloudphone::vault::Vault;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+pub(crate) const START: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Settles in 10 s, ends in 60 s.
+const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> Terms {
+    Terms { probe, baseline, idempotent, settle_seconds: 10, deadline_seconds: 60 }
+}
+pub(crate) static SIGHTED: Terms = terms(Some("counter"), false, true);
+pub(crate) static ONCE: Terms = terms(Some("counter"), true, false);
+pub(crate) static BLIND: Terms = terms(None, false, true);
+
+/// A target that does what its script says.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) clock: Clock,
+    pub(crate) facts: Facts,
+    /// What each send comes to, in order; the last one goes on.
+    pub(crate) sends: Vec<Sent>,
+    /// From which second on a reading says what, in order.
+    pub(crate) reads: Vec<(u64, Verdict)>,
+    /// Whether the reading from before the send can be taken.
+    pub(crate) baseline: bool,
+    /// How much time goes by between a decision and what is done about it.
+    pub(crate) lag: Duration,
+    /// The ids of all requests that left.
+    pub(crate) sent: Mutex<Vec<(TaskId, Timestamp)>>,
+}
+
+impl Script {
+    pub(crate) fn new(clock: &Clock, sends: &[Sent], reads: &[(u64, Verdict)]) -> Self {
+        let (sends, reads, sent) = (sends.to_vec(), reads.to_vec(), Mutex::default());
+        let (facts, lag) = (Facts::default(), Duration::ZERO);
+        Self { clock: clock.clone(), facts, sends, reads, baseline: true, lag, sent }
+    }
+}
+
+impl Executor for Script {
+    fn facts(&self) -> Facts {
+        self.clock.advance(self.lag);
+        self.facts
+    }
+
+    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async { if self.baseline { Ok("7".to_owned()) } else { Err(Unreadable("dark".to_owned())) } })
+    }
+
+    fn send<'a>(&'a self, write: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        let mut sent = self.sent.lock().expect("no panic");
+        sent.push((write.id, self.clock.now()));
+        let outcome = self.sends[(sent.len() - 1).min(self.sends.len() - 1)].clone();
+        Box::pin(async move {
+            match &outcome {
+                Sent::NoAnswer(how) if how == "hangs" => std::future::pending().await,
+                Sent::NoAnswer(how) if how == "panics" => panic!("as the script says"),
+                _ => outcome,
+            }
+        })
+    }
+
+    fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        let known = write.operation.is_some() || self.facts.looks_up;
+        Box::pin(async move { if known { Ok(Some(Sent::Ok)) } else { Err(Unreadable("cannot".to_owned())) } })
+    }
+
+    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
+        let second = self.clock.now().since(START).as_secs();
+        let verdict = self.reads.iter().rev().find(|(from, _)| *from <= second).map_or(Unread, |(_, verdict)| *verdict);
+        Box::pin(async move { Reading { verdict, expected: "8".to_owned(), observed: "7 -> ?".to_owned() } })
+    }
+}
+
+/// A memory whose n-th step is not written: a disk that is full for a moment, or locked by a tool of the operator.
+#[derive(Debug)]
+pub(crate) struct Flaky {
+    pub(crate) memory: Memory,
+    pub(crate) fails: u32,
+    pub(crate) steps: AtomicU32,
+}
+
+impl Store for Flaky {
+    fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
+        if self.steps.fetch_add(1, Relaxed) + 1 == self.fails {
+            return Box::pin(async { Err(Broken("database or disk is full".to_owned())) });
+        }
+        self.memory.advance(advance)
+    }
+
+    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
+        self.memory.repeat(application, key)
+    }
+
+    fn accept(&self, new: NewTask) -> Answer<'_, store::Accepted> {
+        self.memory.accept(new)
+    }
+
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+        self.memory.in_flight(after, limit)
+    }
+
+    fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
+        self.memory.task(id)
+    }
+
+    fn tasks(&self, which: Which) -> Answer<'_, Vec<Record>> {
+        self.memory.tasks(which)
+    }
+
+    fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {
+        self.memory.timeline(id)
+    }
+
+    fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>> {
+        self.memory.ledger(after, limit)
+    }
+
+    fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32> {
+        self.memory.purge(before, limit)
+    }
+
+    fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
+        self.memory.directory()
+    }
+
+    fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()> {
+        self.memory.put_application(application)
+    }
+
+    fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
+        self.memory.put_key(key)
+    }
+}
+
+/// An engine with a store that outlives it.
+pub(crate) struct World {
+    pub(crate) clock: Clock,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) script: Arc<Script>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) runner: JoinHandle<()>,
+}
+
+impl World {
+    pub(crate) async fn new(sends: &[Sent], reads: &[(u64, Verdict)]) -> Self {
+        Self::with(Facts::default(), sends, reads, true).await
+    }
+
+    pub(crate) async fn with(facts: Facts, sends: &[Sent], reads: &[(u64, Verdict)], baseline: bool) -> Self {
+        Self::lagging(Duration::ZERO, facts, sends, reads, baseline).await
+    }
+
+    pub(crate) async fn lagging(
+        lag: Duration,
+        facts: Facts,
+        sends: &[Sent],
+        reads: &[(u64, Verdict)],
+        baseline: bool,
+    ) -> Self {
+        let clock = Clock::manual(START);
+        let script = Arc::new(Script { facts, baseline, lag, ..Script::new(&clock, sends, reads) });
+        Self::on(Arc::<Memory>::default(), clock, script).await
+    }
+
+    pub(crate) async fn on(store: Arc<dyn Store>, clock: Clock, script: Arc<Script>) -> Self {
+        let (engine, runner) = start(&clock, &store, &script).await;
+        Self { clock, store, script, engine, runner }
+    }
+
+    /// The process dies, and another takes its place.
+    pub(crate) async fn crash(&mut self) {
+        self.runner.abort();
+        let _ = (&mut self.runner).await;
+        (self.engine, self.runner) = start(&self.clock, &self.store, &self.script).await;
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        terms: &'static Terms,
+        target: &str,
+        key: Option<&str>,
+    ) -> Result<Accepted, NotAccepted> {
+        self.ask_as("one", terms, target, key, "{}").await
+    }
+
+    pub(crate) async fn ask_as(
+        &self,
+        application: &str,
+        terms: &'static Terms,
+        target: &str,
+        key: Option<&str>,
+        arguments: &str,
+    ) -> Result<Accepted, NotAccepted> {
+        let arguments = Secret::new(format!("{target}{arguments}"));
+        let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
+        let proposal = Proposal { application, tool: "turn", resource: "wheel", target, key, terms, arguments, now };
+        match self.engine.repeat(&proposal).await? {
+            Some(hit) => Ok(hit),
+            None => self.engine.accept(&proposal, proposal.arguments.clone()).await,
+        }
+    }
+
+    pub(crate) async fn begin(&self, terms: &'static Terms) -> TaskId {
+        let accepted = self.ask(terms, "w-1", None).await.expect("a free target");
+        TaskId::parse(&accepted.task_id).expect("an id")
+    }
+
+    pub(crate) async fn record(&self, id: TaskId) -> Record {
+        self.store.task(id).await.expect("a store").expect("a task")
+    }
+
+    /// Lets time go by, second by second, and everything happen that is due.
+    pub(crate) async fn pass(&self, seconds: u64) {
+        for _ in 0..seconds {
+            settle().await;
+            self.clock.advance(Duration::from_secs(1));
+        }
+        settle().await;
+    }
+
+    /// Lets time go by until the task has that phase.
+    pub(crate) async fn until(&self, id: TaskId, phase: &str) {
+        for _ in 0..200 {
+            settle().await;
+            if self.record(id).await.task.phase.as_str() == phase {
+                return;
+            }
+            self.clock.advance(Duration::from_secs(1));
+        }
+        panic!("{id} never gets to {phase}: {:?}", self.record(id).await);
+    }
+
+    /// Lets the task end: how, and at which second.
+    pub(crate) async fn end(&self, id: TaskId) -> (Status, u64) {
+        for _ in 0..200 {
+            settle().await;
+            let task = self.record(id).await.task;
+            if let (Some(status), Some(at)) = (task.status(), task.finished_at) {
+                return (status, at.since(START).as_secs());
+            }
+            self.clock.advance(Duration::from_secs(1));
+        }
+        panic!("{id} never ends: {:?}", self.record(id).await);
+    }
+
+    pub(crate) async fn ledger(&self) -> Vec<&'static str> {
+        self.store.ledger(0, 100).await.expect("a store").iter().map(|row| row.kind).collect()
+    }
+
+    pub(crate) fn sends(&self) -> usize {
+        self.script.sent.lock().expect("no panic").len()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.runner.abort();
+    }
+}
+
+pub(crate) async fn start(
+    clock: &Clock,
+    store: &Arc<dyn Store>,
+    script: &Arc<Script>,
+) -> (Arc<Engine>, JoinHandle<()>) {
+    let (store, executor, random) = (store.clone(), script.clone(), Random::System);
+    let vault = Vault::new(&[7; 32], random.clone());
+    let engine = Engine::start(Parts { store, executor, vault, clock: clock.clone(), random, room: 3 });
+    let engine = engine.await.expect("a store that can be read");
+    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+    (engine, runner)
+}
+
+/// Returns once everything waits: tokio's own clock is paused, and goes on only when nothing else can.
+pub(crate) async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+pub(crate) fn err() -> Sent {
+    Sent::Err("jam".to_owned())
+}
+
+pub(crate) fn none() -> Sent {
+    Sent::NoAnswer("reset".to_owned())
+}
+
+pub(crate) fn not_sent() -> Sent {
+    Sent::NotSent("refused".to_owned())
+}
