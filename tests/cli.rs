@@ -3,6 +3,7 @@
 use crate::program::{Program, binary};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -154,6 +155,8 @@ async fn a_wrong_folder_is_named() {
     assert!(said.contains("a socket's path at most 107") && said.contains("shorter"), "{said}");
 
     let program = Program::start_at(home, &[]).await;
+    let socket = program.data.join("admin.sock").metadata().expect("a socket").permissions().mode();
+    assert_eq!(socket & 0o777, 0o600);
     let second = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&program.data).output().await;
     let said = String::from_utf8(second.expect("the program runs").stderr).expect("text");
     assert!(said.contains("another cloudphone uses"), "{said}");

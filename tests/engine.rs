@@ -162,14 +162,14 @@ async fn what_the_upstream_said_outlives_a_store_that_fails_once() {
         (Sent::Ok, Present, Success, "charge"),
         (not_sent(), Unread, Failed, "charge reversal"),
     ] {
-        for fails in 1..=4 {
+        for (fails, lies) in (1..=4).flat_map(|step| [(step, false), (step, true)]) {
             let clock = Clock::manual(START);
             let script = Script::new(&clock, std::slice::from_ref(&sent), &[(0, verdict)]);
-            let store = Flaky { memory: Memory::default(), fails, steps: AtomicU32::new(0) };
+            let store = Flaky { memory: Memory::default(), fails, steps: AtomicU32::new(0), lies };
             let world = World::on(Arc::new(store), clock, Arc::new(script)).await;
             let id = world.begin(&SIGHTED).await;
             let ended = world.end(id).await.0;
-            assert_eq!((ended, &*world.ledger().await.join(" ")), (ends, ledger), "{sent}, step {fails} fails");
+            assert_eq!((ended, &*world.ledger().await.join(" ")), (ends, ledger), "{sent}, step {fails} fails, {lies}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -111,7 +112,10 @@ impl Program {
 
 /// Runs it with flags with which it cannot start: exit code and what it says.
 async fn refused(flags: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(binary()).args(flags).kill_on_drop(true).output().await.expect("the program runs");
+    let output = Command::new(binary()).args(flags).kill_on_drop(true).output();
+    // That it serves after all shows in a minute; no other time is measured.
+    let output = tokio::time::timeout(Duration::from_secs(60), output).await.expect("it is refused");
+    let output = output.expect("the program runs");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -183,8 +187,7 @@ async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
     let mut program = Program::start_at(home.clone(), &[]).await;
     program.stop().await;
     std::fs::write(program.data.join("master.key"), format!("{}\n", "ab".repeat(32))).expect("written");
-    let output = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&program.data).output().await;
-    let said = String::from_utf8(output.expect("the program runs").stderr).expect("text");
+    let (_, said) = refused(&["--listen", "127.0.0.1:0", "--data", program.data.to_str().expect("UTF-8")]).await;
     assert!(said.contains("the master key is not the one that this data was made with"), "{said}");
 }
 

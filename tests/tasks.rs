@@ -224,6 +224,27 @@ async fn a_device_takes_one_write_at_a_time_and_the_next_when_it_has_settled() {
 }
 
 #[tokio::test]
+async fn what_a_task_has_told_is_what_its_device_shows() {
+    let (server, key, _) = cast().await;
+    let device = async || server.call(&key, "get_device", json!({"device_id": phone(2)})).await.expect("a device");
+    let booting = server.call(&key, "set_power", power(2, "boot")).await.expect("accepted");
+    let poll = json!({"task_id": booting["task_id"], "wait_seconds": 0});
+    let mut ended = false;
+    for _ in 0..60 {
+        // What is shown may be two seconds old, unless a task knows better.
+        device().await;
+        ended = server.call(&key, "get_task", poll.clone()).await.expect("a task")["status"] == "success";
+        if ended {
+            break;
+        }
+        server.clock.advance(Duration::from_millis(400));
+    }
+    assert!(ended);
+    assert_eq!(device().await["state"], "running");
+    server.call(&key, "set_proxy", proxy(2, "k")).await.expect("it is offered");
+}
+
+#[tokio::test]
 async fn a_rotating_proxy_and_the_same_proxy_again_are_never_refunded() {
     let (server, key, _) = cast().await;
     for (number, round, status) in

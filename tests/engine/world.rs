@@ -96,12 +96,20 @@ pub(crate) struct Flaky {
     pub(crate) memory: Memory,
     pub(crate) fails: u32,
     pub(crate) steps: AtomicU32,
+    /// Whether it writes and says that it did not, as one does that dies before it answers.
+    pub(crate) lies: bool,
 }
 
 impl Store for Flaky {
     fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
         if self.steps.fetch_add(1, Relaxed) + 1 == self.fails {
-            return Box::pin(async { Err(Broken("database or disk is full".to_owned())) });
+            let written = self.lies.then(|| self.memory.advance(advance));
+            return Box::pin(async move {
+                if let Some(written) = written {
+                    written.await?;
+                }
+                Err(Broken("database or disk is full".to_owned()))
+            });
         }
         self.memory.advance(advance)
     }

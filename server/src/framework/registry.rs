@@ -311,10 +311,14 @@ mod tests {
     }
 
     fn lives(registry: &Registry, key: &NewKey) -> bool {
+        lives_at(registry, key, Timestamp(0))
+    }
+
+    fn lives_at(registry: &Registry, key: &NewKey, now: Timestamp) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", key.key_id.parse().unwrap());
         headers.insert("x-api-secret", key.secret.expose().parse().unwrap());
-        registry.access().authenticate(&headers, Timestamp(0)).is_ok()
+        registry.access().authenticate(&headers, now).is_ok()
     }
 
     #[tokio::test]
@@ -352,6 +356,17 @@ mod tests {
         for registry in [&registry, &open(&store).await] {
             assert_eq!([&gone, &kept].map(|key| lives(registry, key)), [false, true]);
             assert!(matches!(registry.rotate_key(&gone.key_id).await, Err(Refused::Unknown(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_ends_at_its_time_also_over_a_restart() {
+        let store = Arc::default();
+        let registry = open(&store).await;
+        let ends = Timestamp(5_000);
+        let key = registry.issue_key(&one(&registry).await, Some(ends)).await.unwrap();
+        for registry in [&registry, &open(&store).await] {
+            assert_eq!([Timestamp(4_999), ends].map(|now| lives_at(registry, &key, now)), [true, false]);
         }
     }
 

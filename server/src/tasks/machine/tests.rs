@@ -179,6 +179,10 @@ fn a_lane_is_held_until_the_last_send_and_its_answer_have_settled() {
         run(terms(probe(false), true), Facts::default(), &events).1.pop()
     };
     assert_eq!(release(Sent::Ok, &[(2, reading(Verdict::Present))]), Some(Entry::Release(at(15))));
+    let answered = Event::LookedUp(Some(Some(Sent::Ok)));
+    let pending = Sent::Pending("7".into());
+    let seen = [(6, answered), (7, reading(Verdict::Present))];
+    assert_eq!(release(pending, &seen), Some(Entry::Release(at(16))), "it may act for as long after its answer");
     assert_eq!(release(err(), &[(11, reading(Verdict::Absent))]), Some(Entry::Release(at(15))));
     assert_eq!(
         release(Sent::Ok, &[(10, reading(Verdict::Absent)), (30, reading(Verdict::Absent))]),
