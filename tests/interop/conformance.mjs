@@ -6,7 +6,6 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer, request } from "node:http";
-import { stripVTControlCharacters } from "node:util";
 
 const [, , notApplicable] = process.argv;
 const { url, keys: [writer] } = JSON.parse(readFileSync(0, "utf8"));
@@ -25,12 +24,14 @@ const door = createServer((incoming, outgoing) => {
 await new Promise((done) => door.listen(0, "127.0.0.1", done));
 
 const { version } = JSON.parse(readFileSync(`${suite}/package.json`, "utf8"));
-const target = `http://localhost:${door.address().port}/mcp`;
+const target = `http://127.0.0.1:${door.address().port}/mcp`;
 const flags = ["server", "--url", target, "--suite", "all", "--expected-failures", notApplicable];
 execFile(process.execPath, [`${suite}/dist/index.js`, ...flags], (error, output, errors) => {
   console.log(JSON.stringify({ client: `conformance ${version}` }));
   for (const [, check] of output.matchAll(/^✓ (\S+): [1-9]/gm)) console.log(JSON.stringify({ check, failure: null }));
-  const failure = stripVTControlCharacters(errors + output.split("=== SUMMARY ===").pop());
-  if (error) console.log(JSON.stringify({ check: "conformance.yml", failure }));
+  if (error) {
+    console.error(errors + output.split("=== SUMMARY ===").pop());
+    process.exitCode = 1;
+  }
   door.close();
 });

@@ -1,7 +1,7 @@
 //! `cargo xtask interop`: official clients of the protocol, and its conformance suite, against the program as users start it.
 //!
-//! A client is a script in `tests/interop`, its packages are pinned there by lock files. It reads what to call as JSON and
-//! answers with a JSON line for each check; what is called comes from the contract.
+//! A client is a script in `tests/interop`, where lock files pin its packages too. It reads what to call, which comes from the
+//! contract, as JSON; it answers with a line of JSON that names it, and one for each check.
 
 use crate::test::step;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Lock files of the Python client, each with the packages of one of its releases.
+/// Lock files of the Python client: one for each of its major versions.
 const PYTHON: [&str; 2] = ["python-2.txt", "python-1.txt"];
 /// Packages of the TypeScript client: since its second major version it has a name of its own.
 const TYPESCRIPT: [&str; 2] = ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk"];
@@ -33,7 +33,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         program: built.join("cloudphone"),
         plan: json!({"versions": contract.service.served, "tools": tools.collect::<Vec<_>>()}),
     };
-    let (mut clients, node) = (Vec::new(), bench.install_node()?);
+    let node = bench.install_node()?;
+    let mut clients = Vec::new();
     for lock in PYTHON {
         let python = bench.install_python(lock)?.join("bin/python");
         clients.push(bench.run(Command::new(python).arg(bench.scripts.join("client.py")))?);
@@ -76,8 +77,8 @@ impl Bench {
         self.install(&folder, &[lock], |folder| {
             must(Command::new("python3").args(["-m", "venv"]).arg(folder), "Python 3.11 or later, with venv and pip")?;
             let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"];
-            let lock = self.scripts.join(lock);
-            must(Command::new(folder.join("bin/python")).args(flags).arg("--requirement").arg(lock), "pip")
+            let python = &mut Command::new(folder.join("bin/python"));
+            must(python.args(flags).arg("--requirement").arg(folder.join(lock)), "pip and a package index")
         })?;
         Ok(folder)
     }
@@ -121,8 +122,9 @@ impl Bench {
         plan["url"] = server.url.clone().into();
         plan["keys"] = server.keys.clone().into();
         let running = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut running = running.with_context(|| format!("cannot run {client:?}"))?;
-        serde_json::to_writer(running.stdin.take().context("a client has an input")?, &plan)?;
+        let mut running = running.with_context(|| format!("cannot run {:?}", client.get_program()))?;
+        serde_json::to_writer(running.stdin.take().context("a client has an input")?, &plan)
+            .context("the client reads nothing")?;
         let mut findings = Findings { client: format!("{client:?}"), checks: Vec::new() };
         for line in running.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
             let line = line?;
@@ -137,9 +139,8 @@ impl Bench {
                 (None, check) => findings.checks.push((check.context("a line names its check")?, text("failure"))),
             }
         }
-        if !running.wait()?.success() {
-            findings.checks.push(("its end".to_owned(), Some("it broke off; it says why above".to_owned())));
-        }
+        let broke_off = !running.wait()?.success();
+        findings.checks.push(("its own end".to_owned(), broke_off.then(|| "it says why above".to_owned())));
         Ok(findings)
     }
 }
@@ -187,7 +188,8 @@ impl Drop for Server {
 /// Runs a command to its end. `needs` is what to install where there is no such program.
 fn must(command: &mut Command, needs: &str) -> Result<()> {
     println!("\n> {command:?}");
-    let status = command.status().with_context(|| format!("cannot run {command:?}; install {needs}"))?;
+    let status =
+        command.status().with_context(|| format!("cannot run {:?}: install {needs}", command.get_program()))?;
     ensure!(status.success(), "{command:?} failed; it says why above, and it needs {needs}");
     Ok(())
 }
@@ -206,15 +208,15 @@ fn show<'a>(clients: &'a [Findings], required: impl Iterator<Item = &'a str>, fa
     println!("\n{:width$}  {}", "", heads.join("  "));
     let mut passed = 0;
     for check in checks {
-        print!("{check:width$}");
+        let mut row = format!("{check:width$}");
         for Findings { client, checks } in clients {
             let found = checks.iter().find(|(name, _)| name == check);
             let failure = found.map_or(Some("was not tried"), |(_, failure)| failure.as_deref());
             passed += u64::from(failure.is_none());
             failures.extend(failure.map(|why| format!("{client}: {check}: {why}")));
-            print!("  {:1$}", if failure.is_none() { "ok" } else { "FAILED" }, client.len());
+            row += &format!("  {:1$}", if failure.is_none() { "ok" } else { "FAILED" }, client.len());
         }
-        println!();
+        println!("{}", row.trim_end());
     }
     passed
 }
