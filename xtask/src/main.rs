@@ -1,6 +1,7 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
 
 mod r#gen;
+mod interop;
 mod test;
 
 use anyhow::Result;
@@ -25,12 +26,15 @@ enum Verb {
     },
     /// Format, lints, generated files, all tests; ends with a count
     Test,
+    /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
+    Interop,
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Test => test::run(&root()),
+        Verb::Interop => interop::run(&root()),
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 /// Runs one cargo command with its output passed on; answers with the tests that it says have passed.
-fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
+pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
     println!("\n> cargo {}", arguments.join(" "));
     let mut child = Command::new(env!("CARGO"))
         .args(arguments)
