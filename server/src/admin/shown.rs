@@ -61,11 +61,31 @@ fn cell(value: &Value) -> String {
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
         // Flags: those that are set.
-        Value::Object(members) => {
+        Value::Object(members) if members.values().all(Value::is_boolean) => {
             let set: Vec<_> =
                 members.iter().filter(|(_, value)| **value == true).map(|(name, _)| name.as_str()).collect();
             if set.is_empty() { "none".to_owned() } else { set.join(", ") }
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_read_as_tables_and_lines() {
+        let rows = json!([
+            {"device_id": "a", "capabilities": {"x": true, "y": false}, "arguments": {"n": 1}, "seen_by": []},
+            {"device_id": "longer", "capabilities": {"x": false}, "arguments": null, "seen_by": ["one", "two"]},
+        ]);
+        let table = "DEVICE ID  CAPABILITIES  ARGUMENTS  SEEN BY\n\
+                     a          x             {\"n\":1}    none\n\
+                     longer     none          -          one, two\n";
+        assert_eq!(text(&rows), table);
+        assert_eq!(text(&json!([])), "none\n");
+        assert_eq!(text(&json!({"a": 1, "long_name": "b"})), "a          1\nlong name  b\n");
     }
 }
