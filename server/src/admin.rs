@@ -9,17 +9,23 @@ pub mod shown;
 pub mod socket;
 
 pub use command::{AppCommand, AuditCommand, Command, DeviceCommand, KeyCommand, TaskCommand};
-pub use offline::{Fleet, run};
+pub use offline::run;
 
 use crate::clock::Clock;
+use crate::data::DataFolder;
 use crate::framework::access::Grants;
 use crate::framework::audit;
 use crate::framework::catalogue::ToolDef;
 use crate::framework::registry::{NewApplication, NewKey, Refused, Registry};
 use crate::phones::contract::{CATALOGUE, DeviceId};
 use crate::phones::upstream::Upstream;
+use crate::phones::upstream::sim::Sim;
+use crate::random::Random;
+use crate::store::sqlite::Sqlite;
 use crate::store::{ApplicationRow, Broken, KeyRow, Record, Store, Which};
 use crate::tasks::task::TaskId;
+use crate::vault::Vault;
+use anyhow::Context;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -38,6 +44,41 @@ pub struct Office {
     pub audit: PathBuf,
     /// The time.
     pub clock: Clock,
+}
+
+/// The simulated phones.
+#[derive(Clone, Copy, Debug)]
+pub struct Fleet {
+    /// How many.
+    pub devices: u32,
+    /// Their seed: the same seed gives the same phones.
+    pub seed: u64,
+}
+
+/// A data folder with all that is in it, open.
+pub struct Opened {
+    /// What an operator needs of it.
+    pub office: Office,
+    /// What its master key opens.
+    pub vault: Vault,
+    /// Its simulated phones.
+    pub sim: Arc<Sim>,
+}
+
+impl Opened {
+    /// Opens a folder that belongs to this process. Blocks for as long as the disk takes.
+    ///
+    /// # Errors
+    /// What in it cannot be opened.
+    pub async fn open(folder: &DataFolder, fleet: Fleet, clock: Clock, random: &Random) -> anyhow::Result<Self> {
+        let vault = Vault::new(&folder.master_key(random)?, random.clone());
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(folder)?);
+        let registry = Registry::open(store.clone(), &CATALOGUE, vault.clone(), clock.clone(), random.clone()).await?;
+        let sim = Sim::new(fleet.seed, fleet.devices, clock.clone(), &random.bytes()?);
+        let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
+        let office = Office { registry, store, upstream: sim.clone(), audit: folder.join("audit"), clock };
+        Ok(Self { office, vault, sim })
+    }
 }
 
 /// Why a command was not carried out, for whoever gave it.

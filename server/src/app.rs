@@ -1,7 +1,7 @@
 //! Composition: what the program is made of, put together once at start, and how it stops.
 
-use crate::admin::Office;
 use crate::admin::socket::Door;
+use crate::admin::{Fleet, Office, Opened};
 use crate::clock::Clock;
 use crate::data::DataFolder;
 use crate::framework::access::Grants;
@@ -13,13 +13,9 @@ use crate::framework::transport::edge::{self, Doorkeeper, Limits};
 use crate::phones::contract::{CATALOGUE, Contract, Permission};
 use crate::phones::devices::Phones;
 use crate::phones::proxy_hosts::ProxyHosts;
-use crate::phones::upstream::sim::Sim;
 use crate::phones::writes::Writes;
 use crate::random::Random;
-use crate::store::Store;
-use crate::store::sqlite::Sqlite;
 use crate::tasks::engine::{Engine, Parts};
-use crate::vault::Vault;
 use anyhow::{Context, Result, anyhow};
 use axum::Router;
 use std::fmt::Write;
@@ -96,32 +92,27 @@ impl App {
 
         let (clock, random) = (Clock::system(), Random::System);
         let folder = DataFolder::open(&data)?;
-        let vault = Vault::new(&folder.master_key(&random)?, random.clone());
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder)?);
-        let audit = folder.join("audit");
-        let audit = Audit::start(&audit)
-            .with_context(|| format!("cannot write to {}; choose another folder with --data", audit.display()))?;
-
-        let sim = Sim::new(sim_seed, sim_devices, clock.clone(), &random.bytes()?);
-        let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
+        let fleet = Fleet { devices: sim_devices, seed: sim_seed };
+        let Opened { office, vault, sim } = Opened::open(&folder, fleet, clock.clone(), &random).await?;
+        let audit = Audit::start(&office.audit)
+            .with_context(|| format!("cannot write to {}; --data names another folder", office.audit.display()))?;
         let phones = Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone());
         let engine = Engine::start(Parts {
-            store: Arc::clone(&store),
-            executor: Arc::new(Writes::new(sim.clone(), phones.views())),
-            vault: vault.clone(),
+            store: Arc::clone(&office.store),
+            executor: Arc::new(Writes::new(sim, phones.views())),
+            vault,
             clock: clock.clone(),
             random: random.clone(),
             room: ROOM,
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
-        let registry = Registry::open(store.clone(), &CATALOGUE, vault, clock.clone(), random).await?;
-        let keys = demo(&registry).await?;
-        let pipeline = Pipeline::new(Contract(phones), registry.access(), audit, engine.clone(), clock.clone());
+        let keys = demo(&office.registry).await?;
+        let pipeline = Pipeline::new(Contract(phones), office.registry.access(), audit, engine.clone(), clock);
         let router = Endpoint::new(pipeline, door, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
-        let office = Arc::new(Office { registry, store, upstream: sim, audit: folder.join("audit"), clock });
         let door = Door::open(folder.path()).map_err(|why| anyhow!("{why}; choose a shorter or another --data"))?;
+        let office = Arc::new(office);
         Ok(Self { listener, router, url, devices: sim_devices, keys, engine, office, door, folder })
     }
 
