@@ -160,7 +160,7 @@ impl App {
         if self.keys.is_empty() {
             out += "`cloudphone key create demo` makes another key, `cloudphone task list` shows how writes went.\n";
         }
-        let _ = writeln!(out, "Tasks, applications and keys are in {folder}. Ctrl-C stops it.");
+        let _ = writeln!(out, "Tasks, applications and keys are in {folder}.\nCtrl-C stops it.");
         out
     }
 

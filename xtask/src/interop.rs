@@ -169,7 +169,7 @@ impl Server {
                 Some(("X-Api-Secret:", secret)) => {
                     server.keys.last_mut().context("a secret follows its key")?["secret"] = secret.trim().into();
                 }
-                Some(("Ctrl-C", _)) => return Ok(server),
+                _ if line.contains("Ctrl-C") => return Ok(server),
                 _ if line.ends_with("/mcp") => server.url = line.rsplit(' ').next().unwrap_or_default().to_owned(),
                 _ => {}
             }
