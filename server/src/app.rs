@@ -61,14 +61,13 @@ pub struct App {
 }
 
 /// A key that was made for trying the server out.
-#[derive(Debug)]
-pub struct DemoKey {
+struct DemoKey {
     /// The application's name.
-    pub application: &'static str,
+    application: &'static str,
     /// What the application may do.
-    pub permissions: String,
+    permissions: String,
     /// Key id and secret.
-    pub key: NewKey,
+    key: NewKey,
 }
 
 /// The applications that the first start makes, and what they may do.
@@ -120,12 +119,6 @@ impl App {
     #[must_use]
     pub fn url(&self) -> &str {
         self.url.trim_end_matches('/')
-    }
-
-    /// The demo keys.
-    #[must_use]
-    pub fn keys(&self) -> &[DemoKey] {
-        &self.keys
     }
 
     /// What a person who starts the server reads first. At the first start: the keys, and lines to paste.

@@ -8,6 +8,7 @@
 //! simulated.jsonl  what was really done on the simulated phones
 //! ```
 
+use crate::hex;
 use crate::random::Random;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -104,7 +105,7 @@ impl DataFolder {
                 }
                 let mut text = String::new();
                 file.read_to_string(&mut text).map_err(|_| Unusable::NoKey(path.clone()))?;
-                parse(text.trim_end()).ok_or(Unusable::NoKey(path))
+                hex::decode(text.trim_end()).and_then(|key| key.try_into().ok()).ok_or(Unusable::NoKey(path))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if self.join(DATABASE).exists() {
@@ -114,8 +115,7 @@ impl DataFolder {
                 // Under another name first: a crash leaves no half of a key.
                 let draft = self.join("master.key.new");
                 let mut file = private().create(true).truncate(true).open(&draft).map_err(failed)?;
-                let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-                writeln!(file, "{hex}").and_then(|()| file.sync_all()).map_err(failed)?;
+                writeln!(file, "{}", hex::encode(&key)).and_then(|()| file.sync_all()).map_err(failed)?;
                 std::fs::rename(&draft, &path).map_err(failed)?;
                 File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
                 Ok(key)
@@ -136,17 +136,6 @@ fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     options
-}
-
-fn parse(hex: &str) -> Option<[u8; 32]> {
-    let mut key = [0; 32];
-    if hex.len() != 64 || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, digits) in key.iter_mut().zip(hex.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(key)
 }
 
 #[cfg(test)]

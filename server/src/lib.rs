@@ -8,6 +8,7 @@ pub mod app;
 pub mod clock;
 pub mod data;
 pub mod framework;
+pub mod hex;
 pub mod phones;
 pub mod random;
 pub mod store;

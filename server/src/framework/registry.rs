@@ -7,12 +7,12 @@ use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
 use super::text::Secret;
 use crate::clock::{Clock, Timestamp};
+use crate::hex;
 use crate::random::Random;
 use crate::store::{ApplicationRow, Broken, KeyRow, SecretRow, Store};
 use crate::vault::{Digest, Vault};
 use std::collections::HashMap;
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -251,11 +251,7 @@ impl Registry {
     }
 
     fn hex<const N: usize>(&self) -> Result<String, Refused> {
-        let bytes = self.random.bytes::<N>().map_err(broken)?;
-        Ok(bytes.iter().fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        }))
+        self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(broken)
     }
 }
 

@@ -13,12 +13,12 @@ use crate::clock::Clock;
 use crate::framework::BoxFuture;
 use crate::framework::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
 use crate::framework::text::Secret;
+use crate::hex;
 use crate::random::Random;
 use crate::store::{self, Broken, InFlight, NewTask, Record, Store};
 use crate::vault::{Digest, Vault};
 use due::DueList;
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -153,7 +153,7 @@ impl Engine {
     /// The idempotency key and the fingerprint of a call. A derived key begins with a space, which no given one has.
     fn identity(&self, proposal: &Proposal<'_>) -> (String, Digest) {
         let fingerprint = self.parts.vault.mac(&["call", proposal.tool, proposal.arguments.expose()]);
-        let key = proposal.key.as_deref().map_or_else(|| derived(&fingerprint), str::to_owned);
+        let key = proposal.key.as_deref().map_or_else(|| format!(" {}", hex::encode(&fingerprint)), str::to_owned);
         (key, fingerprint)
     }
 
@@ -224,13 +224,6 @@ fn tell(record: Record, poll_after_seconds: Option<u64>) -> Told {
     let status = task.status().map_or("dispatched", |status| status.as_str());
     let (deadline_at, finished_at) = (task.deadline_at, task.finished_at);
     Told { tool, target, status, created_at, deadline_at, finished_at, poll_after_seconds, evidence, refunded_at }
-}
-
-fn derived(fingerprint: &Digest) -> String {
-    fingerprint.iter().fold(String::from(" "), |mut key, byte| {
-        let _ = write!(key, "{byte:02x}");
-        key
-    })
 }
 
 fn broken(error: impl fmt::Display) -> NotAccepted {

@@ -3,6 +3,7 @@
 use crate::framework::access::Grants;
 use crate::framework::handler::{Call, Target};
 use crate::framework::reply::Reply;
+use crate::hex;
 use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage, DevicesTools};
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError};
 use crate::phones::devices::{Filter, Phones};
@@ -74,8 +75,7 @@ fn detail(snapshot: &Snapshot) -> DeviceDetail {
 /// The position after `last`: its id in lower-case hex. It names a place in the order, not a phone, so it stays valid when
 /// that phone goes; and it gives no right to anything.
 fn cursor_after(last: &DeviceId) -> Cursor {
-    let hex: String = last.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
-    let Ok(cursor) = Cursor::new(&hex) else {
+    let Ok(cursor) = Cursor::new(&hex::encode(last.as_str().as_bytes())) else {
         unreachable!("64 characters of an id are 128 of hex, a cursor holds 256")
     };
     cursor
@@ -83,9 +83,7 @@ fn cursor_after(last: &DeviceId) -> Cursor {
 
 /// The id that [`cursor_after`] was given.
 fn position(cursor: &Cursor) -> Option<DeviceId> {
-    let pairs = cursor.as_str().as_bytes().chunks(2);
-    let bytes = pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
-    DeviceId::new(&String::from_utf8(bytes.collect::<Option<_>>()?).ok()?).ok()
+    DeviceId::new(&String::from_utf8(hex::decode(cursor.as_str())?).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::framework::BoxFuture;
 use crate::framework::handler::Flag;
 use crate::framework::text::{Secret, Untrusted};
+use crate::hex;
 use crate::phones::contract::{DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode};
 use crate::tasks::machine::Facts;
 use crate::tasks::task::TaskId;
@@ -187,7 +188,7 @@ impl Sim {
         let count = self.issued.fetch_add(1, Relaxed);
         let code = self.tokens.clone().chain_update(count.to_be_bytes()).finalize().into_bytes();
         Ok(Session {
-            token: Secret::new(code.iter().map(|byte| format!("{byte:02x}")).collect()),
+            token: Secret::new(hex::encode(&code)),
             url: None,
             expires_at: (phone.part != Part::Reticent).then(|| self.clock.now().plus(SESSION_LIFETIME)),
         })

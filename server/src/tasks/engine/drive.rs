@@ -22,7 +22,7 @@ const DRIVEN_MAX: usize = 4_096;
 const RETRY: Duration = Duration::from_secs(3);
 
 /// How long an ended task can be read.
-pub(super) const RETENTION: Duration = Duration::from_hours(7 * 24);
+const RETENTION: Duration = Duration::from_hours(7 * 24);
 
 /// Between two looks for tasks to forget, and how many are forgotten at a time.
 const PURGE_EVERY: Duration = Duration::from_mins(1);

@@ -1,0 +1,41 @@
+//! Bytes as hexadecimal digits and back.
+
+use std::fmt::Write;
+
+/// Two lower-case digits a byte.
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// The bytes of that many pairs of digits, in either case; `None` for anything else.
+#[must_use]
+pub fn decode(hex: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some((digit(*high)? << 4) | digit(*low)?),
+        _ => None,
+    };
+    hex.as_bytes().chunks(2).map(pair).collect()
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_and_nothing_else_is_taken() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decode(&encode(&all)), Some(all));
+        assert_eq!((encode(&[0, 0xAB]), decode("00AB")), ("00ab".to_owned(), Some(vec![0, 0xAB])));
+        for wrong in ["a", "abc", "+f", "0x", "g0", "é"] {
+            assert_eq!(decode(wrong), None, "{wrong}");
+        }
+    }
+}
