@@ -17,7 +17,7 @@ use crate::hex;
 use crate::random::Random;
 use crate::store::{self, Broken, InFlight, NewTask, Record, Store};
 use crate::vault::{Digest, Vault};
-use due::DueList;
+use due::{DueList, Wake};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,7 +79,7 @@ impl Engine {
             engine.in_flight.fetch_add(page.len(), Relaxed);
             let latest = engine.parts.clock.now().plus(FOUND_WITHIN);
             for (id, wake_at) in page {
-                engine.due.found(id, wake_at.unwrap_or_default().min(latest));
+                engine.due.add(id, wake_at.unwrap_or_default().min(latest), Wake::Found);
             }
         }
     }
@@ -122,9 +122,17 @@ impl Engine {
         let (store, due) = (Arc::clone(store), Arc::clone(&self.due));
         let accepting = async move {
             let accepted = store.accept(new).await;
-            if let Ok(store::Accepted::Fresh { wake_at }) = accepted {
-                place.keep();
-                due.add(id, wake_at);
+            match accepted {
+                Ok(store::Accepted::Fresh { wake_at }) => {
+                    place.keep();
+                    due.add(id, wake_at, Wake::Due(0));
+                }
+                // It may be written although the store said that it failed.
+                Err(_) => {
+                    place.keep();
+                    due.add(id, at.plus(drive::RETRY), Wake::Found);
+                }
+                Ok(_) => {}
             }
             accepted
         };
