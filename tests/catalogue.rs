@@ -50,7 +50,7 @@ async fn every_permission_set_is_shown_just_its_tools() {
 
 /// What the generated files say of a tool, which are committed and read in every diff, is what the wire says.
 #[tokio::test]
-async fn a_listed_tool_is_what_its_generated_file_says() {
+async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_file_says() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let listed = server.list(&keys[0][0]).await;
     assert_eq!(listed.len(), PHONES.tools.len());
@@ -62,7 +62,9 @@ async fn a_listed_tool_is_what_its_generated_file_says() {
         );
         let text = std::fs::read_to_string(&file).expect("a file for each tool");
         let generated: Value = serde_json::from_str(&text).expect("JSON");
-        for (member, value) in tool.as_object_mut().expect("an object") {
+        let members = tool.as_object_mut().expect("an object");
+        assert_eq!(members.keys().collect::<Vec<_>>(), ["name", "description", "inputSchema", "annotations"]);
+        for (member, value) in members {
             assert_eq!(*value, generated[member], "{file}: {member}");
         }
     }

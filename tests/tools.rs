@@ -89,7 +89,7 @@ async fn clear_proxy_needs_device_and_answers_with_a_task() {
 }
 
 #[tokio::test]
-async fn set_power_needs_device_boots_shuts_down_and_restarts_and_answers_with_a_task() {
+async fn set_power_needs_device_takes_boot_shutdown_and_restart_and_answers_with_a_task() {
     for action in ["boot", "shutdown", "restart"] {
         assert_is_task(&keys().await.needs(&["device"], "set_power", power(1, action)).await, "set_power");
     }
@@ -98,6 +98,26 @@ async fn set_power_needs_device_boots_shuts_down_and_restarts_and_answers_with_a
 fn assert_is_task(answer: &Value, tool: &str) {
     assert!(answer["task_id"].as_str().is_some_and(|id| id.starts_with("task_")), "{answer}");
     assert_eq!((&answer["tool"], &answer["device_id"]), (&json!(tool), &json!(DEVICE)));
+}
+
+#[tokio::test]
+async fn writes_do_on_the_device_what_they_say() {
+    let (server, key, _) = cast().await;
+    let shown = async || server.call(&key, "get_device", json!({"device_id": DEVICE})).await.expect("a device");
+    let endpoint = json!({"scheme": "http", "host": "proxy.example.com", "port": 8080});
+    let writes = [
+        ("set_proxy", proxy(1, "k"), "proxy", endpoint),
+        ("clear_proxy", json!({"device_id": DEVICE}), "proxy", Value::Null),
+        ("set_power", power(1, "shutdown"), "state", json!("stopped")),
+        ("set_power", power(1, "boot"), "state", json!("running")),
+    ];
+    for (tool, arguments, member, expected) in writes {
+        let task = server.call(&key, tool, arguments).await.expect("accepted");
+        server.end(&key, &task["task_id"]).await;
+        assert_eq!(shown().await[member], expected, "{tool}");
+    }
+    let task = server.call(&key, "set_power", power(1, "restart")).await.expect("accepted");
+    assert_eq!(server.end(&key, &task["task_id"]).await["evidence"]["checked"], "boot_id", "it has started anew");
 }
 
 #[tokio::test]
