@@ -2,6 +2,7 @@
 
 mod r#gen;
 mod interop;
+mod rules;
 mod soak;
 mod test;
 
@@ -19,7 +20,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Write spec/generated anew: a JSON file a tool, tools.md, errors.md, and schemas for editors of the TOML files
+    /// Write anew spec/generated (a JSON file a tool, tools.md, errors.md, schemas for editors) and tests/RULES.md
     Gen {
         /// Write nothing; fail if something would change
         #[arg(long)]
