@@ -38,6 +38,8 @@ pub struct Config {
     pub allow_hosts: Vec<String>,
     /// Origins of web pages that may call.
     pub allow_origins: Vec<String>,
+    /// The proxies that phones may be told to use.
+    pub proxy_hosts: ProxyHosts,
     /// Folder for what outlives a request.
     pub data: PathBuf,
     /// Number of simulated phones.
@@ -83,7 +85,8 @@ impl App {
     /// # Errors
     /// What cannot be had, and which flag chooses another.
     pub async fn start(config: Config) -> Result<Self> {
-        let Config { listen, public_url, allow_hosts, allow_origins, data, sim_devices, sim_seed } = config;
+        let Config { listen, public_url, allow_hosts, allow_origins, proxy_hosts, data, sim_devices, sim_seed } =
+            config;
         let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
         let bound = listener.local_addr().context("cannot read the address that is listened on")?;
         let door =
@@ -95,7 +98,7 @@ impl App {
         let Opened { office, vault, sim } = Opened::open(&folder, fleet, clock.clone(), &random).await?;
         let audit = Audit::start(&office.audit)
             .with_context(|| format!("cannot write to {}; --data names another folder", office.audit.display()))?;
-        let phones = Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone());
+        let phones = Phones::new(sim.clone(), proxy_hosts, clock.clone());
         let engine = Engine::start(Parts {
             store: Arc::clone(&office.store),
             executor: Arc::new(Writes::new(sim, phones.views())),

@@ -1,4 +1,4 @@
-//! `cargo xtask gen`: everything under `spec/generated`, as a function of the contract alone, and `tests/RULES.md`.
+//! `cargo xtask gen`: everything under `spec/generated`, as a function of the contract alone; `tests/RULES.md`; the README's table of tools.
 
 use crate::rules;
 use anyhow::{Context, Result, bail};
@@ -13,11 +13,17 @@ use std::path::{Path, PathBuf};
 /// Holds what is a function of the contract, and nothing else.
 const FOLDER: &str = "spec/generated";
 
+const README: &str = "README.md";
+
+/// Between these two lines the README is generated.
+const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
+
 /// Writes what has changed and removes what is no longer generated; with `check` only says so, and fails.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let contract = load(&root.join("spec")).map_err(|report| anyhow::anyhow!("{report}"))?;
     let mut wanted = files(&contract)?;
     wanted.insert("tests/RULES.md".into(), rules::page(root)?);
+    wanted.insert(README.into(), readme(&contract, &fs::read_to_string(root.join(README)).context(README)?)?);
     let stale = existing(root, FOLDER)?.into_iter().filter(|path| !wanted.contains_key(path)).collect::<Vec<_>>();
     let changed: Vec<_> =
         wanted.iter().filter(|(path, text)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)).collect();
@@ -133,6 +139,17 @@ fn tools_md(contract: &Contract) -> String {
         let _ = writeln!(out, "\n## {}\n\n```text\n{}\n```", tool.name, description(contract, tool));
     }
     out
+}
+
+/// The README with its table of tools.
+fn readme(contract: &Contract, text: &str) -> Result<String> {
+    let parts = text.split_once(TABLE.0).and_then(|(before, rest)| Some((before, rest.split_once(TABLE.1)?.1)));
+    let (before, after) = parts.with_context(|| format!("{README} has no place for the table of tools"))?;
+    let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
+    for Tool { name, summary, permission, .. } in contract.tools() {
+        let _ = writeln!(table, "| [`{name}`](spec/generated/tools.md#{name}) | {summary} | `{}` |", permission.name);
+    }
+    Ok([before, TABLE.0, &table, TABLE.1, after].concat())
 }
 
 fn errors_md(contract: &Contract) -> String {
