@@ -31,8 +31,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// arguments are wiped.
     fn advance(&self, advance: Advance) -> Answer<'_, Advanced>;
 
-    /// Tasks in flight after that one, in the order of their ids, with their `wake_at`.
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>>;
+    /// Tasks in flight after that one, in the order of their ids.
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>>;
 
     /// A task, in flight or ended.
     fn task(&self, id: TaskId) -> Answer<'_, Option<Record>>;
@@ -135,6 +135,19 @@ pub struct Which {
     pub before: Option<TaskId>,
     /// How many at most.
     pub limit: u32,
+}
+
+/// A task in flight, as far as a new process must know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Names it.
+    pub id: TaskId,
+    /// Whose it is.
+    pub application: String,
+    /// Its idempotency key.
+    pub key: String,
+    /// When to look at it next; `None` while an effect was under way.
+    pub wake_at: Option<Timestamp>,
 }
 
 /// A task in flight that answers a repeated call.

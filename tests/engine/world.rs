@@ -8,7 +8,7 @@ use cloudphone::framework::text::Secret;
 use cloudphone::random::Random;
 use cloudphone::store::memory::Memory;
 use cloudphone::store::{self, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
-use cloudphone::store::{LedgerRow, NewTask, Record, Store, Which};
+use cloudphone::store::{LedgerRow, NewTask, Record, Store, Unfinished, Which};
 use cloudphone::tasks::engine::{Engine, Parts};
 use cloudphone::tasks::executor::{Executor, Unreadable, Write};
 use cloudphone::tasks::machine::{Facts, Sent};
@@ -118,7 +118,7 @@ impl Store for Flaky {
         self.memory.accept(new)
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.memory.in_flight(after, limit)
     }
 

@@ -1,7 +1,7 @@
 //! A store that ends with its process: for tests, and for simulation, where it stands for a disk that survives.
 
 use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
-use super::{NewTask, Record, Store, Which};
+use super::{NewTask, Record, Store, Unfinished, Which};
 use crate::clock::Timestamp;
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Task, TaskId};
@@ -73,12 +73,18 @@ impl Store for Memory {
         Box::pin(std::future::ready(advanced))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         let tables = self.lock();
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let later = tables.tasks.range((after, Bound::Unbounded));
         let open = later.filter(|(_, row)| row.record.task.status().is_none());
-        now(open.map(|(id, row)| (*id, row.record.task.wake_at)).take(limit as usize).collect())
+        let unfinished = open.map(|(id, Row { record, key, .. })| Unfinished {
+            id: *id,
+            application: record.application.clone(),
+            key: key.clone(),
+            wake_at: record.task.wake_at,
+        });
+        now(unfinished.take(limit as usize).collect())
     }
 
     fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {

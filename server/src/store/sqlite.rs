@@ -14,7 +14,7 @@ mod writer;
 pub use open::OpenError;
 
 use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
-use super::{NewTask, Record, Store, Which};
+use super::{NewTask, Record, Store, Unfinished, Which};
 use crate::clock::Timestamp;
 use crate::data::DataFolder;
 use crate::tasks::task::TaskId;
@@ -60,7 +60,7 @@ impl Store for Sqlite {
         self.writer.write(move |db| tasks::advance(db, &advance))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.readers.read(move |db| tasks::in_flight(db, after, limit))
     }
 

@@ -3,6 +3,7 @@
 //! It owns the one index of what is due when, the count of what is in flight, and every future that carries a task on. Each
 //! step is written down before its effect is performed. [`Engine`] is what the pipeline asks; [`Engine::run`] is the runner.
 
+mod claims;
 mod drive;
 mod due;
 
@@ -15,11 +16,11 @@ use crate::framework::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told
 use crate::framework::text::Secret;
 use crate::hex;
 use crate::random::Random;
-use crate::store::{self, Broken, InFlight, NewTask, Record, Store};
+use crate::store::{self, Broken, InFlight, NewTask, Record, Store, Unfinished};
 use crate::vault::{Digest, Vault};
-use due::{DueList, Wake};
+use claims::Claims;
+use due::{DueList, State, Wake};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -45,7 +46,7 @@ pub struct Parts {
 pub struct Engine {
     parts: Parts,
     due: Arc<DueList>,
-    in_flight: Arc<AtomicUsize>,
+    claims: Arc<Claims>,
     /// Writes that are being accepted: their clients may go away, what they have begun may not.
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
@@ -69,17 +70,18 @@ impl Engine {
     /// If the store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, Broken> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, in_flight, accepting) = Default::default();
-        let engine = Self { due, in_flight, accepting, polls, parts };
+        let (due, claims, accepting) = Default::default();
+        let engine = Self { due, claims, accepting, polls, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
-            let Some((id, _)) = page.last() else { return Ok(Arc::new(engine)) };
-            last = Some(*id);
-            engine.in_flight.fetch_add(page.len(), Relaxed);
+            let Some(task) = page.last() else { return Ok(Arc::new(engine)) };
+            last = Some(task.id);
             let latest = engine.parts.clock.now().plus(FOUND_WITHIN);
-            for (id, wake_at) in page {
-                engine.due.add(id, wake_at.unwrap_or_default().min(latest), Wake::Found);
+            for Unfinished { id, application, key, wake_at } in page {
+                let claim = engine.claims.of(&application, &key);
+                engine.claims.add(claim);
+                engine.due.add(id, wake_at.unwrap_or_default().min(latest), Wake { claim, state: State::Unknown });
             }
         }
     }
@@ -87,7 +89,7 @@ impl Engine {
     /// How many tasks are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Relaxed)
+        self.claims.tasks()
     }
 
     /// Answers every poll that is held, and holds none from now on.
@@ -97,14 +99,18 @@ impl Engine {
 
     async fn find(&self, proposal: &Proposal<'_>) -> Result<Option<Accepted>, Broken> {
         let (key, fingerprint) = self.identity(proposal);
+        if self.claims.is_free(self.claims.of(proposal.application, &key)) {
+            return Ok(None);
+        }
         let hit = self.parts.store.repeat(proposal.application, &key).await?;
         Ok(hit.map(|hit| repeated(hit, &fingerprint)))
     }
 
     async fn take_on(&self, proposal: &Proposal<'_>, command: &Secret<String>) -> Result<Accepted, NotAccepted> {
         let Parts { store, executor: _, vault, clock: _, random, room } = &self.parts;
-        let Some(place) = Place::reserve(&self.in_flight, *room) else { return Err(NotAccepted::Full) };
         let (key, fingerprint) = self.identity(proposal);
+        let claim = self.claims.of(proposal.application, &key);
+        let Some(place) = self.claims.reserve(claim, *room) else { return Err(NotAccepted::Full) };
         let at = proposal.now;
         let id = TaskId::new(at, random.bytes().map_err(broken)?);
         let new = NewTask {
@@ -125,12 +131,12 @@ impl Engine {
             match accepted {
                 Ok(store::Accepted::Fresh { wake_at }) => {
                     place.keep();
-                    due.add(id, wake_at, Wake::Due(0));
+                    due.add(id, wake_at, Wake { claim, state: State::Left(0) });
                 }
                 // It may be written although the store said that it failed.
                 Err(_) => {
                     place.keep();
-                    due.add(id, at.plus(drive::RETRY), Wake::Found);
+                    due.add(id, at.plus(drive::RETRY), Wake { claim, state: State::Unknown });
                 }
                 Ok(_) => {}
             }
@@ -238,30 +244,8 @@ fn broken(error: impl fmt::Display) -> NotAccepted {
     NotAccepted::Broken(error.to_string())
 }
 
-/// A place among the tasks in flight. It is given back unless it is kept.
-struct Place(Option<Arc<AtomicUsize>>);
-
-impl Place {
-    fn reserve(taken: &Arc<AtomicUsize>, room: usize) -> Option<Self> {
-        let one_more = |taken| (taken < room).then_some(taken + 1);
-        taken.fetch_update(Relaxed, Relaxed, one_more).ok().map(|_| Self(Some(Arc::clone(taken))))
-    }
-
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(taken) = &self.0 {
-            taken.fetch_sub(1, Relaxed);
-        }
-    }
-}
-
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("in_flight", &self.in_flight).finish_non_exhaustive()
+        f.debug_struct("Engine").field("in_flight", &self.in_flight()).finish_non_exhaustive()
     }
 }

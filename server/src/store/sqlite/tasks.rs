@@ -5,7 +5,7 @@
 
 use super::{Broken, millis, moment};
 use crate::clock::Timestamp;
-use crate::store::{Accepted, Advance, Advanced, Happening, InFlight, LedgerRow, NewTask, Record, Which};
+use crate::store::{Accepted, Advance, Advanced, Happening, InFlight, LedgerRow, NewTask, Record, Unfinished, Which};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Status, Task, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -72,7 +72,6 @@ pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken>
     if db.prepare_cached(take)?.execute((resource, target, stored, TAKEN))? == 0 {
         return Err(Broken(format!("the lane of {id} was taken meanwhile")));
     }
-    happened(db, *id, 0, &Happening { at: *at, phase: task.phase.as_str(), what: "accepted".to_owned() })?;
     Ok(Accepted::Fresh { wake_at: start })
 }
 
@@ -91,7 +90,8 @@ pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Br
         db.prepare_cached(update)?.query_row(values, |row| row.try_into()).optional()?;
     let Some((version, application, resource, target)) = row else { return Ok(Advanced::Fenced) };
 
-    happened(db, *id, version, &Happening { at: *at, phase: task.phase.as_str(), what: what.clone() })?;
+    let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2, ?3, ?4, ?5)";
+    db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what))?;
     for entry in entries {
         if let Entry::Release(until) = entry {
             let release = "UPDATE lane SET held_until = ?4 WHERE resource = ?1 AND target = ?2 AND task_id = ?3";
@@ -109,19 +109,16 @@ pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Br
 }
 
 /// Tasks in flight after that one.
-pub(super) fn in_flight(
-    db: &Connection,
-    after: Option<TaskId>,
-    limit: u32,
-) -> Result<Vec<(TaskId, Option<Timestamp>)>, Broken> {
-    let sql = "SELECT id, wake_at FROM task WHERE terminal = 0 AND id > ?1 ORDER BY id LIMIT ?2";
+pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<Unfinished>, Broken> {
+    let sql = "SELECT id, application, idem_key, wake_at FROM task
+               WHERE terminal = 0 AND id > ?1 ORDER BY id LIMIT ?2";
     // No bytes come before any.
     let after = after.map(TaskId::to_bytes);
     let after = after.as_ref().map_or(&[][..], |id| id);
     let mut select = db.prepare_cached(sql)?;
     let rows = select.query_map((after, limit), |row| {
-        let (id, wake_at): (_, Option<i64>) = row.try_into()?;
-        Ok((TaskId::from_bytes(id), wake_at.map(moment)))
+        let (id, application, key, wake_at): (_, _, _, Option<i64>) = row.try_into()?;
+        Ok(Unfinished { id: TaskId::from_bytes(id), application, key, wake_at: wake_at.map(moment) })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -163,9 +160,13 @@ fn record(columns: Columns) -> Result<Record, Broken> {
     Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at })
 }
 
-/// What has happened to a task.
+/// What has happened to a task. That it was accepted stands in its row.
 pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Broken> {
-    let mut select = db.prepare_cached("SELECT at, phase, what FROM task_event WHERE task_id = ?1 ORDER BY version")?;
+    let sql = "SELECT at, phase, what FROM
+               (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what FROM task WHERE id = ?1
+                UNION ALL SELECT version, at, phase, what FROM task_event WHERE task_id = ?1)
+               ORDER BY version";
+    let mut select = db.prepare_cached(sql)?;
     let rows = select.query_map([id.to_bytes()], |row| <(i64, String, String)>::try_from(row))?;
     let broken = |why: String| Broken(format!("the timeline of {id} cannot be read: {why}"));
     rows.map(|row| {
@@ -212,13 +213,6 @@ fn busy(db: &Connection, holder: TaskId) -> Result<Accepted, Broken> {
     };
     let deadline_at = parse(holder, &state)?.deadline_at;
     Ok(Accepted::Busy { id: holder, application, deadline_at })
-}
-
-fn happened(db: &Connection, id: TaskId, version: u32, happening: &Happening) -> Result<(), Broken> {
-    let Happening { at, phase, what } = happening;
-    let sql = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2, ?3, ?4, ?5)";
-    db.prepare_cached(sql)?.execute((id.to_bytes(), version, millis(*at), phase, what))?;
-    Ok(())
 }
 
 fn found(row: &Row<'_>) -> rusqlite::Result<InFlight> {

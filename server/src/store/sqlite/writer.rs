@@ -24,7 +24,7 @@ pub(super) struct Writer(Queue<Box<dyn Request>>);
 /// Something to be written, and who is to be told.
 pub(super) trait Request: Send {
     /// Writes, as a whole or not at all. An error means that the transaction must not be committed.
-    fn write(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Broken>;
+    fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken>;
 
     /// Tells whoever asked, given how the commit went.
     fn answer(self: Box<Self>, committed: Result<(), Broken>);
@@ -77,9 +77,9 @@ fn write(
 ) -> Result<(), Broken> {
     // Before anything can fail, so that it is answered.
     taken.extend(requests.next());
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     while let Some(request) = taken.last_mut() {
-        request.write(&mut transaction)?;
+        request.write(&transaction)?;
         match requests.next() {
             Some(next) => taken.push(next),
             None => break,
@@ -107,15 +107,17 @@ where
     T: Send,
     F: FnOnce(&Connection) -> Result<T, Broken> + Send,
 {
-    fn write(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Broken> {
+    fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let mut savepoint = transaction.savepoint()?;
-        self.done = work(&savepoint);
+        let run = |sql| -> rusqlite::Result<_> { transaction.prepare_cached(sql)?.execute([]) };
+        run("SAVEPOINT request")?;
+        self.done = work(transaction);
         if let Err(why) = &self.done {
             // A full disk and the like make SQLite roll everything back at once, the savepoint included.
-            savepoint.rollback().map_err(|_| why.clone())?;
+            run("ROLLBACK TO request").map_err(|_| why.clone())?;
         }
-        Ok(savepoint.commit()?)
+        run("RELEASE request")?;
+        Ok(())
     }
 
     fn answer(self: Box<Self>, committed: Result<(), Broken>) {

@@ -1,6 +1,6 @@
 //! The runner: takes what is due, steps it, writes the step down, performs its effect, and feeds back what came of it.
 
-use super::due::Wake;
+use super::due::{State, Wake};
 use super::{Engine, Parts};
 use crate::clock::Timestamp;
 use crate::framework::survive;
@@ -11,7 +11,6 @@ use crate::tasks::machine::{Effect, Event, PATIENCE, Sent, Step, step};
 use crate::tasks::task::{Reading, Task, TaskId, Verdict};
 use std::mem::take;
 use std::pin::pin;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -75,19 +74,19 @@ impl Engine {
             None => "it panicked".to_owned(),
         };
         tracing::error!(task = %id, why, "a task could not be carried on; trying again");
-        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake::Found);
+        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state: State::Unknown, ..wake });
     }
 
     async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), Broken> {
         let Parts { store, executor, clock, .. } = &self.parts;
         let Some(mut record) = store.task(id).await? else {
-            self.in_flight.fetch_sub(1, Relaxed);
+            self.claims.release(wake.claim);
             return Ok(());
         };
-        let mut event = match wake {
-            Wake::Found => Event::Found,
-            Wake::Due(version) if version == record.version => Event::Due,
-            Wake::Due(_) => return Err(fenced()),
+        let mut event = match wake.state {
+            State::Unknown => Event::Found,
+            State::Left(version) if version == record.version => Event::Due,
+            State::Left(_) => return Err(fenced()),
         };
         loop {
             let (now, what) = (clock.now(), event.to_string());
@@ -102,11 +101,11 @@ impl Engine {
             match (effect, record.task.wake_at) {
                 (Some(effect), _) => event = self.perform(&record, effect).await,
                 (None, Some(at)) => {
-                    self.due.add(id, at, Wake::Due(record.version));
+                    self.due.add(id, at, Wake { state: State::Left(record.version), ..wake });
                     return Ok(());
                 }
                 (None, None) => {
-                    self.in_flight.fetch_sub(1, Relaxed);
+                    self.claims.release(wake.claim);
                     self.polls.ended(id);
                     return Ok(());
                 }

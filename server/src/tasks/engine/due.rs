@@ -1,5 +1,6 @@
 //! What is due when: one ordered index over all tasks in flight, a few dozen bytes each.
 
+use super::claims::Claim;
 use crate::clock::Timestamp;
 use crate::tasks::task::TaskId;
 use std::collections::BTreeMap;
@@ -14,13 +15,22 @@ pub(super) struct DueList {
     earlier: Notify,
 }
 
-/// Why a task is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wake {
-    /// It is due, at the version at which this process left it.
-    Due(u32),
-    /// Only the store knows how far it came.
-    Found,
+/// What is known of a task that is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wake {
+    /// What it has claimed.
+    pub(super) claim: Claim,
+    /// How far it came.
+    pub(super) state: State,
+}
+
+/// How far a task came.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum State {
+    /// This process left it at that version.
+    Left(u32),
+    /// Only the store knows.
+    Unknown,
 }
 
 impl DueList {

@@ -4,7 +4,7 @@ use super::{Mutant, Nature, short};
 use crate::clock::Timestamp;
 use crate::store::memory::Memory;
 use crate::store::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
-use crate::store::{LedgerRow, NewTask, Record, Store, Which};
+use crate::store::{LedgerRow, NewTask, Record, Store, Unfinished, Which};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, TaskId};
 use std::collections::{HashMap, HashSet};
@@ -188,7 +188,7 @@ impl Store for Disk {
         Box::pin(self.read(id))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.platters.memory.in_flight(after, limit)
     }
 
