@@ -12,6 +12,8 @@ mod cli;
 mod clients;
 mod crash;
 mod credentials;
+mod doctor;
+
 mod engine;
 mod house;
 mod limits;

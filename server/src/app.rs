@@ -93,8 +93,9 @@ impl App {
         let folder = DataFolder::open(&data)?;
         let fleet = Fleet { devices: sim_devices, seed: sim_seed };
         let Opened { office, vault, sim } = Opened::open(&folder, fleet, clock.clone(), &random).await?;
-        let audit = Audit::start(&office.audit)
-            .with_context(|| format!("cannot write to {}; --data names another folder", office.audit.display()))?;
+        let trail = office.audit();
+        let audit = Audit::start(&trail)
+            .with_context(|| format!("cannot write to {}; --data names another folder", trail.display()))?;
         let phones = Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone());
         let engine = Engine::start(Parts {
             store: Arc::clone(&office.store),

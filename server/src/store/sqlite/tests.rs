@@ -96,8 +96,8 @@ fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let before = fs::read(&path).unwrap();
     let refused = Sqlite::open(&folder).unwrap_err();
     let text = refused.to_string();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 1, .. }), "{text}");
-    assert!(text.contains("layout 99") && text.contains("none beyond 1"), "{text}");
+    assert!(matches!(refused, OpenError::Newer { found: 99, known: 2, .. }), "{text}");
+    assert!(text.contains("layout 99") && text.contains("none beyond 2"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -110,8 +110,8 @@ fn every_migration_in_the_folder_is_run() {
 #[test]
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
-    let (writer, readers) = super::open::connect(&data(folder.path())).unwrap();
-    for connection in readers.iter().chain([&writer]) {
+    let super::open::Connections { writer, readers, inspector } = super::open::connect(&data(folder.path())).unwrap();
+    for connection in readers.iter().chain([&writer, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
         assert_eq!(get("journal_mode"), "wal".to_owned().into());
@@ -119,7 +119,7 @@ fn every_connection_has_the_settings_that_durability_rests_on() {
             assert_eq!(get(name), value.into(), "{name}");
         }
     }
-    assert!(readers.iter().all(|reader| reader.execute("DELETE FROM lane", []).is_err()));
+    assert!(readers.iter().chain([&inspector]).all(|reader| reader.execute("DELETE FROM lane", []).is_err()));
     writer.execute("DELETE FROM lane", []).unwrap();
 }
 
@@ -148,7 +148,7 @@ type Work = fn(&Connection) -> Result<i64, Broken>;
 /// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i64>) {
     let folder = folder();
-    let (mut connection, _) = super::open::connect(&data(folder.path())).unwrap();
+    let mut connection = super::open::connect(&data(folder.path())).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -207,7 +207,7 @@ fn a_transaction_that_is_lost_halfway_fails_for_all_of_its_requests() {
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let (mut connection, _) = super::open::connect(&data(folder.path())).unwrap();
+    let mut connection = super::open::connect(&data(folder.path())).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
     let other = Connection::open(data(folder.path()).database().unwrap()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
