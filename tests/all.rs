@@ -17,6 +17,7 @@ mod doctor;
 mod engine;
 mod house;
 mod limits;
+mod monitor;
 mod program;
 mod tasks;
 mod ui;

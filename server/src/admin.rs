@@ -5,6 +5,7 @@
 
 mod command;
 mod doctor;
+pub mod monitor;
 mod offline;
 pub mod shown;
 pub mod socket;
@@ -75,6 +76,8 @@ pub struct Opened {
     pub vault: Vault,
     /// Its simulated phones.
     pub sim: Arc<Sim>,
+    /// The office's store, by what it is.
+    pub database: Arc<Sqlite>,
 }
 
 impl Opened {
@@ -84,12 +87,13 @@ impl Opened {
     /// What in it cannot be opened.
     pub async fn open(folder: &DataFolder, fleet: Fleet, clock: Clock, random: &Random) -> anyhow::Result<Self> {
         let vault = Vault::new(&folder.master_key(random)?, random.clone());
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(folder)?);
+        let database = Arc::new(Sqlite::open(folder)?);
+        let store: Arc<dyn Store> = database.clone();
         let registry = Registry::open(store.clone(), &CATALOGUE, vault.clone(), clock.clone(), random.clone()).await?;
         let sim = Sim::new(fleet.seed, fleet.devices, clock.clone(), &random.bytes()?);
         let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
         let office = Office { registry, store, upstream: sim.clone(), folder: folder.path().to_owned(), clock };
-        Ok(Self { office, vault, sim })
+        Ok(Self { office, vault, sim, database })
     }
 }
 

@@ -12,16 +12,31 @@ use std::process::ExitCode;
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
-    // Where the log goes may be full or gone; that must not end a thread.
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false).init();
     let done = match cli::Arguments::parse().into() {
-        cli::Task::Serve(config) => serve(config).map(|()| ExitCode::SUCCESS),
-        cli::Task::Operate { data, fleet, command, json } => operate(&data, fleet, command, json),
+        cli::Task::Serve { config, log } => {
+            begin(log);
+            serve(config).map(|()| ExitCode::SUCCESS)
+        }
+        cli::Task::Operate { data, fleet, command, json } => {
+            begin(cli::Log::default());
+            operate(&data, fleet, command, json)
+        }
     };
     done.unwrap_or_else(|error| {
         eprintln!("cloudphone: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// Begins the log, on standard error.
+fn begin(log: cli::Log) {
+    // Where it goes may be full or gone; that must not end a thread.
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false);
+    let lines = lines.with_max_level(log.level);
+    match log.format {
+        cli::LogFormat::Text => lines.init(),
+        cli::LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
 }
 
 /// Prints `text`, if anybody still reads.

@@ -92,9 +92,27 @@ impl Audit {
         })
     }
 
+    /// How full it is, to be asked from elsewhere.
+    #[must_use]
+    pub fn backlog(&self) -> Backlog {
+        Backlog(Arc::clone(&self.queue))
+    }
+
     /// Writes what is waiting and ends the writer. Blocks for as long as the disk takes.
     pub fn stop(self) {
         drop(self);
+    }
+}
+
+/// How full an audit is.
+#[derive(Debug)]
+pub struct Backlog(Arc<Queue>);
+
+impl Backlog {
+    /// Places that are taken: by calls that run, and by lines that are not yet in a file.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.0.lock().taken
     }
 }
 

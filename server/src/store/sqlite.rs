@@ -19,6 +19,7 @@ use super::{NewTask, Record, Rule, Store, Which};
 use crate::clock::Timestamp;
 use crate::data::DataFolder;
 use crate::tasks::task::TaskId;
+use crate::telemetry::Written;
 use open::Connections;
 use readers::Readers;
 use rusqlite::InterruptHandle;
@@ -51,6 +52,14 @@ impl Sqlite {
         let interrupt = inspector.get_interrupt_handle();
         let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
         Ok(Self { readers, inspector, interrupt, writer: Writer::start(writer)?, _folder: folder.clone() })
+    }
+}
+
+impl Sqlite {
+    /// What it has written, and how many writes wait.
+    #[must_use]
+    pub fn written(&self) -> (&Written, usize) {
+        (&self.writer.counts, self.writer.waiting())
     }
 }
 

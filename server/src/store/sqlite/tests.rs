@@ -9,6 +9,7 @@ use crate::store::tests::{AT, accept, advance, application, end, id, new, terms}
 use crate::store::{NewTask, SecretRow};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Status, Task};
+use crate::telemetry::Written;
 use crate::vault::Vault;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -157,7 +158,7 @@ fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i
         })
         .into_iter()
         .unzip();
-    commit(&mut connection, requests.into_iter());
+    commit(&mut connection, requests.into_iter(), &Written::default());
     assert!(connection.is_autocommit(), "the transaction is still open");
     let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
     let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
@@ -213,7 +214,7 @@ fn a_transaction_that_cannot_begin_is_answered() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
-    commit(&mut connection, [request].into_iter());
+    commit(&mut connection, [request].into_iter(), &Written::default());
     assert!(answer.try_recv().unwrap().unwrap_err().0.contains("locked"));
 }
 

@@ -7,7 +7,7 @@ use crate::framework::text::Secret;
 use crate::store::{Advance, Advanced, Broken, Record};
 use crate::tasks::executor::Write;
 use crate::tasks::machine::{Effect, Event, PATIENCE, Sent, Step, step};
-use crate::tasks::task::{Reading, Task, TaskId, Verdict};
+use crate::tasks::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::take;
 use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -86,10 +86,12 @@ impl Engine {
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };
-                if self.write_down(advance).await? == Advanced::Fenced {
-                    tracing::error!(task = %id, "somebody else drives this task");
+                if self.write_down(&advance).await? == Advanced::Fenced {
+                    let Record { application, tool, target, .. } = &record;
+                    tracing::error!(task = %id, application, tool, target, "somebody else drives this task");
                     return Ok(());
                 }
+                self.counts.stepped(&advance);
                 record.version += 1;
             }
             record.task = task;
@@ -100,6 +102,7 @@ impl Engine {
                     return Ok(());
                 }
                 (None, None) => {
+                    report(&record);
                     self.in_flight.fetch_sub(1, Relaxed);
                     self.polls.ended(id);
                     return Ok(());
@@ -109,7 +112,7 @@ impl Engine {
     }
 
     /// Writes a step down, however often the store fails: what the upstream said must not be forgotten.
-    async fn write_down(&self, advance: Advance) -> Result<Advanced, Broken> {
+    async fn write_down(&self, advance: &Advance) -> Result<Advanced, Broken> {
         let Parts { store, clock, .. } = &self.parts;
         let mut failed = false;
         loop {
@@ -160,7 +163,9 @@ impl Engine {
             return Sent::NotSent("the moment to send has passed".to_owned());
         }
         let sent = clock.before(not_after.plus(PATIENCE), executor.send(write, not_after)).await;
-        sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()))
+        let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()));
+        self.counts.sent(&sent);
+        sent
     }
 
     fn unsealed(&self, record: &Record) -> Result<Write, String> {
@@ -186,6 +191,21 @@ impl Engine {
                 Err(error) => return tracing::error!(%error, "ended tasks could not be forgotten"),
             }
         }
+    }
+}
+
+/// Tells the operator how a task has ended, the louder the more there is to look after.
+fn report(record: &Record) {
+    let Record { id, application, tool, target, task, .. } = record;
+    let status = task.status().map(Status::as_str);
+    match task.status() {
+        Some(Status::FailedSilent) => {
+            tracing::warn!(task = %id, application, tool, target, status, "a task was done for nothing, and is refunded");
+        }
+        Some(Status::Timeout) => {
+            tracing::info!(task = %id, application, tool, target, status, "of a task nobody can say how it went");
+        }
+        _ => tracing::debug!(task = %id, application, tool, target, status, "a task has ended"),
     }
 }
 
