@@ -137,9 +137,13 @@ async fn each_fault_is_found_and_comes_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn a_folder_that_was_never_served_is_left_alone() {
+async fn a_folder_that_cannot_be_examined_is_left_alone() {
     let folder = TempDir::new().expect("a temporary folder");
     let (code, said) = operate(folder.path(), "doctor").await;
     assert!(code == 1 && said.contains("there is no database in"), "{said}");
     assert!(!folder.path().join("cloudphone.db").exists());
+    fs::remove_file(folder.path().join("lock")).expect("removed");
+    fs::create_dir(folder.path().join("lock")).expect("what cannot be written to");
+    let (code, said) = operate(folder.path(), "doctor").await;
+    assert!(code == 1 && said.contains("cannot use") && said.contains("--data names another folder"), "{said}");
 }

@@ -198,6 +198,9 @@ async fn it_is_unready_while_the_store_cannot_write_and_while_it_stops() {
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     assert!(until(&ready, 503).await.contains("the store"));
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200, "it lives all the same");
+    let (code, said) = operate(&program.data, "doctor").await;
+    let locked = said.lines().find(|line| line.ends_with("database is locked"));
+    assert!(code == 1 && locked.is_some_and(|line| line.trim_start().starts_with("writing")), "{said}");
     db.execute_batch("ROLLBACK").expect("no lock");
     until(&ready, 200).await;
 

@@ -1,6 +1,6 @@
 //! What is wrong with a data folder, and what an operator does about it.
 //!
-//! Looks and changes nothing, with a running server or without one. What must hold of the database stands in
+//! Repairs nothing, and works with a running server or without one. What must hold of the database stands in
 //! [`Rule`]; here are the words for it, and what lies beside the database. Start at [`examine`].
 
 use super::{AUDIT, Why};

@@ -197,23 +197,28 @@ impl<H: Handlers> Pipeline<H> {
         lists.entry(names).or_insert_with(|| tools_list(&tools)).clone()
     }
 
-    /// Calls a tool and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.
+    /// Calls a tool, counts the call, and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.
     ///
     /// # Errors
     /// Whatever step refused or failed. Only `unknown_tool` is a failure of the protocol; the rest are results.
     pub async fn call(&self, caller: &Caller, asked: Asked<'_>) -> Result<Answer, Failure> {
-        let tool = find(H::CATALOGUE, asked.tool)?;
-        let mut counted =
-            Counted { counts: &self.counts, clock: &self.clock, tool, since: self.now(), outcome: "cancelled" };
-        let result = self.answer(caller, tool, asked).await;
+        let (tool, now) = (find(H::CATALOGUE, asked.tool)?, self.now());
+        let mut counted = Counted { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
+        let result = self.witnessed(caller, tool, asked, now).await;
         counted.outcome = outcome(result.as_ref().err());
         result
     }
 
-    async fn answer(&self, caller: &Caller, tool: &'static ToolDef, asked: Asked<'_>) -> Result<Answer, Failure> {
+    /// Calls a tool that there is, and writes the audit's line.
+    async fn witnessed(
+        &self,
+        caller: &Caller,
+        tool: &'static ToolDef,
+        asked: Asked<'_>,
+        now: Timestamp,
+    ) -> Result<Answer, Failure> {
         let Asked { tool: _, arguments: raw, request_id, hold: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
-        let now = self.now();
         let grant = match permit(H::CATALOGUE, caller, tool) {
             Ok(grant) => grant,
             Err(failure) => {
