@@ -12,13 +12,17 @@ mod cli;
 mod clients;
 mod crash;
 mod credentials;
+mod descriptions;
+mod devices;
 mod doctor;
-
 mod engine;
 mod house;
 mod limits;
 mod monitor;
+mod outcomes;
 mod program;
+mod refusals;
 mod tasks;
+mod tools;
 mod ui;
 mod wire;

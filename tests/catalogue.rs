@@ -50,7 +50,7 @@ async fn every_permission_set_is_shown_just_its_tools() {
 
 /// What the generated files say of a tool, which are committed and read in every diff, is what the wire says.
 #[tokio::test]
-async fn a_listed_tool_is_what_its_generated_file_says() {
+async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_file_says() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let listed = server.list(&keys[0][0]).await;
     assert_eq!(listed.len(), PHONES.tools.len());
@@ -62,14 +62,16 @@ async fn a_listed_tool_is_what_its_generated_file_says() {
         );
         let text = std::fs::read_to_string(&file).expect("a file for each tool");
         let generated: Value = serde_json::from_str(&text).expect("JSON");
-        for (member, value) in tool.as_object_mut().expect("an object") {
+        let members = tool.as_object_mut().expect("an object");
+        assert_eq!(members.keys().collect::<Vec<_>>(), ["name", "description", "inputSchema", "annotations"]);
+        for (member, value) in members {
             assert_eq!(*value, generated[member], "{file}: {member}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_tool_is_listed_exactly_if_it_can_be_called() {
+async fn a_tool_is_listed_exactly_if_it_can_be_called_and_else_is_forbidden_by_name_too() {
     for (catalogue, _, server, keys) in both().await {
         for ((names, set), keys) in every_permission_set(catalogue).iter().zip(&keys) {
             let listed = server.list(&keys[0]).await;
@@ -270,29 +272,4 @@ fn input_schemas_keep_to_what_every_provider_takes() {
             walk(&schema, tool.name);
         }
     }
-}
-
-#[test]
-fn every_description_says_what_an_agent_must_know() {
-    for tool in PHONES.tools {
-        let says = |words: &str| assert!(tool.description.contains(words), "{} does not say: {words}", tool.name);
-        says("Use it when");
-        says("Do not use it when");
-        says(&format!("the permission `{}`", tool.permission.name));
-        says("Repeat a failed call only when its `retryable` is true");
-        for arg in tool.args {
-            says(&format!("- {} (", arg.name));
-        }
-        for error in tool.errors {
-            says(&format!("- {} ({}retryable)", error.code, if error.retryable { "" } else { "not " }));
-        }
-        if let Some(capability) = tool.target.as_ref().and_then(|target| target.requires) {
-            says(&format!("`capabilities.{capability}` is true"));
-            says("Decide by `capabilities`, never by `state`");
-            says("`forbidden` concerns the key's permissions, `not_supported` the device's abilities");
-        }
-    }
-    let session = PHONES.tool("create_session").expect("a tool").description;
-    assert!(session.contains("not that it is long-lived: issue a new one when it stops working"));
-    assert!(PHONES.service.instructions.chars().count() <= 2048);
 }

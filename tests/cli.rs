@@ -143,6 +143,60 @@ async fn a_change_by_an_operator_is_in_force_at_once() {
     assert_eq!(task["timeline"][0]["what"], "accepted");
 }
 
+/// The texts of a member in each item of a list.
+fn column<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
+    list.as_array().expect("a list").iter().map(|item| item[member].as_str().expect("text")).collect()
+}
+
+#[tokio::test]
+async fn an_application_has_300_requests_a_minute_unless_said_otherwise() {
+    let mut program = Program::start(&[]).await;
+    program.stop().await;
+    let usual = json_of(&program.data, "app create usual --permission stream").await;
+    let frugal = json_of(&program.data, "app create frugal --permission stream --requests-per-minute 5").await;
+    assert_eq!([&usual, &frugal].map(|app| app["requests_per_minute"].clone()), [json!(300), json!(5)]);
+}
+
+#[tokio::test]
+async fn a_key_is_issued_for_one_application_and_neither_of_its_halves_has_a_colon() {
+    let mut program = Program::start(&[]).await;
+    program.stop().await;
+    for app in ["one", "two"] {
+        operate(&program.data, &format!("app create {app} --permission device_read")).await;
+        let key = json_of(&program.data, &format!("key create {app}")).await;
+        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text"));
+        assert!(!id.is_empty() && !secret.is_empty() && !id.contains(':') && !secret.contains(':'), "{key}");
+        let listed = json_of(&program.data, &format!("key list {app}")).await;
+        assert_eq!((column(&listed, "key_id"), column(&listed, "application")), (vec![id], vec![app]));
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_key_is_told_apart_in_the_audit_and_revoked_alone() {
+    let mut program = Program::start(&[]).await;
+    let data = program.data.clone();
+    operate(&data, "app create bridge --permission device_read").await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let key = json_of(&data, "key create bridge").await;
+        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
+        program.keys[0] = crate::harness::Key { id: id.clone(), secret };
+        ids.push(program.keys[0].clone());
+        program.call("list_devices", json!({})).await.expect("a page");
+        let write = program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await;
+        assert_eq!(write.expect_err("it only reads")["code"], "forbidden");
+    }
+    let [gone, kept] = &ids[..] else { panic!("two keys") };
+    operate(&data, &format!("key revoke {}", gone.id)).await;
+    assert_eq!(
+        [program.status(&gone.id, &gone.secret).await, program.status(&kept.id, &kept.secret).await],
+        [401, 200]
+    );
+    program.stop().await;
+    let audit = json_of(&data, "audit tail").await;
+    assert_eq!(column(&audit, "key_id"), [&*gone.id, &gone.id, &kept.id, &kept.id]);
+}
+
 #[tokio::test]
 async fn a_wrong_folder_is_named() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));

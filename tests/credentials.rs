@@ -1,61 +1,91 @@
-//! Who is let in: every combination of the two forms of credentials.
+//! Who is let in, in either form of credentials, and what the keys of an application share.
 
-use crate::harness::{Tenant, phones};
+use crate::harness::{Key, Server, Tenant, phones, read};
 use cloudphone::framework::catalogue::PermissionSet;
+use cloudphone::phones::contract::CATALOGUE as PHONES;
+use reqwest::Response;
 use serde_json::{Value, json};
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices"}}"#;
 
-#[tokio::test]
-async fn headers_decide_when_both_are_there_and_every_refusal_is_the_same() {
+/// A server with one key that may do everything.
+async fn one_key() -> (Server, Key) {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let (id, secret) = (keys[0][0].id.as_str(), keys[0][0].secret.as_str());
+    (server, keys[0][0].clone())
+}
+
+async fn send(server: &Server, headers: &[(&str, &str)]) -> Response {
+    let mut request = server.http.post(&server.url).header("content-type", "application/json").body(LIST);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.expect("an answer")
+}
+
+const KEY: &str = "x-api-key";
+const SECRET: &str = "x-api-secret";
+const BEARER: &str = "authorization";
+
+#[tokio::test]
+async fn a_pair_of_headers_and_a_bearer_let_in_alike() {
+    let (server, Key { id, secret }) = one_key().await;
+    let bearer = format!("Bearer {id}:{secret}");
+    let (pair, bearer) = ([(KEY, &*id), (SECRET, &*secret)], [(BEARER, &*bearer)]);
+    let answers = [read(send(&server, &pair).await).await, read(send(&server, &bearer).await).await];
+    assert_eq!(answers[0], answers[1]);
+    assert!(answers[0].0 == 200 && answers[0].1["result"]["isError"] == false, "{answers:?}");
+}
+
+#[tokio::test]
+async fn the_pair_of_headers_decides_where_both_forms_are_there() {
+    let (server, Key { id, secret }) = one_key().await;
     let right = format!("Bearer {id}:{secret}");
     let wrong = format!("Bearer {id}:{secret}x");
-    let colons = format!("Bearer {id}:{secret}:x");
-    let (key, sec, auth) = ("x-api-key", "x-api-secret", "authorization");
-    let rows: &[(&[(&str, &str)], bool)] = &[
-        (&[(key, id), (sec, secret)], true),
-        (&[(auth, &right)], true),
-        (&[(auth, &right.replace("Bearer", "bEARER"))], true),
-        (&[(key, id), (sec, secret), (auth, &wrong)], true),
-        (&[(key, id), (sec, secret), (auth, "malformed")], true),
-        (&[(key, id), (sec, secret), (auth, "Basic eDp5")], true),
-        (&[(key, id), (sec, "wrong"), (auth, &right)], false),
-        (&[(key, "wrong"), (sec, secret), (auth, &right)], false),
-        (&[(key, id), (auth, &right)], true),
-        (&[(sec, secret), (auth, &right)], true),
-        (&[(key, id), (auth, &wrong)], false),
-        (&[(key, id)], false),
-        (&[(sec, secret)], false),
-        (&[], false),
-        (&[(auth, &wrong)], false),
-        (&[(auth, &colons)], false),
-        (&[(auth, &format!("Bearer {id}"))], false),
-        (&[(auth, &format!("Bearer {id}:"))], false),
-        (&[(auth, &format!("Bearer :{secret}"))], false),
-        (&[(auth, &format!("Basic {id}:{secret}"))], false),
-        (&[(auth, &format!("{id}:{secret}"))], false),
-        (&[(auth, "Bearer")], false),
-        (&[(auth, "")], false),
-        (&[(auth, &right), (auth, &right)], false),
-        (&[(key, id), (key, id), (sec, secret)], false),
-        (&[(key, id), (sec, secret), (sec, secret)], false),
-        (&[(key, id), (key, id), (sec, secret), (auth, &right)], false),
-        (&[(key, secret), (sec, id)], false),
+    let rows: &[(&[(&str, &str)], u16)] = &[
+        (&[(KEY, &id), (SECRET, &secret), (BEARER, &wrong)], 200),
+        (&[(KEY, &id), (SECRET, &secret), (BEARER, "malformed")], 200),
+        (&[(KEY, &id), (SECRET, &secret), (BEARER, "Basic eDp5")], 200),
+        (&[(KEY, &id), (SECRET, "wrong"), (BEARER, &right)], 401),
+        (&[(KEY, "wrong"), (SECRET, &secret), (BEARER, &right)], 401),
+        (&[(KEY, &id), (BEARER, &right)], 200),
+        (&[(SECRET, &secret), (BEARER, &right)], 200),
+    ];
+    for (headers, expected) in rows {
+        assert_eq!(send(&server, headers).await.status(), *expected, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_refusal_is_the_same_and_says_how_to_be_let_in() {
+    let (server, Key { id, secret }) = one_key().await;
+    let (id, secret) = (&*id, &*secret);
+    let right = format!("Bearer {id}:{secret}");
+    let rows: &[&[(&str, &str)]] = &[
+        &[],
+        &[(KEY, id)],
+        &[(SECRET, secret)],
+        &[(KEY, secret), (SECRET, id)],
+        &[(KEY, id), (BEARER, &format!("{right}x"))],
+        &[(BEARER, &format!("{right}x"))],
+        &[(BEARER, &format!("{right}:x"))],
+        &[(BEARER, &format!("Bearer {id}"))],
+        &[(BEARER, &format!("Bearer {id}:"))],
+        &[(BEARER, &format!("Bearer :{secret}"))],
+        &[(BEARER, &format!("Basic {id}:{secret}"))],
+        &[(BEARER, &format!("{id}:{secret}"))],
+        &[(BEARER, "Bearer")],
+        &[(BEARER, "")],
+        &[(BEARER, &right), (BEARER, &right)],
+        &[(KEY, id), (KEY, id), (SECRET, secret)],
+        &[(KEY, id), (SECRET, secret), (SECRET, secret)],
+        &[(KEY, id), (KEY, id), (SECRET, secret), (BEARER, &right)],
     ];
     let mut refusals = Vec::new();
-    for (headers, expected) in rows {
-        let mut request = server.http.post(&server.url).header("content-type", "application/json").body(LIST);
-        for (name, value) in *headers {
-            request = request.header(*name, *value);
-        }
-        let response = request.send().await.expect("an answer");
-        assert_eq!(response.status(), if *expected { 200 } else { 401 }, "{headers:?}");
-        if !expected {
-            assert_eq!(response.headers()["www-authenticate"], "Bearer realm=\"service-cloudphone\"");
-            refusals.push(response.text().await.expect("text"));
-        }
+    for headers in rows {
+        let response = send(&server, headers).await;
+        assert_eq!(response.status(), 401, "{headers:?}");
+        assert_eq!(response.headers()["www-authenticate"], "Bearer realm=\"service-cloudphone\"");
+        refusals.push(response.text().await.expect("text"));
     }
     refusals.dedup();
     let [refusal] = &refusals[..] else { panic!("the refusals differ: {refusals:?}") };
@@ -65,6 +95,21 @@ async fn headers_decide_when_both_are_there_and_every_refusal_is_the_same() {
     assert!(
         message.contains("X-Api-Key") && message.contains("X-Api-Secret") && message.contains("Bearer KEY_ID:SECRET")
     );
+}
+
+#[tokio::test]
+async fn keys_of_one_application_may_do_the_same() {
+    let reads = PHONES.permissions.iter().find(|known| known.name == "device_read").expect("a permission").grants;
+    let (server, keys) =
+        phones(vec![Tenant { keys: 2, ..Tenant::with(reads) }, Tenant::with(PermissionSet(u64::MAX))]).await;
+    let [one, other] = &keys[0][..] else { panic!("two keys") };
+    let sees = async |key: &Key| {
+        (server.list(key).await, server.call(key, "clear_proxy", json!({"device_id": "phone-0000001"})).await)
+    };
+    let seen = sees(one).await;
+    assert_eq!(seen, sees(other).await);
+    assert_eq!((seen.0.len(), &seen.1.unwrap_err()["code"]), (3, &json!("forbidden")));
+    assert!(sees(&keys[1][0]).await.1.is_ok(), "another application has its own");
 }
 
 #[tokio::test]

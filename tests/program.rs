@@ -186,6 +186,18 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
 }
 
 #[tokio::test]
+async fn a_proxy_in_a_private_network_is_the_operators_to_allow() {
+    for (flags, allowed) in
+        [(&[][..], true), (&["--allow-private-proxy"], true), (&["--allow-private-proxy=false"], false)]
+    {
+        let program = Program::start(flags).await;
+        let proxy = json!({"device_id": "phone-0000001", "scheme": "socks5", "host": "10.0.0.1", "port": 1080});
+        let answer = program.call("set_proxy", proxy).await;
+        assert_eq!(answer.is_ok(), allowed, "{flags:?}: {answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn help_names_every_flag_and_its_environment_variable() {
     let output = Command::new(binary()).arg("--help").output().await.expect("the program runs");
     insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));

@@ -1,4 +1,4 @@
-//! Writes on simulated phones, over the wire: how each ends, with what evidence, and what is answered on the way.
+//! Writes on simulated phones, over the wire: what is answered on the way, and what a device does with several.
 
 use crate::harness::{Key, ROOM, Server, Tenant, cast, fleet};
 use cloudphone::framework::catalogue::PermissionSet;
@@ -7,80 +7,35 @@ use cloudphone::phones::upstream::Control;
 use cloudphone::store::{LedgerRow, Store};
 use cloudphone::tasks::task::TaskId;
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-fn phone(number: u32) -> String {
+pub(crate) fn phone(number: u32) -> String {
     format!("phone-{number:07}")
 }
 
-fn proxy(number: u32, key: &str) -> Value {
+pub(crate) fn proxy(number: u32, key: &str) -> Value {
     json!({"device_id": phone(number), "scheme": "http", "host": "proxy.example.com", "port": 8080,
         "username": "user", "password": "hunter2", "idempotency_key": key})
 }
 
-fn power(number: u32, action: &str) -> Value {
+pub(crate) fn power(number: u32, action: &str) -> Value {
     json!({"device_id": phone(number), "action": action})
 }
 
-async fn ledger(server: &Server) -> Vec<LedgerRow> {
+pub(crate) async fn ledger(server: &Server) -> Vec<LedgerRow> {
     server.store.ledger(0, 1_000).await.expect("a store")
 }
 
 /// How many of its entries are of that kind.
-async fn entries(server: &Server, kind: &str) -> usize {
+pub(crate) async fn entries(server: &Server, kind: &str) -> usize {
     ledger(server).await.iter().filter(|row| row.kind == kind).count()
 }
 
 async fn code(server: &Server, key: &Key, tool: &str, arguments: Value) -> Value {
     server.call(key, tool, arguments).await.expect_err("refused")["code"].take()
-}
-
-/// A write for each state, and what an agent reads of it from the answer to the end. Ids and times are left out.
-#[tokio::test]
-async fn every_state_is_reached_and_says_what_it_rests_on() {
-    let writes = [
-        ("set_proxy", proxy(1, "a")),
-        ("set_power", power(5, "restart")),
-        ("set_power", power(2, "boot")),
-        ("clear_proxy", json!({"device_id": phone(10)})),
-        ("set_proxy", proxy(14, "b")),
-        ("set_proxy", proxy(13, "c")),
-        ("set_power", power(13, "restart")),
-        ("set_proxy", proxy(19, "d")),
-        ("set_proxy", proxy(20, "e")),
-        ("set_proxy", proxy(15, "f")),
-        ("set_proxy", proxy(17, "g")),
-        ("set_power", power(4, "boot")),
-        ("set_proxy", proxy(4, "h")),
-        ("set_proxy", proxy(23, "i")),
-    ];
-    let (server, key, _) = cast().await;
-    let mut transcript = String::new();
-    for (tool, arguments) in writes {
-        let before = entries(&server, "refund").await;
-        let accepted = server.call(&key, tool, arguments.clone()).await.expect("accepted");
-        assert_eq!((&accepted["status"], &accepted["terminal"]), (&json!("dispatched"), &json!(false)));
-        let mut task = server.end(&key, &accepted["task_id"]).await;
-        let refunds = entries(&server, "refund").await - before;
-        assert_eq!(refunds, usize::from(task["status"] == "failed_silent"), "{task}");
-        assert_eq!(task["refund"]["units"] == 1, task["status"] == "failed_silent", "{task}");
-        assert!(task["evidence"]["checked_at"].as_str() <= task["finished_at"].as_str(), "{task}");
-        for (member, part) in [("refund", "refunded_at"), ("evidence", "checked_at")] {
-            task[member].as_object_mut().and_then(|members| members.shift_remove(part));
-        }
-        for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
-            task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
-        }
-        writeln!(transcript, "{tool} {arguments}\n{task:#}\n").expect("text");
-    }
-    for state in ["success", "success_unverified", "failed", "failed_silent", "timeout"] {
-        assert!(transcript.contains(&format!("\"status\": \"{state}\"")), "{state}");
-    }
-    insta::assert_snapshot!(transcript);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read, serve};
 use crate::print_shop::{self, Mute, Shop};
 use cloudphone::framework::catalogue::PermissionSet;
+use reqwest::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -133,11 +134,20 @@ async fn initialize_agrees_to_2025_03_26_whatever_is_offered() {
     let (server, key) = open_phones().await;
     for offered in ["2025-03-26", "2025-06-18", "2024-11-05", "1999-01-01", ""] {
         let answer = server.rpc(&key, "initialize", json!({"protocolVersion": offered, "capabilities": {}})).await;
-        let result = &answer["result"];
-        assert_eq!(result["protocolVersion"], "2025-03-26");
-        assert_eq!(result["capabilities"], json!({"tools": {}}));
-        assert_eq!(result["serverInfo"]["name"], "service-cloudphone");
+        assert_eq!(answer["result"]["protocolVersion"], "2025-03-26");
     }
+}
+
+#[tokio::test]
+async fn the_server_names_itself_and_announces_tools_and_no_notification() {
+    let (server, key) = open_phones().await;
+    let answer = server.rpc(&key, "initialize", json!({})).await;
+    assert_eq!(answer["result"]["serverInfo"]["name"], "service-cloudphone");
+    assert_eq!(
+        answer["result"]["capabilities"],
+        json!({"tools": {}}),
+        "neither `listChanged` nor anything to subscribe to"
+    );
 }
 
 #[tokio::test]
@@ -164,23 +174,34 @@ async fn a_protocol_version_header_must_be_known_except_on_initialize() {
     }
 }
 
-#[tokio::test]
-async fn what_is_no_json_post_is_refused_before_it_is_read() {
-    let (server, key) = open_phones().await;
-    let send = async |method: &str, path: &str, headers: &[(&str, &str)]| {
-        let method = method.parse().expect("a method");
-        let mut request = server.http.request(method, format!("http://{}{path}", server.address));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.body(LIST).send().await.expect("an answer")
-    };
-    for method in ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"] {
-        let response = send(method, "/mcp", &[("origin", "https://evil.example")]).await;
-        assert_eq!((response.status().as_u16(), response.headers()["allow"].as_bytes()), (405, &b"POST"[..]));
-        let (_, answer) = read(response).await;
-        assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("Use POST")), "{answer}");
+/// A request that is no ordinary POST to /mcp.
+async fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
+    let method = method.parse().expect("a method");
+    let mut request = server.http.request(method, format!("http://{}{path}", server.address));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
     }
+    request.body(LIST).send().await.expect("an answer")
+}
+
+#[tokio::test]
+async fn any_method_but_post_is_answered_405_and_told_to_use_post() {
+    let (server, key) = open_phones().await;
+    for method in ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"] {
+        let stranger = [("origin", "https://evil.example")];
+        let client = [("accept", "text/event-stream"), ("x-api-key", &key.id), ("x-api-secret", &key.secret)];
+        for headers in [&stranger[..], &client[..]] {
+            let response = send(&server, method, "/mcp", headers).await;
+            assert_eq!((response.status().as_u16(), response.headers()["allow"].as_bytes()), (405, &b"POST"[..]));
+            let (_, answer) = read(response).await;
+            assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("Use POST")), "{answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_a_post_of_application_json_is_taken() {
+    let (server, key) = open_phones().await;
     let credentials = [("x-api-key", key.id.as_str()), ("x-api-secret", key.secret.as_str())];
     let types = [
         ("application/json; charset=utf-8", 200),
@@ -191,13 +212,18 @@ async fn what_is_no_json_post_is_refused_before_it_is_read() {
     ];
     for (content_type, expected) in types {
         let headers = [&credentials[..], &[("content-type", content_type)]].concat();
-        assert_eq!(send("POST", "/mcp", &headers).await.status(), expected, "{content_type}");
-        assert_eq!(send("POST", "/mcp/", &headers).await.status(), expected, "{content_type}");
+        assert_eq!(send(&server, "POST", "/mcp", &headers).await.status(), expected, "{content_type}");
+        assert_eq!(send(&server, "POST", "/mcp/", &headers).await.status(), expected, "{content_type}");
     }
+}
+
+#[tokio::test]
+async fn a_bearer_under_v1_is_answered_401() {
+    let (server, key) = open_phones().await;
+    let bearer = format!("Bearer {}:{}", key.id, key.secret);
     for path in ["/v1", "/v1/", "/v1/devices", "/v1/openapi.json", "/v1/a/b"] {
         for method in ["GET", "POST", "DELETE", "OPTIONS"] {
-            let bearer = format!("Bearer {}:{}", key.id, key.secret);
-            let (status, answer) = read(send(method, path, &[("authorization", &bearer)]).await).await;
+            let (status, answer) = read(send(&server, method, path, &[("authorization", &bearer)]).await).await;
             assert_eq!(
                 (status, &answer["code"], &answer["retryable"]),
                 (401, &json!("unauthenticated"), &json!(false))
@@ -205,7 +231,18 @@ async fn what_is_no_json_post_is_refused_before_it_is_read() {
             assert!(answer["message"].is_string());
         }
     }
-    let probes = [
+}
+
+#[tokio::test]
+async fn tools_are_served_at_mcp_and_nowhere_else() {
+    let (server, key) = open_phones().await;
+    let headers = [("content-type", "application/json"), ("x-api-key", &key.id), ("x-api-secret", &key.secret)];
+    let (status, answer) = read(send(&server, "POST", "/mcp", &headers).await).await;
+    assert!(status == 200 && answer["result"]["tools"].is_array(), "{answer}");
+    let elsewhere = [
+        ("POST", "/", 404),
+        ("POST", "/mcp/tools", 404),
+        ("POST", "/sse", 404),
         ("GET", "/.well-known/oauth-authorization-server", 404),
         ("GET", "/.well-known/oauth-protected-resource/mcp", 404),
         ("GET", "/mcp/.well-known/openid-configuration", 404),
@@ -214,10 +251,53 @@ async fn what_is_no_json_post_is_refused_before_it_is_read() {
         ("POST", "/register", 400),
         ("GET", "/", 404),
     ];
-    for (method, path, expected) in probes {
-        let (status, answer) = read(send(method, path, &[]).await).await;
+    for (method, path, expected) in elsewhere {
+        let (status, answer) = read(send(&server, method, path, &headers).await).await;
         assert_eq!(status, expected, "{path}: {answer}");
         assert!(answer["code"].is_string() && answer["message"].is_string(), "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn no_session_is_kept_between_requests() {
+    let (server, key) = open_phones().await;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices"}}"#;
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+    let mut answers = Vec::new();
+    for (body, session) in [(call, None), (initialize, None), (call, None), (call, Some("of-no-one"))] {
+        let mut request = server.post(&key).body(body);
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let response = request.send().await.expect("an answer");
+        assert!(!response.headers().contains_key("mcp-session-id") && !response.headers().contains_key("set-cookie"));
+        answers.push(read(response).await);
+    }
+    assert_eq!(answers[0].0, 200);
+    assert!(answers[0] == answers[2] && answers[0] == answers[3], "what came before changes no answer");
+}
+
+#[tokio::test]
+async fn every_answer_is_one_json_body_also_for_who_accepts_a_stream() {
+    let (server, key) = open_phones().await;
+    let write = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"set_power","arguments":{"device_id":"phone-0000001","action":"restart"}}}"#;
+    for body in [LIST, write, &format!("[{LIST},{LIST}]")] {
+        for accept in ["text/event-stream", "application/json, text/event-stream", "application/json"] {
+            let response = server.post(&key).header("accept", accept).body(body.to_owned()).send().await;
+            let response = response.expect("an answer");
+            assert_eq!(response.headers()["content-type"], "application/json", "{accept}");
+            assert_eq!(read(response).await.0, 200, "{accept}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn params_may_be_left_out() {
+    let (server, key) = open_phones().await;
+    for method in ["tools/list", "ping", "initialize"] {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+        let (status, answer) = server.send(&key, body.to_string()).await;
+        assert!(status == 200 && answer["result"].is_object(), "{answer}");
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Config {
     pub allow_hosts: Vec<String>,
     /// Origins of web pages that may call.
     pub allow_origins: Vec<String>,
+    /// The proxies that phones may be told to use.
+    pub proxy_hosts: ProxyHosts,
     /// Folder for what outlives a request.
     pub data: PathBuf,
     /// Number of simulated phones.
@@ -88,8 +90,17 @@ impl App {
     /// # Errors
     /// What cannot be had, and which flag chooses another.
     pub async fn start(config: Config) -> Result<Self> {
-        let Config { listen, admin_listen, public_url, allow_hosts, allow_origins, data, sim_devices, sim_seed } =
-            config;
+        let Config {
+            listen,
+            admin_listen,
+            public_url,
+            allow_hosts,
+            allow_origins,
+            proxy_hosts,
+            data,
+            sim_devices,
+            sim_seed,
+        } = config;
         let (clock, random) = (Clock::system(), Random::System);
         let monitor = match admin_listen {
             Some(address) => {
@@ -109,7 +120,7 @@ impl App {
         let trail = office.audit();
         let audit = Audit::start(&trail)
             .with_context(|| format!("cannot write to {}; --data names another folder", trail.display()))?;
-        let phones = Phones::new(sim.clone(), ProxyHosts::PublicAndPrivate, clock.clone());
+        let phones = Phones::new(sim.clone(), proxy_hosts, clock.clone());
         let engine = Engine::start(Parts {
             store: Arc::clone(&office.store),
             executor: Arc::new(Writes::new(sim, phones.views())),

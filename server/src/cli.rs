@@ -1,9 +1,10 @@
 //! The command line. Every flag is also an environment variable, `CLOUDPHONE_` and its name.
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use cloudphone::admin::{Command, Fleet};
 use cloudphone::app::Config;
+use cloudphone::phones::proxy_hosts::ProxyHosts;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tracing_subscriber::filter::LevelFilter;
@@ -69,6 +70,11 @@ struct Serve {
     /// Origin of web pages that may call this server, such as https://example.com; may be repeated
     #[arg(long, env = "CLOUDPHONE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     allow_origin: Vec<String>,
+
+    /// Whether phones may be told to use a proxy in a private network; simulated phones have none to protect
+    #[arg(long, env = "CLOUDPHONE_ALLOW_PRIVATE_PROXY", value_name = "BOOL", default_value_t = true,
+          action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    allow_private_proxy: bool,
 
     /// Number of simulated phones
     #[arg(long, env = "CLOUDPHONE_SIM_DEVICES", value_name = "N", default_value = "24",
@@ -140,7 +146,17 @@ impl From<Arguments> for Task {
 }
 
 fn config(serve: Serve, data: PathBuf) -> Config {
-    let Serve { listen, admin_listen, public_url, allow_host, allow_origin, sim_devices, sim_seed, log: _ } = serve;
+    let Serve {
+        listen,
+        admin_listen,
+        public_url,
+        allow_host,
+        allow_origin,
+        allow_private_proxy,
+        sim_devices,
+        sim_seed,
+        log: _,
+    } = serve;
     // A variable that is set to nothing, as compose files like to have it, says nothing.
     let said = |text: &String| !text.is_empty();
     Config {
@@ -149,6 +165,7 @@ fn config(serve: Serve, data: PathBuf) -> Config {
         public_url: public_url.filter(said),
         allow_hosts: allow_host.into_iter().filter(said).collect(),
         allow_origins: allow_origin.into_iter().filter(said).collect(),
+        proxy_hosts: if allow_private_proxy { ProxyHosts::PublicAndPrivate } else { ProxyHosts::Public },
         data,
         sim_devices,
         sim_seed,

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// A moment: milliseconds since the Unix epoch. Written as RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,7 +82,13 @@ impl Clock {
     #[must_use]
     pub fn system() -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self::System { wall: millis(wall), start: Instant::now() }
+        Self::starting(Timestamp(millis(wall)))
+    }
+
+    /// A clock at which it is `now`, and that goes on as tokio's does: where that one is paused, it is a simulation's.
+    #[must_use]
+    pub fn starting(now: Timestamp) -> Self {
+        Self::System { wall: now.0, start: Instant::now() }
     }
 
     /// A clock that stands at `at`.

@@ -9,3 +9,6 @@ pub mod executor;
 pub mod machine;
 pub mod polls;
 pub mod task;
+
+#[cfg(test)]
+mod simulation;

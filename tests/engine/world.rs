@@ -41,8 +41,6 @@ pub(crate) struct Script {
     pub(crate) reads: Vec<(u64, Verdict)>,
     /// Whether the reading from before the send can be taken.
     pub(crate) baseline: bool,
-    /// How much time goes by between a decision and what is done about it.
-    pub(crate) lag: Duration,
     /// The ids of all requests that left.
     pub(crate) sent: Mutex<Vec<(TaskId, Timestamp)>>,
 }
@@ -50,14 +48,12 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn new(clock: &Clock, sends: &[Sent], reads: &[(u64, Verdict)]) -> Self {
         let (sends, reads, sent) = (sends.to_vec(), reads.to_vec(), Mutex::default());
-        let (facts, lag) = (Facts::default(), Duration::ZERO);
-        Self { clock: clock.clone(), facts, sends, reads, baseline: true, lag, sent }
+        Self { clock: clock.clone(), facts: Facts::default(), sends, reads, baseline: true, sent }
     }
 }
 
 impl Executor for Script {
     fn facts(&self) -> Facts {
-        self.clock.advance(self.lag);
         self.facts
     }
 
@@ -182,18 +178,8 @@ impl World {
     }
 
     pub(crate) async fn with(facts: Facts, sends: &[Sent], reads: &[(u64, Verdict)], baseline: bool) -> Self {
-        Self::lagging(Duration::ZERO, facts, sends, reads, baseline).await
-    }
-
-    pub(crate) async fn lagging(
-        lag: Duration,
-        facts: Facts,
-        sends: &[Sent],
-        reads: &[(u64, Verdict)],
-        baseline: bool,
-    ) -> Self {
         let clock = Clock::manual(START);
-        let script = Arc::new(Script { facts, baseline, lag, ..Script::new(&clock, sends, reads) });
+        let script = Arc::new(Script { facts, baseline, ..Script::new(&clock, sends, reads) });
         Self::on(Arc::<Memory>::default(), clock, script).await
     }
 

@@ -1,5 +1,6 @@
-//! `cargo xtask gen`: everything under `spec/generated`, as a function of the contract alone.
+//! `cargo xtask gen`: everything under `spec/generated`, as a function of the contract alone; `tests/RULES.md`; the README's table of tools.
 
+use crate::rules;
 use anyhow::{Context, Result, bail};
 use cloudphone_spec::model::{Contract, Effect, Terms, Tool};
 use cloudphone_spec::{description, editor_schemas, input_schema, load, output_schema};
@@ -9,43 +10,50 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Holds what is a function of the contract, and nothing else.
+const FOLDER: &str = "spec/generated";
+
+const README: &str = "README.md";
+
+/// Between these two lines the README is generated.
+const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
+
 /// Writes what has changed and removes what is no longer generated; with `check` only says so, and fails.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let contract = load(&root.join("spec")).map_err(|report| anyhow::anyhow!("{report}"))?;
-    let folder = root.join("spec/generated");
-    let wanted = files(&contract)?;
-    let stale = existing(&folder)?.into_iter().filter(|path| !wanted.contains_key(path)).collect::<Vec<_>>();
-    let changed: Vec<_> = wanted
-        .iter()
-        .filter(|(path, text)| fs::read_to_string(folder.join(path)).ok().as_ref() != Some(text))
-        .collect();
+    let mut wanted = files(&contract)?;
+    wanted.insert("tests/RULES.md".into(), rules::page(root)?);
+    wanted.insert(README.into(), readme(&contract, &fs::read_to_string(root.join(README)).context(README)?)?);
+    let stale = existing(root, FOLDER)?.into_iter().filter(|path| !wanted.contains_key(path)).collect::<Vec<_>>();
+    let changed: Vec<_> =
+        wanted.iter().filter(|(path, text)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(text)).collect();
     let names = changed.iter().map(|(path, _)| *path).chain(&stale).map(|path| path.display().to_string());
     let names = names.collect::<Vec<_>>().join(", ");
     if check && !names.is_empty() {
-        bail!("spec/generated is not what the contract says: {names}; run `cargo xtask gen` and commit the result");
+        bail!("not what its source says: {names}; run `cargo xtask gen` and commit the result");
     }
     for (path, text) in &changed {
-        write(&folder.join(path), text)?;
+        write(&root.join(path), text)?;
     }
     for path in &stale {
-        fs::remove_file(folder.join(path)).with_context(|| format!("cannot remove {}", path.display()))?;
+        fs::remove_file(root.join(path)).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     let tools = contract.tools().count();
     println!("{tools} tools, {} files: {}", wanted.len(), if names.is_empty() { "nothing changed" } else { &names });
     Ok(())
 }
 
-/// Every generated file: its path under `spec/generated` and its text.
+/// Every file that is generated from the contract: its path and its text.
 fn files(contract: &Contract) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
     for tool in contract.tools() {
-        files.insert(format!("tools/{}.json", tool.name).into(), pretty(&tool_json(contract, tool))?);
+        files.insert(format!("{FOLDER}/tools/{}.json", tool.name).into(), pretty(&tool_json(contract, tool))?);
     }
     for (name, schema) in editor_schemas() {
-        files.insert(format!("editor/{name}.schema.json").into(), pretty(&schema.to_value())?);
+        files.insert(format!("{FOLDER}/editor/{name}.schema.json").into(), pretty(&schema.to_value())?);
     }
-    files.insert("tools.md".into(), tools_md(contract));
-    files.insert("errors.md".into(), errors_md(contract));
+    files.insert(format!("{FOLDER}/tools.md").into(), tools_md(contract));
+    files.insert(format!("{FOLDER}/errors.md").into(), errors_md(contract));
     Ok(files)
 }
 
@@ -133,6 +141,17 @@ fn tools_md(contract: &Contract) -> String {
     out
 }
 
+/// The README with its table of tools.
+fn readme(contract: &Contract, text: &str) -> Result<String> {
+    let parts = text.split_once(TABLE.0).and_then(|(before, rest)| Some((before, rest.split_once(TABLE.1)?.1)));
+    let (before, after) = parts.with_context(|| format!("{README} has no place for the table of tools"))?;
+    let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
+    for Tool { name, summary, permission, .. } in contract.tools() {
+        let _ = writeln!(table, "| [`{name}`](spec/generated/tools.md#{name}) | {summary} | `{}` |", permission.name);
+    }
+    Ok([before, TABLE.0, &table, TABLE.1, after].concat())
+}
+
 fn errors_md(contract: &Contract) -> String {
     let mut out = String::from("# Errors\n\nGenerated from the contract by `cargo xtask gen`.\n\n");
     out.push_str(
@@ -155,17 +174,17 @@ fn errors_md(contract: &Contract) -> String {
     out
 }
 
-/// Every file below `folder`, relative to it.
-fn existing(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Every file below `folder`, relative to `root`.
+pub(crate) fn existing(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut open = vec![folder.to_owned()];
+    let mut open = vec![root.join(folder)];
     while let Some(next) = open.pop() {
         for entry in fs::read_dir(&next).into_iter().flatten() {
             let path = entry?.path();
             if path.is_dir() {
                 open.push(path);
             } else {
-                found.push(path.strip_prefix(folder)?.to_owned());
+                found.push(path.strip_prefix(root)?.to_owned());
             }
         }
     }

@@ -2,6 +2,8 @@
 
 mod r#gen;
 mod interop;
+mod rules;
+mod soak;
 mod test;
 
 use anyhow::Result;
@@ -18,14 +20,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Write spec/generated anew: a JSON file a tool, tools.md, errors.md, and schemas for editors of the TOML files
+    /// Write anew spec/generated (a JSON file a tool, tools.md, errors.md, schemas for editors) and tests/RULES.md
     Gen {
         /// Write nothing; fail if something would change
         #[arg(long)]
         check: bool,
     },
-    /// Format, lints, generated files, all tests; ends with a count
+    /// Format, lints, generated files, all tests, 200,000 worlds of the simulation; ends with a count
     Test,
+    /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
+    Soak(soak::Worlds),
     /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
     Interop,
 }
@@ -34,6 +38,7 @@ fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Test => test::run(&root()),
+        Verb::Soak(worlds) => soak::run(&root(), worlds),
         Verb::Interop => interop::run(&root()),
     }
 }

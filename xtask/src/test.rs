@@ -15,6 +15,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     crate::r#gen::run(root, true)?;
     step(root, &["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
     let passed = step(root, &["test", "--workspace", "--locked"])?;
+    crate::soak::run(root, crate::soak::Worlds::USUAL)?;
     println!("\nall steps done in {} s", begin.elapsed().as_secs());
     println!("{passed} passed, 0 failed");
     Ok(())

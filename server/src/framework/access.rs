@@ -298,6 +298,13 @@ mod tests {
         }
     }
 
+    /// No key that is issued has a colon in its secret, so that this is all that tells the first colon from the last.
+    #[test]
+    fn a_bearer_is_split_at_its_first_colon() {
+        let access = access(&[("cpk_1", "one", "a:b"), ("cpk_1:a", "two", "b")]);
+        assert_eq!(who(&access, &[(BEARER, "Bearer cpk_1:a:b")]).as_deref(), Some("one"));
+    }
+
     #[test]
     fn a_change_of_an_application_reaches_its_keys_and_no_others() {
         let access = access(&[("cpk_1", "one", "a"), ("cpk_2", "two", "b")]);

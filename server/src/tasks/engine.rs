@@ -18,7 +18,7 @@ use crate::random::Random;
 use crate::store::{self, Broken, InFlight, NewTask, Record, Store};
 use crate::telemetry::Driven;
 use crate::vault::{Digest, Vault};
-use due::DueList;
+use due::{DueList, Wake};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +81,7 @@ impl Engine {
             engine.in_flight.fetch_add(page.len(), Relaxed);
             let latest = engine.parts.clock.now().plus(FOUND_WITHIN);
             for (id, wake_at) in page {
-                engine.due.found(id, wake_at.unwrap_or_default().min(latest));
+                engine.due.add(id, wake_at.unwrap_or_default().min(latest), Wake::Found);
             }
         }
     }
@@ -142,10 +142,18 @@ impl Engine {
         let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));
         let accepting = async move {
             let accepted = store.accept(new).await;
-            if let Ok(store::Accepted::Fresh { wake_at }) = accepted {
-                place.keep();
-                counts.accepted.add(1);
-                due.add(id, wake_at);
+            match accepted {
+                Ok(store::Accepted::Fresh { wake_at }) => {
+                    place.keep();
+                    counts.accepted.add(1);
+                    due.add(id, wake_at, Wake::Due(0));
+                }
+                // It may be written although the store said that it failed.
+                Err(_) => {
+                    place.keep();
+                    due.add(id, at.plus(drive::RETRY), Wake::Found);
+                }
+                Ok(_) => {}
             }
             accepted
         };

@@ -35,8 +35,8 @@ pub enum Event {
     Sent(Sent),
     /// What the upstream knows of the request: `None` if it could not be asked, `Some(None)` if it knows of none.
     LookedUp(Option<Option<Sent>>),
-    /// A reading of the target.
-    Probed(Reading),
+    /// A reading of the target, and when it was begun: it says nothing of what happened later.
+    Probed(Reading, Timestamp),
 }
 
 /// What a send came to. The texts are for the operator.
@@ -66,7 +66,7 @@ impl fmt::Display for Event {
             Self::LookedUp(Some(Some(sent))) => write!(f, "looked up: {sent}"),
             Self::LookedUp(Some(None)) => f.write_str("looked up: the upstream knows of no such request"),
             Self::LookedUp(None) => f.write_str("could not be looked up"),
-            Self::Probed(Reading { verdict, expected, observed }) => {
+            Self::Probed(Reading { verdict, expected, observed }, _) => {
                 write!(f, "read: {}; expected: {expected}; observed: {observed}", verdict.as_str())
             }
         }
@@ -169,8 +169,8 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
         (Phase::Polling, Event::LookedUp(_)) => step.poll(now),
         (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
         (Phase::Verifying, Event::Due | Event::Found) => step.verify(now),
-        (Phase::Verifying, Event::Probed(reading)) => step.probed(reading, now),
-        (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(_)) => step,
+        (Phase::Verifying, Event::Probed(reading, begun)) => step.probed(reading, begun, now),
+        (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(..)) => step,
     }
 }
 
@@ -297,13 +297,13 @@ impl Step {
         }
     }
 
-    /// The decision table, for what can be verified. A reading at or after the deadline is the last.
-    fn probed(mut self, reading: Reading, now: Timestamp) -> Self {
+    /// The decision table, for what can be verified. A reading begun at or after the deadline is the last.
+    fn probed(mut self, reading: Reading, begun: Timestamp, now: Timestamp) -> Self {
         let Some((upstream, answered_at)) = self.task.outcome else { return self };
         let verdict = reading.verdict;
         self.task.reading = Some((reading, now));
         let settle = self.task.terms.settle();
-        if now >= answered_at.plus(settle) {
+        if begun >= answered_at.plus(settle) {
             let settled = &mut self.task.settled;
             match verdict {
                 Verdict::Present => {}
@@ -312,12 +312,12 @@ impl Step {
             }
         }
         let settled = self.task.settled;
-        let last = now >= self.task.deadline_at;
+        let last = begun >= self.task.deadline_at;
         match (upstream, verdict) {
             (_, Verdict::Present) => self.done(Status::Success, now),
             (Upstream::Ok, _) if settled.absent >= 2 => self.done(Status::FailedSilent, now),
             (Upstream::Err, _) if settled.absent >= 1 || settled.unreadable >= 2 => self.done(Status::Failed, now),
-            (Upstream::None, Verdict::Absent) if self.may_repeat(now) => {
+            (Upstream::None, Verdict::Absent) if self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)
@@ -332,9 +332,9 @@ impl Step {
     }
 
     /// Whether a send that was not answered, and had no effect by the time it must have settled, may be followed by another.
-    fn may_repeat(&self, now: Timestamp) -> bool {
+    fn may_repeat(&self, begun: Timestamp, now: Timestamp) -> bool {
         let Task { terms, attempts, last_send_at, .. } = &self.task;
-        let quiesced = last_send_at.is_none_or(|sent| now >= sent.plus(QUIESCE).plus(terms.settle()));
+        let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(terms.settle()));
         terms.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
     }
 

@@ -1,5 +1,6 @@
 //! The runner: takes what is due, steps it, writes the step down, performs its effect, and feeds back what came of it.
 
+use super::due::Wake;
 use super::{Engine, Parts};
 use crate::clock::Timestamp;
 use crate::framework::survive;
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 const DRIVEN_MAX: usize = 4_096;
 
 /// After a failure of ours: until a task is taken up again.
-const RETRY: Duration = Duration::from_secs(3);
+pub(super) const RETRY: Duration = Duration::from_secs(3);
 
 /// How long an ended task can be read.
 const RETENTION: Duration = Duration::from_hours(7 * 24);
@@ -39,9 +40,9 @@ impl Engine {
             let now = clock.now();
             while driven.try_join_next().is_some() {}
             while driven.len() < DRIVEN_MAX
-                && let Some((id, event)) = self.due.take(now)
+                && let Some((id, wake)) = self.due.take(now)
             {
-                driven.spawn(Arc::clone(&self).drive(id, event));
+                driven.spawn(Arc::clone(&self).drive(id, wake));
             }
             if now >= purge_at {
                 driven.spawn(Arc::clone(&self).purge(now));
@@ -67,30 +68,34 @@ impl Engine {
     }
 
     /// Carries a task on until it waits or ends. Whatever goes wrong on our side, it is taken up again.
-    async fn drive(self: Arc<Self>, id: TaskId, event: Event) {
-        let why = match survive(self.carry_on(id, event)).await {
+    async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
+        let why = match survive(self.carry_on(id, wake)).await {
             Some(Ok(())) => return,
             Some(Err(Broken(why))) => why,
             None => "it panicked".to_owned(),
         };
         tracing::error!(task = %id, why, "a task could not be carried on; trying again");
-        self.due.found(id, self.parts.clock.now().plus(RETRY));
+        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake::Found);
     }
 
-    async fn carry_on(&self, id: TaskId, mut event: Event) -> Result<(), Broken> {
+    async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), Broken> {
         let Parts { store, executor, clock, .. } = &self.parts;
-        let Some(mut record) = store.task(id).await? else { return Ok(()) };
+        let Some(mut record) = store.task(id).await? else {
+            self.in_flight.fetch_sub(1, Relaxed);
+            return Ok(());
+        };
+        let mut event = match wake {
+            Wake::Found => Event::Found,
+            Wake::Due(version) if version == record.version => Event::Due,
+            Wake::Due(_) => return Err(fenced()),
+        };
         loop {
             let (now, what) = (clock.now(), event.to_string());
             let Step { task, entries, effect } = step(record.task.clone(), event, now, executor.facts());
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };
-                if self.write_down(&advance).await? == Advanced::Fenced {
-                    let Record { application, tool, target, .. } = &record;
-                    tracing::error!(task = %id, application, tool, target, "somebody else drives this task");
-                    return Ok(());
-                }
+                self.write_down(&advance).await?;
                 self.counts.stepped(&advance);
                 record.version += 1;
             }
@@ -98,7 +103,7 @@ impl Engine {
             match (effect, record.task.wake_at) {
                 (Some(effect), _) => event = self.perform(&record, effect).await,
                 (None, Some(at)) => {
-                    self.due.add(id, at);
+                    self.due.add(id, at, Wake::Due(record.version));
                     return Ok(());
                 }
                 (None, None) => {
@@ -111,22 +116,16 @@ impl Engine {
         }
     }
 
-    /// Writes a step down, however often the store fails: what the upstream said must not be forgotten.
-    async fn write_down(&self, advance: &Advance) -> Result<Advanced, Broken> {
+    /// Writes a step down, however often the store fails: what the upstream said must not be forgotten. A step that was written
+    /// although the store said that it failed looks like somebody else's, and is taken up like one.
+    async fn write_down(&self, advance: &Advance) -> Result<(), Broken> {
         let Parts { store, clock, .. } = &self.parts;
-        let mut failed = false;
         loop {
             match store.advance(advance.clone()).await {
-                Ok(Advanced::Fenced) if failed => {
-                    // It may be written although the store said that it failed.
-                    let record = store.task(advance.id).await?;
-                    let is_ours = |record: Record| record.version == advance.version + 1 && record.task == advance.task;
-                    return Ok(if record.is_some_and(is_ours) { Advanced::Written } else { Advanced::Fenced });
-                }
-                Ok(advanced) => return Ok(advanced),
+                Ok(Advanced::Written) => return Ok(()),
+                Ok(Advanced::Fenced) => return Err(fenced()),
                 Err(Broken(why)) => {
                     tracing::error!(task = %advance.id, why, "a step could not be written down; trying again");
-                    failed = true;
                     clock.sleep_until(clock.now().plus(RETRY)).await;
                 }
             }
@@ -137,35 +136,30 @@ impl Engine {
     async fn perform(&self, record: &Record, effect: Effect) -> Event {
         let Parts { executor, clock, .. } = &self.parts;
         let write = self.unsealed(record);
-        let late = clock.now().plus(PATIENCE);
+        let begun = clock.now();
+        let late = begun.plus(PATIENCE);
         match (effect, write) {
             (Effect::Baseline, Ok(write)) => {
                 Event::Baseline(clock.before(late, executor.baseline(&write)).await.and_then(Result::ok))
             }
-            (Effect::Send(not_after), Ok(write)) => Event::Sent(self.send(&write, not_after).await),
+            (Effect::Send(not_after), Ok(write)) => {
+                let sent = clock.before(not_after.plus(PATIENCE), executor.send(&write, not_after)).await;
+                let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()));
+                self.counts.sent(&sent);
+                Event::Sent(sent)
+            }
             (Effect::LookUp, Ok(write)) => {
                 Event::LookedUp(clock.before(late, executor.look_up(&write)).await.and_then(Result::ok))
             }
             (Effect::Probe, Ok(write)) => {
                 let reading = clock.before(late, executor.probe(&write)).await;
-                Event::Probed(reading.unwrap_or_else(|| unreadable("it took too long")))
+                Event::Probed(reading.unwrap_or_else(|| unreadable("it took too long")), begun)
             }
             (Effect::Baseline, Err(_)) => Event::Baseline(None),
             (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why)),
             (Effect::LookUp, Err(_)) => Event::LookedUp(None),
-            (Effect::Probe, Err(_)) => Event::Probed(unreadable("its arguments cannot be opened any more")),
+            (Effect::Probe, Err(_)) => Event::Probed(unreadable("its arguments cannot be opened any more"), begun),
         }
-    }
-
-    async fn send(&self, write: &Write, not_after: Timestamp) -> Sent {
-        let Parts { executor, clock, .. } = &self.parts;
-        if clock.now() > not_after {
-            return Sent::NotSent("the moment to send has passed".to_owned());
-        }
-        let sent = clock.before(not_after.plus(PATIENCE), executor.send(write, not_after)).await;
-        let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()));
-        self.counts.sent(&sent);
-        sent
     }
 
     fn unsealed(&self, record: &Record) -> Result<Write, String> {
@@ -207,6 +201,10 @@ fn report(record: &Record) {
         }
         _ => tracing::debug!(task = %id, application, tool, target, status, "a task has ended"),
     }
+}
+
+fn fenced() -> Broken {
+    Broken("somebody else drives this task".to_owned())
 }
 
 /// Whether a step is worth writing down: when the next look is, and a reading that decides nothing, a crash may forget.

@@ -341,6 +341,16 @@ async fn a_request_that_is_sent_twice_acts_twice_unless_the_platform_dedupes() {
 }
 
 #[tokio::test]
+async fn a_command_does_not_leave_after_its_last_moment() {
+    let sim = sim(3, 23);
+    let last = sim.clock.now();
+    wait(&sim, 1);
+    let sent = sim.send(request(1), &command(1, "restart"), last).await;
+    assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
+    assert_eq!(sim.deeds_on(&device_id(1)), 0);
+}
+
+#[tokio::test]
 async fn a_request_is_found_by_its_id_only_where_the_platform_looks_requests_up() {
     let sim = sim(3, 23);
     let Sent::Pending(operation) = send(&sim, 1, 1, "restart").await else { panic!("no operation") };

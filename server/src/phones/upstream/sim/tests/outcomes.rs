@@ -97,14 +97,14 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         sends += u32::from(matches!(next.effect, Some(Effect::Send(_))));
         event = match (next.effect, kill) {
             (Some(effect), Kill::During(last)) if effects == last => {
-                lose(perform(&writes, &write, effect)).await;
+                lose(perform(&writes, &write, effect, clock.now())).await;
                 sim = Arc::new(open());
                 Event::Found
             }
-            (Some(effect), Kill::During(_)) => finish(&clock, perform(&writes, &write, effect)).await,
+            (Some(effect), Kill::During(_)) => finish(&clock, perform(&writes, &write, effect, clock.now())).await,
             (Some(effect), Kill::Between) => {
                 sim = Arc::new(open());
-                finish(&clock, perform(&writes_on(sim.clone()), &write, effect)).await
+                finish(&clock, perform(&writes_on(sim.clone()), &write, effect, clock.now())).await
             }
             (None, _) => {
                 clock.advance(task.wake_at.unwrap().since(clock.now()));
@@ -114,12 +114,12 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     }
 }
 
-async fn perform(writes: &Writes, write: &Write, effect: Effect) -> Event {
+async fn perform(writes: &Writes, write: &Write, effect: Effect, begun: Timestamp) -> Event {
     match effect {
         Effect::Baseline => Event::Baseline(writes.baseline(write).await.ok()),
         Effect::Send(not_after) => Event::Sent(writes.send(write, not_after).await),
         Effect::LookUp => Event::LookedUp(writes.look_up(write).await.ok()),
-        Effect::Probe => Event::Probed(writes.probe(write).await),
+        Effect::Probe => Event::Probed(writes.probe(write).await, begun),
     }
 }
 

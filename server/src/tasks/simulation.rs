@@ -1,0 +1,421 @@
+//! The engine under simulation: the real step, runner and memory store, in a world that a seed decides.
+//!
+//! A world has a few [`wheels`] behind an upstream that fails in every way in which one can, a [`disk`] that is slow, fails and
+//! freezes, clients that repeat, race and go away, and processes that die at any moment, or live on beside their successor.
+//! tokio's clock is paused: time passes only when everybody waits, so a seed is the same run each time. In the end
+//! [`promises`] holds what the tasks say against what really happened. A [`Mutant`] is a disk or an upstream without one of
+//! the engine's safeguards: that each is caught shows that the promises can be broken here.
+
+mod disk;
+mod promises;
+mod wheels;
+
+use super::engine::{Engine, Parts};
+use super::task::TaskId;
+use crate::clock::{Clock, Timestamp};
+use crate::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
+use crate::framework::text::Secret;
+use crate::random::{Random, SplitMix};
+use crate::store::Store;
+use crate::vault::Vault;
+use disk::{Disk, Platters};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::{JoinHandle, JoinSet};
+use wheels::{Act, Wheels};
+
+const START: Timestamp = Timestamp(1_800_000_000_000);
+
+/// One safeguard that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mutant {
+    SendBeforePersisting,
+    BlindResendOnRecovery,
+    NoFencing,
+    RefundInSecondTransaction,
+    RefundOnFirstAbsent,
+    NoLane,
+    NoSendNotAfter,
+    CheckThenInsert,
+    LaneReleasedEarly,
+}
+
+const MUTANTS: [Mutant; 9] = [
+    Mutant::SendBeforePersisting,
+    Mutant::BlindResendOnRecovery,
+    Mutant::NoFencing,
+    Mutant::RefundInSecondTransaction,
+    Mutant::RefundOnFirstAbsent,
+    Mutant::NoLane,
+    Mutant::NoSendNotAfter,
+    Mutant::CheckThenInsert,
+    Mutant::LaneReleasedEarly,
+];
+
+/// How often what goes wrong in a world, in percent. Half of all faults do not occur in it at all, so that faults meet in every
+/// combination and calm worlds show what must come out where nothing hinders.
+#[derive(Clone, Debug)]
+struct Weather {
+    refused: u64,
+    lost_requests: u64,
+    lost_answers: u64,
+    slow_answers: u64,
+    errors: u64,
+    swallowed: u64,
+    late: u64,
+    pending: u64,
+    dark: u64,
+    slow_disk: u64,
+    broken_disk: u64,
+    impatient: u64,
+}
+
+impl Weather {
+    fn new(random: &mut SplitMix) -> Self {
+        let mut often = |most: u64| if random.below(2) == 0 { 0 } else { 1 + random.below(most) };
+        Self {
+            refused: often(50),
+            lost_requests: often(30),
+            lost_answers: often(40),
+            slow_answers: often(30),
+            errors: often(50),
+            swallowed: often(60),
+            late: often(80),
+            pending: often(60),
+            dark: often(60),
+            slow_disk: often(60),
+            broken_disk: often(10),
+            impatient: often(40),
+        }
+    }
+}
+
+/// What all in a world share: its time, its chances, its history.
+#[derive(Debug)]
+struct Nature {
+    clock: Clock,
+    dice: Mutex<SplitMix>,
+    weather: Weather,
+    mutant: Option<Mutant>,
+    /// Kept only where somebody will read it.
+    history: Option<Mutex<Vec<String>>>,
+}
+
+impl Nature {
+    fn below(&self, n: u64) -> u64 {
+        self.dice.lock().expect("no panic").below(n)
+    }
+
+    fn chance(&self, percent: u64) -> bool {
+        percent > 0 && self.below(100) < percent
+    }
+
+    fn is(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    async fn pause(&self, at_most: Duration) {
+        let millis = self.below(at_most.as_millis() as u64 + 1);
+        self.clock.sleep_until(self.clock.now().plus(Duration::from_millis(millis))).await;
+    }
+
+    fn note(&self, what: impl FnOnce() -> String) {
+        if let Some(history) = &self.history {
+            let at = self.clock.now().since(START).as_secs_f64();
+            history.lock().expect("no panic").push(format!("{at:8.3}  {}", what()));
+        }
+    }
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    application: &'static str,
+    wheel: usize,
+    act: Act,
+    key: Option<&'static str>,
+    /// When the client goes away.
+    patience: Option<Duration>,
+}
+
+/// What happens from outside.
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    Call(Call),
+    /// The process dies.
+    Crash,
+    /// It stands still for that long, and a new one is started beside it.
+    Freeze(Duration),
+    Start,
+}
+
+/// What was answered to a call.
+type Said = (Call, Result<Accepted, NotAccepted>);
+
+/// A running server.
+struct Process {
+    engine: Arc<Engine>,
+    disk: Arc<Disk>,
+    runner: JoinHandle<()>,
+    calls: JoinSet<()>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.runner.abort();
+    }
+}
+
+struct World {
+    nature: Arc<Nature>,
+    wheels: Wheels,
+    platters: Arc<Platters>,
+    vault: Vault,
+    random: Random,
+    said: Arc<Mutex<Vec<Said>>>,
+    /// When a process began last.
+    started: Timestamp,
+    disturbed: bool,
+}
+
+/// What came of a world.
+struct Outcome {
+    violations: Vec<String>,
+    history: Vec<String>,
+}
+
+/// Lives through the world of that seed.
+fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(async {
+        let mut random = SplitMix(seed);
+        let weather = Weather::new(&mut random);
+        let events = events(&mut random);
+        let clock = Clock::starting(START);
+        let (dice, history) = (Mutex::new(random), telling.then(Mutex::default));
+        let nature = Arc::new(Nature { clock, dice, weather, mutant, history });
+        nature.note(|| format!("seed {seed}: {:?}", nature.weather));
+        let random = Random::seeded(seed);
+        let world = World {
+            wheels: Wheels::new(&nature),
+            platters: Arc::default(),
+            vault: Vault::new(&[7; 32], random.clone()),
+            random,
+            said: Arc::default(),
+            started: START,
+            disturbed: false,
+            nature,
+        };
+        world.run(events).await
+    })
+}
+
+/// What happens in a world, and how long after its start.
+fn events(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
+    let mut events = Vec::new();
+    let (span, wheels) = ([5_000, 60_000][random.below(2) as usize], 1 + random.below(2));
+    for number in 0..2 + random.below(4) {
+        let act = match random.below(5) {
+            0 | 1 => Act::Paint(1 + number),
+            2 => Act::Paint(1 + random.below(2)),
+            3 => Act::Turn,
+            _ => Act::Rinse,
+        };
+        let key = [None, None, Some("a"), Some("b")][random.below(4) as usize];
+        let application = ["one", "two"][random.below(2) as usize];
+        let call = Call { application, wheel: random.below(wheels) as usize, act, key, patience: None };
+        let at = random.below(span);
+        for _ in 0..[1, 1, 2, 3][random.below(4) as usize] {
+            let again = [0, 0, 10, 2_000, 20_000][random.below(5) as usize];
+            let patience = [None, None, Some(0), Some(200)][random.below(4) as usize].map(Duration::from_millis);
+            let wheel = if random.below(8) == 0 { random.below(wheels) as usize } else { call.wheel };
+            events.push((Duration::from_millis(at + again), Happens::Call(Call { wheel, patience, ..call })));
+        }
+    }
+    for _ in 0..[0, 0, 1, 1, 2, 3][random.below(6) as usize] {
+        // At any moment, or shortly after a call.
+        let called: Vec<Duration> = events.iter().map(|(at, _)| *at).collect();
+        let at = match random.below(2) {
+            0 => Duration::from_millis(random.below(span + 30_000)),
+            _ => called[random.below(called.len() as u64) as usize] + Duration::from_millis(random.below(1_000)),
+        };
+        let down = Duration::from_millis([0, 1_000, 20_000, 90_000][random.below(4) as usize]);
+        if random.below(3) > 0 {
+            events.extend([(at, Happens::Crash), (at + down, Happens::Start)]);
+        } else {
+            events.extend([(at, Happens::Freeze(down)), (at, Happens::Start)]);
+        }
+    }
+    events.sort_by_key(|(at, _)| *at);
+    events
+}
+
+impl World {
+    async fn run(mut self, events: Vec<(Duration, Happens)>) -> Outcome {
+        let nature = Arc::clone(&self.nature);
+        let mut process = Some(self.start().await);
+        for (at, happens) in events {
+            nature.clock.sleep_until(START.plus(at)).await;
+            nature.note(|| format!("{happens:?}"));
+            match happens {
+                Happens::Call(call) => self.call(process.as_mut(), call),
+                Happens::Crash => {
+                    self.disturbed = true;
+                    process = None;
+                }
+                Happens::Freeze(length) => {
+                    self.disturbed = true;
+                    if let Some(mut frozen) = process.take() {
+                        let until = nature.clock.now().plus(length);
+                        frozen.disk.freeze(until);
+                        frozen.calls.abort_all();
+                        tokio::spawn(Arc::clone(&nature).outlive(frozen, until));
+                    }
+                }
+                Happens::Start if process.is_none() => process = Some(self.start().await),
+                Happens::Start => {}
+            }
+        }
+        if process.is_none() {
+            process = Some(self.start().await);
+        }
+        for _ in 0..40 {
+            nature.clock.sleep_until(nature.clock.now().plus(Duration::from_secs(10))).await;
+            if self.platters.memory.in_flight(None, 1).await.expect("memory").is_empty() {
+                break;
+            }
+        }
+        // Whatever acts late has acted by then.
+        nature.clock.sleep_until(nature.clock.now().plus(wheels::LATEST)).await;
+        drop(process);
+        let violations = self.violations().await;
+        let history = nature.history.as_ref().map(|history| history.lock().expect("no panic").clone());
+        Outcome { violations, history: history.unwrap_or_default() }
+    }
+
+    async fn start(&mut self) -> Process {
+        self.started = self.nature.clock.now();
+        let disk = Arc::new(Disk::new(&self.nature, &self.platters));
+        let engine = Engine::start(Parts {
+            store: disk.clone(),
+            executor: Arc::new(self.wheels.clone()),
+            vault: self.vault.clone(),
+            clock: self.nature.clock.clone(),
+            random: self.random.clone(),
+            room: 100,
+        });
+        let engine = engine.await.expect("reading does not fail here");
+        let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+        Process { engine, disk, runner, calls: JoinSet::new() }
+    }
+
+    fn call(&self, process: Option<&mut Process>, call: Call) {
+        let Some(Process { engine, calls, .. }) = process else { return };
+        let (engine, said, nature) = (Arc::clone(engine), Arc::clone(&self.said), Arc::clone(&self.nature));
+        calls.spawn(async move {
+            let Call { application, wheel, act, key, patience } = call;
+            let now = nature.clock.now();
+            let arguments = Secret::new(act.written(wheel));
+            let proposal = Proposal {
+                application,
+                tool: act.tool(),
+                resource: "wheel",
+                target: wheel.to_string().into(),
+                key: key.map(Box::from),
+                terms: act.terms(),
+                arguments: arguments.clone(),
+                now,
+            };
+            let asking = async {
+                match engine.repeat(&proposal).await? {
+                    Some(hit) => Ok(hit),
+                    None => engine.accept(&proposal, arguments).await,
+                }
+            };
+            let impatient = patience.filter(|_| nature.chance(nature.weather.impatient));
+            let answer = match impatient {
+                Some(patience) => nature.clock.before(now.plus(patience), asking).await,
+                None => Some(asking.await),
+            };
+            nature.note(|| format!("answered: {answer:?}"));
+            said.lock().expect("no panic").extend(answer.map(|answer| (call, answer)));
+        });
+    }
+}
+
+impl Nature {
+    /// A process that lives on for a while after it has thawed.
+    async fn outlive(self: Arc<Self>, frozen: Process, until: Timestamp) {
+        self.clock.sleep_until(until.plus(Duration::from_secs(5))).await;
+        self.note(|| "the old process dies".to_owned());
+        drop(frozen);
+    }
+}
+
+/// The end of an id, to tell tasks apart in a history.
+fn short(id: TaskId) -> String {
+    let id = id.to_string();
+    id[id.len() - 6..].to_owned()
+}
+
+/// Lives through `seeds` worlds on all processors, until one breaks a promise: the first that does, if one does.
+fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<u64> {
+    let (next, found) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Relaxed);
+                    if seed >= seeds.end || seed > found.load(Relaxed) {
+                        return;
+                    }
+                    if !live(seed, mutant, false).violations.is_empty() {
+                        found.fetch_min(seed, Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    Some(found.into_inner()).filter(|seed| *seed != u64::MAX)
+}
+
+/// What a maintainer reads of a world that broke a promise.
+fn told(seed: u64, mutant: Option<Mutant>) -> String {
+    let Outcome { violations, history } = live(seed, mutant, true);
+    format!("{}\n\nseed {seed}:\n{}", history.join("\n"), violations.join("\n"))
+}
+
+/// A number that the maintainer gives by the environment.
+fn given(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+#[test]
+fn no_world_breaks_a_promise() {
+    if let Some(seed) = given("WORLD") {
+        return println!("{}", told(seed, None));
+    }
+    let (first, worlds) = (given("FIRST_WORLD").unwrap_or(0), given("WORLDS").unwrap_or(1_000));
+    if let Some(seed) = first_violation(first..first + worlds, None) {
+        panic!("{}", told(seed, None));
+    }
+    println!("{worlds} worlds from {first} on, no promise broken");
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    for mutant in MUTANTS {
+        let seed = first_violation(0..2_000, Some(mutant));
+        let seed = seed.unwrap_or_else(|| panic!("{mutant:?} breaks no promise in 2,000 worlds"));
+        let violations = live(seed, Some(mutant), false).violations;
+        println!("{mutant:?} is caught by world {seed}: {}", violations[0]);
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_world_each_time() {
+    for seed in 0..50 {
+        assert_eq!(live(seed, None, true).history, live(seed, None, true).history, "seed {seed}");
+    }
+}

@@ -1,0 +1,230 @@
+//! A disk that is slow, fails, and freezes with its process; and with one of five mutants, forgets what a store must do.
+
+use super::{Mutant, Nature, short};
+use crate::clock::Timestamp;
+use crate::store::memory::Memory;
+use crate::store::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
+use crate::store::{LedgerRow, NewTask, Record, Rule, Store, Which};
+use crate::tasks::machine::Entry;
+use crate::tasks::task::{Phase, TaskId};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What survives a process.
+#[derive(Debug, Default)]
+pub(super) struct Platters {
+    pub(super) memory: Memory,
+    /// Refunds that a mutant has written on their own.
+    pub(super) late_refunds: Mutex<Vec<TaskId>>,
+    /// Application, key and target of every task in flight.
+    pub(super) claims: Mutex<HashMap<TaskId, (String, String, String)>>,
+    /// What must never happen, as soon as it does.
+    pub(super) violations: Mutex<Vec<String>>,
+}
+
+/// The disk as one process sees it.
+#[derive(Debug)]
+pub(super) struct Disk {
+    nature: Arc<Nature>,
+    platters: Arc<Platters>,
+    /// Set when it has a successor.
+    frozen_until: Mutex<Option<Timestamp>>,
+    /// Steps that a mutant has not written yet.
+    held: Mutex<HashMap<TaskId, Advance>>,
+    /// Tasks that this process has written.
+    mine: Mutex<HashSet<TaskId>>,
+}
+
+impl Disk {
+    pub(super) fn new(nature: &Arc<Nature>, platters: &Arc<Platters>) -> Self {
+        let (held, mine, frozen_until) = Default::default();
+        Self { nature: Arc::clone(nature), platters: Arc::clone(platters), frozen_until, held, mine }
+    }
+
+    /// Stands still from the next step on that is written.
+    pub(super) fn freeze(&self, until: Timestamp) {
+        *self.frozen_until.lock().expect("no panic") = Some(until);
+    }
+
+    fn frozen_until(&self) -> Option<Timestamp> {
+        *self.frozen_until.lock().expect("no panic")
+    }
+
+    async fn wait(&self) {
+        if self.nature.chance(self.nature.weather.slow_disk) {
+            self.nature.pause(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Writes, unless the disk fails, before or after it has written.
+    async fn write<T>(&self, work: impl Future<Output = Result<T, Broken>>) -> Result<T, Broken> {
+        self.wait().await;
+        let fails = self.nature.chance(self.nature.weather.broken_disk);
+        let full = || Broken("the disk is full".to_owned());
+        if fails && self.nature.chance(50) {
+            return Err(full());
+        }
+        let written = work.await?;
+        self.wait().await;
+        if fails { Err(full()) } else { Ok(written) }
+    }
+
+    async fn accepted(&self, mut new: NewTask) -> Result<Accepted, Broken> {
+        let Platters { memory, claims, violations, .. } = &*self.platters;
+        if self.frozen_until().is_some() {
+            return Err(Broken("the folder is somebody else's".to_owned()));
+        }
+        let claim = (new.application.clone(), new.key.clone(), new.target.clone());
+        if self.nature.is(Mutant::NoLane) {
+            new.resource = new.id.to_string();
+        }
+        if self.nature.is(Mutant::CheckThenInsert) {
+            if let Some(hit) = memory.repeat(&new.application, &new.key).await? {
+                return Ok(Accepted::Hit(hit));
+            }
+            self.nature.pause(Duration::from_millis(20)).await;
+            new.key = new.id.to_string();
+        }
+        let id = new.id;
+        let accepted = memory.accept(new).await?;
+        if let Accepted::Fresh { .. } = accepted {
+            self.nature.note(|| format!("{} is taken on: {claim:?}", short(id)));
+            let mut claims = claims.lock().expect("no panic");
+            for (other, (application, key, target)) in &*claims {
+                if *target == claim.2 || (application, key) == (&claim.0, &claim.1) {
+                    let what = format!("{} is taken on beside {}: {claim:?}", short(id), short(*other));
+                    violations.lock().expect("no panic").push(what);
+                }
+            }
+            claims.insert(id, claim);
+        }
+        Ok(accepted)
+    }
+
+    async fn advanced(&self, mut advance: Advance) -> Result<Advanced, Broken> {
+        let Platters { memory, late_refunds, claims, .. } = &*self.platters;
+        let id = advance.id;
+        self.mine.lock().expect("no panic").insert(id);
+        match self.nature.mutant {
+            Some(Mutant::NoFencing) => {
+                advance.version = memory.task(id).await?.map_or(0, |record| record.version);
+            }
+            Some(Mutant::LaneReleasedEarly) => {
+                let early = |entry| if let Entry::Release(_) = entry { Entry::Release(advance.at) } else { entry };
+                advance.entries = advance.entries.into_iter().map(early).collect();
+            }
+            Some(Mutant::SendBeforePersisting) => {
+                let held = self.held.lock().expect("no panic").remove(&id);
+                if let Some(held) = held {
+                    memory.advance(held).await?;
+                } else if advance.task.phase == Phase::Sending {
+                    self.held.lock().expect("no panic").insert(id, advance);
+                    return Ok(Advanced::Written);
+                }
+            }
+            _ => {}
+        }
+        let (phase, what) = (advance.task.phase, advance.what.clone());
+        let refund = advance.entries.contains(&Entry::Refund) && self.nature.is(Mutant::RefundInSecondTransaction);
+        if refund {
+            advance.entries.retain(|entry| *entry != Entry::Refund);
+        }
+        let advanced = memory.advance(advance).await?;
+        self.nature.note(|| format!("{} {what} -> {} ({advanced:?})", short(id), phase.as_str()));
+        if let (Advanced::Written, Phase::Done(_)) = (advanced, phase) {
+            claims.lock().expect("no panic").remove(&id);
+        }
+        if refund && advanced == Advanced::Written {
+            self.nature.pause(Duration::from_secs(5)).await;
+            late_refunds.lock().expect("no panic").push(id);
+        }
+        Ok(advanced)
+    }
+
+    async fn read(&self, id: TaskId) -> Result<Option<Record>, Broken> {
+        self.wait().await;
+        let mut record = self.platters.memory.task(id).await?;
+        let task = record.as_mut().map(|record| &mut record.task);
+        match (self.nature.mutant, task) {
+            (Some(Mutant::BlindResendOnRecovery), Some(task)) => {
+                let found = !self.mine.lock().expect("no panic").contains(&id);
+                if found && task.phase == Phase::Sending {
+                    task.phase = Phase::Ready;
+                }
+            }
+            (Some(Mutant::RefundOnFirstAbsent), Some(task)) if task.phase == Phase::Verifying => {
+                task.settled.absent = task.settled.absent.max(1);
+            }
+            _ => {}
+        }
+        Ok(record)
+    }
+}
+
+impl Store for Disk {
+    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
+        Box::pin(async move {
+            self.wait().await;
+            self.platters.memory.repeat(application, key).await
+        })
+    }
+
+    fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
+        Box::pin(self.write(self.accepted(new)))
+    }
+
+    fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
+        Box::pin(async move {
+            let advanced = self.write(self.advanced(advance)).await;
+            if let Some(until) = self.frozen_until() {
+                self.nature.clock.sleep_until(until).await;
+            }
+            advanced
+        })
+    }
+
+    fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
+        Box::pin(self.read(id))
+    }
+
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<(TaskId, Option<Timestamp>)>> {
+        self.platters.memory.in_flight(after, limit)
+    }
+
+    fn tasks(&self, which: Which) -> Answer<'_, Vec<Record>> {
+        self.platters.memory.tasks(which)
+    }
+
+    fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {
+        self.platters.memory.timeline(id)
+    }
+
+    fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>> {
+        self.platters.memory.ledger(after, limit)
+    }
+
+    fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32> {
+        self.platters.memory.purge(before, limit)
+    }
+
+    fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
+        self.platters.memory.directory()
+    }
+
+    fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()> {
+        self.platters.memory.put_application(application)
+    }
+
+    fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
+        self.platters.memory.put_key(key)
+    }
+
+    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>> {
+        self.platters.memory.violations(rule)
+    }
+
+    fn touch(&self) -> Answer<'_, ()> {
+        self.platters.memory.touch()
+    }
+}

@@ -1,0 +1,164 @@
+//! How writes end: each state with what it rests on, when it is refunded, and what follows it.
+
+use crate::harness::{Key, Server, cast};
+use crate::tasks::{entries, ledger, phone, power, proxy};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// A write that ends in each of the terminal states.
+fn ends() -> [(&'static str, &'static str, Value); 5] {
+    [
+        ("success", "set_proxy", proxy(1, "one")),
+        ("success_unverified", "clear_proxy", json!({"device_id": phone(10)})),
+        ("failed", "set_proxy", proxy(14, "two")),
+        ("failed_silent", "set_proxy", proxy(13, "three")),
+        ("timeout", "set_power", power(4, "boot")),
+    ]
+}
+
+/// What an agent reads of those writes at their end, which is `status` for each. Ids and times are left out.
+async fn all_end(status: &str, writes: &[(&str, Value)]) -> String {
+    let (server, key, _) = cast().await;
+    let mut transcript = String::new();
+    for (tool, arguments) in writes {
+        let mut task = end(&server, &key, tool, arguments).await;
+        assert_eq!((&task["status"], &task["terminal"]), (&json!(status), &json!(true)), "{tool} {arguments}: {task}");
+        assert_eq!(task["refund"]["units"] == 1, status == "failed_silent", "{task}");
+        assert!(task["evidence"]["checked_at"].as_str() <= task["finished_at"].as_str(), "{task}");
+        for (member, part) in [("refund", "refunded_at"), ("evidence", "checked_at")] {
+            task[member].as_object_mut().and_then(|members| members.shift_remove(part));
+        }
+        for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
+            task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
+        }
+        writeln!(transcript, "{tool} {arguments}\n{task:#}\n").expect("text");
+    }
+    let refunds = if status == "failed_silent" { writes.len() } else { 0 };
+    assert_eq!(entries(&server, "refund").await, refunds);
+    transcript
+}
+
+/// A write to its end: the task as it is read then.
+async fn end(server: &Server, key: &Key, tool: &str, arguments: &Value) -> Value {
+    let accepted = server.call(key, tool, arguments.clone()).await.expect("accepted");
+    server.end(key, &accepted["task_id"]).await
+}
+
+#[tokio::test]
+async fn success_is_what_was_measured_on_the_device_whatever_was_reported() {
+    let writes = [
+        ("set_proxy", proxy(1, "a")),
+        ("set_power", power(5, "restart")),
+        ("set_power", power(2, "boot")),
+        ("set_proxy", proxy(15, "b")),
+        ("set_proxy", proxy(17, "c")),
+    ];
+    insta::assert_snapshot!(all_end("success", &writes).await);
+}
+
+#[tokio::test]
+async fn success_unverified_is_reported_success_that_nothing_can_verify() {
+    let writes = [("clear_proxy", json!({"device_id": phone(10)}))];
+    insta::assert_snapshot!(all_end("success_unverified", &writes).await);
+}
+
+#[tokio::test]
+async fn failed_is_an_error_of_the_platform_that_no_reading_contradicts() {
+    let writes = [("set_proxy", proxy(14, "a")), ("clear_proxy", json!({"device_id": phone(14)}))];
+    insta::assert_snapshot!(all_end("failed", &writes).await);
+}
+
+#[tokio::test]
+async fn what_never_left_is_failed() {
+    let writes = [("set_proxy", proxy(4, "a")), ("set_proxy", proxy(23, "b"))];
+    insta::assert_snapshot!(all_end("failed", &writes).await);
+}
+
+#[tokio::test]
+async fn failed_silent_is_reported_success_that_is_measurably_absent_and_it_is_refunded() {
+    let writes = [("set_proxy", proxy(13, "a")), ("set_power", power(13, "restart")), ("set_proxy", proxy(19, "b"))];
+    insta::assert_snapshot!(all_end("failed_silent", &writes).await);
+}
+
+#[tokio::test]
+async fn timeout_is_what_nobody_could_tell_by_the_deadline_and_it_is_not_refunded() {
+    let writes = [("set_proxy", proxy(20, "a")), ("set_power", power(4, "boot"))];
+    insta::assert_snapshot!(all_end("timeout", &writes).await);
+}
+
+#[tokio::test]
+async fn failed_silent_alone_is_refunded() {
+    let (server, key, _) = cast().await;
+    for (status, tool, arguments) in ends() {
+        let before = entries(&server, "refund").await;
+        let task = end(&server, &key, tool, &arguments).await;
+        assert_eq!(task["status"], status);
+        assert_eq!(entries(&server, "refund").await - before, usize::from(status == "failed_silent"), "{status}");
+    }
+    let refund = ledger(&server).await.into_iter().find(|row| row.kind == "refund").expect("a refund");
+    let charge = ledger(&server).await.into_iter().find(|row| row.kind == "charge" && row.id == refund.id);
+    assert_eq!(charge.map(|charge| charge.application), Some(refund.application), "to whom the write was charged");
+}
+
+#[tokio::test]
+async fn terminal_is_false_while_a_task_is_in_flight_and_true_in_each_of_its_ends() {
+    let (server, key, _) = cast().await;
+    for (status, tool, arguments) in ends() {
+        let accepted = server.call(&key, tool, arguments).await.expect("accepted");
+        let poll = json!({"task_id": accepted["task_id"], "wait_seconds": 0});
+        let mut seen = vec![(accepted["status"].clone(), accepted["terminal"].clone())];
+        while seen.last().is_some_and(|(_, terminal)| terminal != true) {
+            server.clock.advance(std::time::Duration::from_secs(1));
+            let task = server.call(&key, "get_task", poll.clone()).await.expect("a task");
+            seen.push((task["status"].clone(), task["terminal"].clone()));
+        }
+        seen.dedup();
+        assert_eq!(seen, [(json!("dispatched"), json!(false)), (json!(status), json!(true))]);
+    }
+}
+
+#[tokio::test]
+async fn dispatched_does_not_mean_that_the_write_took_effect() {
+    let (server, key, _) = cast().await;
+    let shown = async || server.call(&key, "get_device", json!({"device_id": phone(13)})).await.expect("a device");
+    let accepted = server.call(&key, "set_proxy", proxy(13, "k")).await.expect("accepted");
+    assert_eq!((&accepted["status"], &shown().await["proxy"]), (&json!("dispatched"), &Value::Null));
+    server.end(&key, &accepted["task_id"]).await;
+    assert_eq!(shown().await["proxy"], Value::Null, "this phone swallows what it is told");
+}
+
+#[tokio::test]
+async fn clear_proxy_has_no_address_to_compare_and_ends_as_success_unverified_or_timeout() {
+    let (server, key, _) = cast().await;
+    for (number, status) in [(1, "success_unverified"), (10, "success_unverified"), (16, "timeout"), (17, "timeout")] {
+        let task = end(&server, &key, "clear_proxy", &json!({"device_id": phone(number)})).await;
+        assert_eq!((&task["status"], &task["evidence"]["checked"]), (&json!(status), &json!("upstream_answer")));
+    }
+}
+
+#[tokio::test]
+async fn the_same_write_again_is_the_same_task_until_its_end_and_then_another() {
+    let (server, key, _) = cast().await;
+    for (status, tool, arguments) in ends() {
+        let first = server.call(&key, tool, arguments.clone()).await.expect("accepted");
+        let repeat = server.call(&key, tool, arguments.clone()).await.expect("a hit");
+        assert_eq!((&repeat["task_id"], &repeat["idempotent_hit"]), (&first["task_id"], &json!(true)), "{status}");
+        assert_eq!(server.end(&key, &first["task_id"]).await["status"], status);
+        let anew = server.call(&key, tool, arguments).await.expect("accepted");
+        assert_eq!((&anew["status"], &anew["idempotent_hit"]), (&json!("dispatched"), &json!(false)), "{status}");
+        assert_ne!(anew["task_id"], first["task_id"], "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_is_read_as_a_result_and_never_as_an_error() {
+    let (server, key, _) = cast().await;
+    for (status, tool, arguments) in ends() {
+        let task_id = end(&server, &key, tool, &arguments).await["task_id"].take();
+        let answer =
+            server.rpc(&key, "tools/call", json!({"name": "get_task", "arguments": {"task_id": task_id}})).await;
+        assert_eq!((&answer["result"]["isError"], answer.get("error")), (&json!(false), None), "{status}: {answer}");
+        let task = crate::harness::outcome(&answer).expect("a result");
+        assert_eq!((&task["status"], task.get("code")), (&json!(status), None));
+    }
+}

@@ -1,0 +1,188 @@
+//! The seven tools, one by one: the permission that each needs, and what each answers.
+
+use crate::harness::{Key, Server, Tenant, cast, every_permission_set, mute_phones, phones};
+use crate::tasks::{power, proxy};
+use cloudphone::phones::contract::CATALOGUE as PHONES;
+use serde_json::{Value, json};
+
+const DEVICE: &str = "phone-0000001";
+
+/// A server, and a key for each set of permissions, by their names.
+struct Keys {
+    server: Server,
+    keys: Vec<(Vec<String>, Key)>,
+}
+
+async fn keys() -> Keys {
+    let sets = every_permission_set(&PHONES);
+    let (server, keys) = phones(sets.iter().map(|(_, set)| Tenant::with(*set)).collect()).await;
+    let names = sets.iter().map(|(names, _)| names.split('+').map(str::to_owned).collect());
+    Keys { server, keys: names.zip(keys.into_iter().map(|mut keys| keys.remove(0))).collect() }
+}
+
+impl Keys {
+    /// What a tool answers to a key that has one of these permissions, having refused every key that has none.
+    async fn needs(&self, permissions: &[&str], tool: &str, arguments: Value) -> Value {
+        let mut answered = None;
+        for (granted, key) in &self.keys {
+            let may = granted.iter().any(|name| permissions.contains(&&**name));
+            match self.server.call(key, tool, arguments.clone()).await {
+                Ok(answer) => {
+                    assert!(may, "{tool} with {granted:?}: {answer}");
+                    answered.get_or_insert(answer);
+                }
+                // One write at a time: that of another key may be in flight.
+                Err(failure) => {
+                    assert_eq!(failure["code"], if may { "device_busy" } else { "forbidden" }, "{granted:?}")
+                }
+            }
+        }
+        answered.expect("a key that may")
+    }
+}
+
+/// `device` brings `device_read`.
+const READS: &[&str] = &["device_read", "device"];
+
+#[tokio::test]
+async fn list_devices_needs_device_read_and_answers_with_devices_and_their_capabilities() {
+    let page = keys().await.needs(READS, "list_devices", json!({})).await;
+    let devices = page["devices"].as_array().expect("a list");
+    assert_eq!(devices.len(), 12);
+    assert!(devices.iter().all(|device| device["state"].is_string() && device["capabilities"].is_object()), "{page}");
+}
+
+#[tokio::test]
+async fn get_device_needs_device_read_and_answers_with_one_device_and_its_capabilities() {
+    let device = keys().await.needs(READS, "get_device", json!({"device_id": DEVICE})).await;
+    assert_eq!((&device["device_id"], &device["state"]), (&json!(DEVICE), &json!("running")));
+    assert!(device["spec"].is_object() && device["capabilities"].is_object(), "{device}");
+}
+
+#[tokio::test]
+async fn get_task_needs_device_read_and_answers_with_status_and_terminal() {
+    let keys = keys().await;
+    let (_, writer) = keys.keys.last().expect("all permissions");
+    let write = keys.server.call(writer, "set_power", power(1, "restart")).await.expect("accepted");
+    let task = keys.needs(READS, "get_task", json!({"task_id": write["task_id"], "wait_seconds": 0})).await;
+    assert_eq!(
+        (&task["task_id"], &task["status"], &task["terminal"]),
+        (&write["task_id"], &json!("dispatched"), &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn create_session_needs_stream_and_answers_with_the_session_itself_and_no_task() {
+    let session = keys().await.needs(&["stream"], "create_session", json!({"device_id": DEVICE})).await;
+    assert!(session["token"].as_str().is_some_and(|token| !token.is_empty()), "{session}");
+    assert!(session.get("expires_at").is_some() && session.get("task_id").is_none(), "{session}");
+}
+
+#[tokio::test]
+async fn set_proxy_needs_device_and_answers_with_a_task() {
+    assert_is_task(&keys().await.needs(&["device"], "set_proxy", proxy(1, "k")).await, "set_proxy");
+}
+
+#[tokio::test]
+async fn clear_proxy_needs_device_and_answers_with_a_task() {
+    assert_is_task(&keys().await.needs(&["device"], "clear_proxy", json!({"device_id": DEVICE})).await, "clear_proxy");
+}
+
+#[tokio::test]
+async fn set_power_needs_device_takes_boot_shutdown_and_restart_and_answers_with_a_task() {
+    for action in ["boot", "shutdown", "restart"] {
+        assert_is_task(&keys().await.needs(&["device"], "set_power", power(1, action)).await, "set_power");
+    }
+}
+
+fn assert_is_task(answer: &Value, tool: &str) {
+    assert!(answer["task_id"].as_str().is_some_and(|id| id.starts_with("task_")), "{answer}");
+    assert_eq!((&answer["tool"], &answer["device_id"]), (&json!(tool), &json!(DEVICE)));
+}
+
+#[tokio::test]
+async fn writes_do_on_the_device_what_they_say() {
+    let (server, key, _) = cast().await;
+    let shown = async || server.call(&key, "get_device", json!({"device_id": DEVICE})).await.expect("a device");
+    let endpoint = json!({"scheme": "http", "host": "proxy.example.com", "port": 8080});
+    let writes = [
+        ("set_proxy", proxy(1, "k"), "proxy", endpoint),
+        ("clear_proxy", json!({"device_id": DEVICE}), "proxy", Value::Null),
+        ("set_power", power(1, "shutdown"), "state", json!("stopped")),
+        ("set_power", power(1, "boot"), "state", json!("running")),
+    ];
+    for (tool, arguments, member, expected) in writes {
+        let task = server.call(&key, tool, arguments).await.expect("accepted");
+        server.end(&key, &task["task_id"]).await;
+        assert_eq!(shown().await[member], expected, "{tool}");
+    }
+    let task = server.call(&key, "set_power", power(1, "restart")).await.expect("accepted");
+    assert_eq!(server.end(&key, &task["task_id"]).await["evidence"]["checked"], "boot_id", "it has started anew");
+}
+
+#[tokio::test]
+async fn every_write_answers_with_task_id_status_terminal_and_idempotent_hit() {
+    let (server, key, _) = cast().await;
+    let writes = [
+        ("set_proxy", proxy(1, "k")),
+        ("clear_proxy", json!({"device_id": "phone-0000010"})),
+        ("set_power", power(13, "restart")),
+    ];
+    for (tool, arguments) in writes {
+        for hit in [false, true] {
+            let answer = server.call(&key, tool, arguments.clone()).await.expect("accepted or a hit");
+            assert!(answer["task_id"].is_string(), "{answer}");
+            assert_eq!(
+                (&answer["status"], &answer["terminal"], &answer["idempotent_hit"]),
+                (&json!("dispatched"), &json!(false), &json!(hit))
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_write_is_answered_with_a_dispatched_task_while_nothing_is_known_of_its_outcome() {
+    let everything = Tenant::with(cloudphone::framework::catalogue::PermissionSet(u64::MAX));
+    let (server, keys) = mute_phones(vec![everything]).await;
+    let task = server.call(&keys[0][0], "set_power", power(1, "restart")).await.expect("accepted");
+    assert!(task["task_id"].is_string(), "{task}");
+    assert_eq!((&task["status"], &task["terminal"]), (&json!("dispatched"), &json!(false)));
+    assert_eq!(server.engine.in_flight(), 1);
+}
+
+#[tokio::test]
+async fn a_key_with_device_alone_can_read_and_no_other_permission_brings_one() {
+    let keys = keys().await;
+    for (granted, tools) in [
+        ("device", "list_devices get_device set_power set_proxy clear_proxy get_task"),
+        ("device_read", "list_devices get_device get_task"),
+        ("stream", "create_session"),
+    ] {
+        let (_, key) = keys.keys.iter().find(|(names, _)| *names == [granted]).expect("that set");
+        let listed = keys.server.list(key).await;
+        let names: Vec<_> = listed.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
+        assert_eq!(names.join(" "), tools, "{granted}");
+    }
+    assert_eq!(PHONES.permissions.len(), 3);
+}
+
+#[tokio::test]
+async fn a_key_that_may_do_everything_is_shown_the_seven_tools_without_a_prefix() {
+    let keys = keys().await;
+    let (_, key) = keys.keys.last().expect("all permissions");
+    let mut names: Vec<_> = keys.server.list(key).await.iter().map(|tool| tool["name"].clone()).collect();
+    names.sort_by_key(Value::to_string);
+    let seven = ["clear_proxy", "create_session", "get_device", "get_task", "list_devices", "set_power", "set_proxy"];
+    assert_eq!(names, seven);
+}
+
+#[tokio::test]
+async fn listing_tools_touches_no_device() {
+    let (server, key, sim) = cast().await;
+    let listed = server.list(&key).await;
+    sim.cut();
+    server.clock.advance(std::time::Duration::from_secs(3));
+    let unreachable = server.call(&key, "get_device", json!({"device_id": DEVICE})).await.expect_err("it is cut off");
+    assert_eq!(unreachable["code"], "upstream_unavailable");
+    assert_eq!(server.list(&key).await, listed);
+}
