@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 /// One command on a data folder: exit code, and all that it prints.
-async fn operate(data: &Path, line: &str) -> (i32, String) {
+pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
     let output = Command::new(binary()).args(line.split(' ')).arg("--data").arg(data).output();
     let output = output.await.expect("the program runs");
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
@@ -18,7 +18,7 @@ async fn operate(data: &Path, line: &str) -> (i32, String) {
 }
 
 /// The JSON that a command prints.
-async fn json_of(data: &Path, line: &str) -> Value {
+pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
     let (code, text) = operate(data, &format!("{line} --json")).await;
     assert_eq!(code, 0, "{line}: {text}");
     serde_json::from_str(&text).expect("JSON")
@@ -63,6 +63,7 @@ const FROM_NOTHING_TO_A_KEY: &[&str] = &[
     "device list --limit 3",
     "task list",
     "refunds",
+    "doctor",
 ];
 
 const WRONG: &[&str] = &[
@@ -219,9 +220,19 @@ async fn a_wrong_folder_is_named() {
 #[tokio::test]
 async fn every_command_says_how_it_is_used() {
     let mut out = String::new();
-    for line in
-        ["app", "app create", "key", "key create", "device", "device assign", "task", "refunds", "tools", "audit tail"]
-    {
+    for line in [
+        "app",
+        "app create",
+        "key",
+        "key create",
+        "device",
+        "device assign",
+        "task",
+        "refunds",
+        "tools",
+        "audit tail",
+        "doctor",
+    ] {
         let output =
             Command::new(binary()).args(line.split(' ')).arg("--help").output().await.expect("the program runs");
         writeln!(out, "$ cloudphone {line} --help\n{}", String::from_utf8_lossy(&output.stdout)).expect("text");

@@ -8,7 +8,7 @@ use cloudphone::framework::catalogue::{Catalogue, PermissionSet};
 use cloudphone::framework::pipeline::{Handlers, Pipeline};
 use cloudphone::framework::registry::{NewApplication, NewKey, Registry};
 use cloudphone::framework::transport::Endpoint;
-use cloudphone::framework::transport::edge::{self, Doorkeeper, Limits};
+use cloudphone::framework::transport::edge::{self, Crowd, Doorkeeper, Limits};
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
@@ -116,7 +116,7 @@ pub(crate) async fn serve<H: Handlers>(
     let door = Doorkeeper::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
     let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
     let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
-    let task = tokio::spawn(edge::serve(listener, router, Limits::default(), std::future::pending()));
+    let task = tokio::spawn(edge::serve(listener, router, Crowd::new(Limits::default()), std::future::pending()));
     // An answer that never comes shows in a minute; no other time is measured.
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
     (Server { url: format!("http://{address}/mcp"), address, clock, http, data, engine, store, task, runner }, keys)

@@ -4,11 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The parts that serve any contract.
-const GENERIC: [&str; 6] =
-    ["server/src/framework", "server/src/tasks", "server/src/store", "spec/src", "macros/src", "xtask/src"];
+const GENERIC: [&str; 7] = [
+    "server/src/framework",
+    "server/src/tasks",
+    "server/src/store",
+    "server/src/telemetry",
+    "spec/src",
+    "macros/src",
+    "xtask/src",
+];
 
 /// Where a panic would be met by a client or a maintainer.
-const STEADY: [&str; 5] = ["server/src/framework", "server/src/store", "spec/src", "macros/src", "xtask/src"];
+const STEADY: [&str; 6] =
+    ["server/src/framework", "server/src/store", "server/src/telemetry", "spec/src", "macros/src", "xtask/src"];
 
 /// Words that belong to what this product's contract is about. `Mcp-Session-Id` and an HTTP proxy belong to the protocol.
 const PHONES: &str = "adb android boot device devices emulator handset phone phones screen sim socks socks5 streaming";

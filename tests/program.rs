@@ -100,10 +100,20 @@ impl Program {
         self.child.kill().await.expect("it ran");
     }
 
-    /// Asks it to end, as an operator does: how it ended, and what it said at last.
-    pub(crate) async fn stop(&mut self) -> (ExitStatus, String) {
+    /// Asks it to end, as an operator does.
+    pub(crate) async fn ask_to_stop(&self) {
         let pid = self.child.id().expect("it runs").to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill").success());
+    }
+
+    /// The same, and waits: how it ended, and what it said at last.
+    pub(crate) async fn stop(&mut self) -> (ExitStatus, String) {
+        self.ask_to_stop().await;
+        self.last_words().await
+    }
+
+    /// Waits until it has ended: how it did, and what it said at last.
+    pub(crate) async fn last_words(&mut self) -> (ExitStatus, String) {
         let mut last = String::new();
         self.child.stdout.as_mut().expect("its output").read_to_string(&mut last).await.expect("text");
         (self.child.wait().await.expect("it ends"), last)

@@ -4,6 +4,8 @@
 //! itself. Either way the answer is JSON, which [`shown`] makes readable.
 
 mod command;
+mod doctor;
+pub mod monitor;
 mod offline;
 pub mod shown;
 pub mod socket;
@@ -40,11 +42,22 @@ pub struct Office {
     pub store: Arc<dyn Store>,
     /// The devices.
     pub upstream: Arc<dyn Upstream>,
-    /// Where the audit trail is.
-    pub audit: PathBuf,
+    /// Where all of it lies.
+    pub folder: PathBuf,
     /// The time.
     pub clock: Clock,
 }
+
+impl Office {
+    /// Where the audit trail is.
+    #[must_use]
+    pub fn audit(&self) -> PathBuf {
+        self.folder.join(AUDIT)
+    }
+}
+
+/// The audit trail's name in the data folder.
+const AUDIT: &str = "audit";
 
 /// The simulated phones.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +76,8 @@ pub struct Opened {
     pub vault: Vault,
     /// Its simulated phones.
     pub sim: Arc<Sim>,
+    /// The office's store, by what it is.
+    pub database: Arc<Sqlite>,
 }
 
 impl Opened {
@@ -72,12 +87,13 @@ impl Opened {
     /// What in it cannot be opened.
     pub async fn open(folder: &DataFolder, fleet: Fleet, clock: Clock, random: &Random) -> anyhow::Result<Self> {
         let vault = Vault::new(&folder.master_key(random)?, random.clone());
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(folder)?);
+        let database = Arc::new(Sqlite::open(folder)?);
+        let store: Arc<dyn Store> = database.clone();
         let registry = Registry::open(store.clone(), &CATALOGUE, vault.clone(), clock.clone(), random.clone()).await?;
         let sim = Sim::new(fleet.seed, fleet.devices, clock.clone(), &random.bytes()?);
         let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
-        let office = Office { registry, store, upstream: sim.clone(), audit: folder.join("audit"), clock };
-        Ok(Self { office, vault, sim })
+        let office = Office { registry, store, upstream: sim.clone(), folder: folder.path().to_owned(), clock };
+        Ok(Self { office, vault, sim, database })
     }
 }
 
@@ -97,6 +113,7 @@ pub async fn execute(office: &Office, command: Command) -> Result<Value, Why> {
         Command::Refunds { limit } => refunds(office, limit).await,
         Command::Tools { name } => tools(name.as_deref()),
         Command::Audit(AuditCommand::Tail { lines }) => tail(office, lines),
+        Command::Doctor => Ok(doctor::examine(&office.folder, Ok(&*office.store), office.clock.now()).await),
     }
 }
 
@@ -362,7 +379,8 @@ fn tools(name: Option<&str>) -> Result<Value, Why> {
 }
 
 fn tail(office: &Office, lines: usize) -> Result<Value, Why> {
-    let lines = audit::tail(&office.audit, lines).map_err(|error| format!("{}: {error}", office.audit.display()))?;
+    let folder = office.audit();
+    let lines = audit::tail(&folder, lines).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
 }
 

@@ -1,5 +1,6 @@
 //! Composition: what the program is made of, put together once at start, and how it stops.
 
+use crate::admin::monitor::{Monitor, Sources};
 use crate::admin::socket::Door;
 use crate::admin::{Fleet, Office, Opened};
 use crate::clock::Clock;
@@ -9,7 +10,7 @@ use crate::framework::audit::Audit;
 use crate::framework::pipeline::Pipeline;
 use crate::framework::registry::{NewApplication, NewKey, Registry};
 use crate::framework::transport::Endpoint;
-use crate::framework::transport::edge::{self, Doorkeeper, Limits};
+use crate::framework::transport::edge::{self, Crowd, Doorkeeper, Limits};
 use crate::phones::contract::{CATALOGUE, Contract, Permission};
 use crate::phones::devices::Phones;
 use crate::phones::proxy_hosts::ProxyHosts;
@@ -32,6 +33,8 @@ use tokio::sync::oneshot;
 pub struct Config {
     /// Address to listen on.
     pub listen: SocketAddr,
+    /// Address for those who watch the program, if any.
+    pub admin_listen: Option<SocketAddr>,
     /// URL at which clients reach the server, if that is another.
     pub public_url: Option<String>,
     /// Further host names that requests may be addressed to.
@@ -52,12 +55,14 @@ pub struct Config {
 pub struct App {
     listener: TcpListener,
     router: Router,
+    crowd: Arc<Crowd>,
     url: String,
     devices: u32,
     keys: Vec<DemoKey>,
     engine: Arc<Engine>,
     office: Arc<Office>,
     door: Door,
+    monitor: Option<Monitor>,
     /// Held as long as the server runs.
     folder: DataFolder,
 }
@@ -85,19 +90,36 @@ impl App {
     /// # Errors
     /// What cannot be had, and which flag chooses another.
     pub async fn start(config: Config) -> Result<Self> {
-        let Config { listen, public_url, allow_hosts, allow_origins, proxy_hosts, data, sim_devices, sim_seed } =
-            config;
-        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
+        let Config {
+            listen,
+            admin_listen,
+            public_url,
+            allow_hosts,
+            allow_origins,
+            proxy_hosts,
+            data,
+            sim_devices,
+            sim_seed,
+        } = config;
+        let (clock, random) = (Clock::system(), Random::System);
+        let monitor = match admin_listen {
+            Some(address) => {
+                let monitor = Monitor::listen(address, clock.now()).await;
+                Some(monitor.map_err(|error| cannot_listen("--admin-listen", address, &error))?)
+            }
+            None => None,
+        };
+        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen("--listen", listen, &error))?;
         let bound = listener.local_addr().context("cannot read the address that is listened on")?;
         let door =
             Doorkeeper::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins).map_err(|why| anyhow!(why))?;
 
-        let (clock, random) = (Clock::system(), Random::System);
         let folder = DataFolder::open(&data)?;
         let fleet = Fleet { devices: sim_devices, seed: sim_seed };
-        let Opened { office, vault, sim } = Opened::open(&folder, fleet, clock.clone(), &random).await?;
-        let audit = Audit::start(&office.audit)
-            .with_context(|| format!("cannot write to {}; --data names another folder", office.audit.display()))?;
+        let Opened { office, vault, sim, database } = Opened::open(&folder, fleet, clock.clone(), &random).await?;
+        let trail = office.audit();
+        let audit = Audit::start(&trail)
+            .with_context(|| format!("cannot write to {}; --data names another folder", trail.display()))?;
         let phones = Phones::new(sim.clone(), proxy_hosts, clock.clone());
         let engine = Engine::start(Parts {
             store: Arc::clone(&office.store),
@@ -111,11 +133,16 @@ impl App {
         let process = u32::from_le_bytes(random.bytes()?);
         let keys = demo(&office.registry).await?;
         let pipeline = Pipeline::new(Contract(phones), office.registry.access(), audit, engine.clone(), clock);
+        let crowd = Crowd::new(Limits::default());
+        let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
         let router = Endpoint::new(pipeline, door, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
         let door = Door::open(folder.path()).map_err(|why| anyhow!("{why}; choose a shorter or another --data"))?;
         let office = Arc::new(office);
-        Ok(Self { listener, router, url, devices: sim_devices, keys, engine, office, door, folder })
+        if let Some(monitor) = &monitor {
+            monitor.serves(Sources { database, engine: engine.clone(), requests, backlog, crowd: crowd.clone() });
+        }
+        Ok(Self { listener, router, crowd, url, devices: sim_devices, keys, engine, office, door, monitor, folder })
     }
 
     /// The URL at which clients reach the server, without a path.
@@ -156,6 +183,9 @@ impl App {
         if self.keys.is_empty() {
             out += "`cloudphone key create demo` makes another key, `cloudphone task list` shows how writes went.\n";
         }
+        if let Some(monitor) = &self.monitor {
+            let _ = writeln!(out, "/healthz, /readyz and /metrics are at http://{}", monitor.address());
+        }
         let _ = writeln!(out, "Tasks, applications and keys are in {folder}.\nCtrl-C stops it.");
         out
     }
@@ -163,20 +193,24 @@ impl App {
     /// Answers and drives tasks until `stop`; then answers what is held or in flight, lets effects under way come to their
     /// end, and flushes the audit. Tasks that have not ended by then go on at the next start.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { listener, router, url: _, devices: _, keys: _, engine, office, door, folder } = self;
+        let Self { listener, router, crowd, url: _, devices: _, keys: _, engine, office, door, monitor, folder } = self;
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(door.serve(office));
         let closing = async {
             stop.await;
+            monitor.iter().for_each(Monitor::stops);
             engine.close();
         };
-        edge::serve(listener, router, Limits::default(), closing).await;
+        edge::serve(listener, router, crowd, closing).await;
         operators.abort();
         let _ = operators.await;
         drop(stopped);
         if runner.await.is_err() {
             tracing::error!("the runner panicked");
+        }
+        if let Some(monitor) = monitor {
+            monitor.close().await;
         }
         drop(folder);
     }
@@ -208,14 +242,14 @@ async fn demo(registry: &Registry) -> Result<Vec<DemoKey>> {
     Ok(keys)
 }
 
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> anyhow::Error {
+fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
     let why = match error.kind() {
         io::ErrorKind::AddrInUse => "another program listens there",
         io::ErrorKind::PermissionDenied => "ports below 1024 are for privileged programs",
         io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        _ => return anyhow!("cannot listen on {address}: {error}; choose another with --listen"),
+        _ => return anyhow!("cannot listen on {address}: {error}; choose another with {flag}"),
     };
-    anyhow!("cannot listen on {address}: {why}; choose another with --listen")
+    anyhow!("cannot listen on {address}: {why}; choose another with {flag}")
 }
 
 /// The signals that end the program: SIGINT and SIGTERM.

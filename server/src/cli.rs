@@ -1,12 +1,13 @@
 //! The command line. Every flag is also an environment variable, `CLOUDPHONE_` and its name.
 
 use clap::builder::RangedU64ValueParser;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use cloudphone::admin::{Command, Fleet};
 use cloudphone::app::Config;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Serves cloud phones to AI agents over the Model Context Protocol.
 ///
@@ -30,6 +31,13 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 enum Top {
@@ -46,6 +54,10 @@ struct Serve {
     #[arg(long, env = "CLOUDPHONE_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080",
           value_parser = address)]
     listen: SocketAddr,
+
+    /// Address for /healthz, /readyz and /metrics, which ask for no key: keep it off public networks. Without it there are none
+    #[arg(long, env = "CLOUDPHONE_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
+    admin_listen: Option<SocketAddr>,
 
     /// URL at which clients reach this server, where that is not the address it listens on
     #[arg(long, env = "CLOUDPHONE_PUBLIC_URL", value_name = "URL")]
@@ -72,13 +84,39 @@ struct Serve {
     /// Seed of the simulated phones: the same seed gives the same fleet
     #[arg(long, env = "CLOUDPHONE_SIM_SEED", value_name = "N", default_value = "1")]
     sim_seed: u64,
+
+    #[command(flatten)]
+    log: Log,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Log {
+    /// What to log, on standard error: off, error, warn, info, debug or trace, each with those before it
+    #[arg(long = "log", env = "CLOUDPHONE_LOG", value_name = "LEVEL", default_value_t = Log::default().level)]
+    pub(crate) level: LevelFilter,
+
+    /// Lines for people, or a JSON object a line
+    #[arg(long = "log-format", env = "CLOUDPHONE_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: LevelFilter::INFO, format: LogFormat::Text }
+    }
 }
 
 /// What the command line comes to.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Serve.
-    Serve(Config),
+    Serve {
+        /// How.
+        config: Config,
+        /// And with what log.
+        log: Log,
+    },
     /// Carry out one command of an operator.
     Operate {
         /// The data folder.
@@ -101,18 +139,29 @@ impl From<Arguments> for Task {
         let fleet = Fleet { devices: serve.sim_devices, seed: serve.sim_seed };
         match command {
             Some(Top::Operate(command)) => Self::Operate { data, fleet, command, json },
-            Some(Top::Serve(serve)) => Self::Serve(config(serve, data)),
-            None => Self::Serve(config(serve, data)),
+            Some(Top::Serve(serve)) => Self::Serve { log: serve.log, config: config(serve, data) },
+            None => Self::Serve { log: serve.log, config: config(serve, data) },
         }
     }
 }
 
 fn config(serve: Serve, data: PathBuf) -> Config {
-    let Serve { listen, public_url, allow_host, allow_origin, allow_private_proxy, sim_devices, sim_seed } = serve;
+    let Serve {
+        listen,
+        admin_listen,
+        public_url,
+        allow_host,
+        allow_origin,
+        allow_private_proxy,
+        sim_devices,
+        sim_seed,
+        log: _,
+    } = serve;
     // A variable that is set to nothing, as compose files like to have it, says nothing.
     let said = |text: &String| !text.is_empty();
     Config {
         listen,
+        admin_listen,
         public_url: public_url.filter(said),
         allow_hosts: allow_host.into_iter().filter(said).collect(),
         allow_origins: allow_origin.into_iter().filter(said).collect(),

@@ -26,6 +26,9 @@ pub struct DataFolder {
 /// The database's name in the folder.
 const DATABASE: &str = "cloudphone.db";
 
+/// The master key's.
+const MASTER_KEY: &str = "master.key";
+
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
@@ -90,39 +93,79 @@ impl DataFolder {
         made.map(|_| path.clone()).map_err(|error| Unusable::Io(path, error))
     }
 
+    /// Whether there is a database in it.
+    #[must_use]
+    pub fn has_database(&self) -> bool {
+        self.join(DATABASE).exists()
+    }
+
     /// The master key. It is made at the first start, before there is anything that needs it.
     ///
     /// # Errors
     /// See [`Unusable`].
     pub fn master_key(&self, random: &Random) -> Result<[u8; 32], Unusable> {
-        let path = self.join("master.key");
+        let path = self.join(MASTER_KEY);
+        match read_master_key(&self.path) {
+            Err(Unusable::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
+            known => return known,
+        }
+        if self.has_database() {
+            return Err(Unusable::KeyLost(path));
+        }
         let failed = |error| Unusable::Io(path.clone(), error);
-        match File::open(&path) {
-            Ok(mut file) => {
-                let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
-                if mode & 0o077 != 0 {
-                    tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "others can read the master key");
-                }
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(|_| Unusable::NoKey(path.clone()))?;
-                hex::decode(text.trim_end()).and_then(|key| key.try_into().ok()).ok_or(Unusable::NoKey(path))
+        let key: [u8; 32] = random.bytes().map_err(|error| failed(io::Error::other(error)))?;
+        // Under another name first: a crash leaves no half of a key.
+        let draft = self.join("master.key.new");
+        let mut file = private().create(true).truncate(true).open(&draft).map_err(failed)?;
+        writeln!(file, "{}", hex::encode(&key)).and_then(|()| file.sync_all()).map_err(failed)?;
+        std::fs::rename(&draft, &path).map_err(failed)?;
+        File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        Ok(key)
+    }
+}
+
+/// The master key that lies in a folder, which may be another process's.
+///
+/// # Errors
+/// See [`Unusable`].
+pub fn read_master_key(folder: &Path) -> Result<[u8; 32], Unusable> {
+    let path = folder.join(MASTER_KEY);
+    let failed = |error| Unusable::Io(path.clone(), error);
+    let mut file = File::open(&path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "others can read the master key");
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|_| Unusable::NoKey(path.clone()))?;
+    hex::decode(text.trim_end()).and_then(|key| key.try_into().ok()).ok_or(Unusable::NoKey(path))
+}
+
+/// Everything in a folder that others than its owner can reach, with its mode; the folder itself included.
+///
+/// # Errors
+/// It cannot be read.
+pub fn open_to_others(folder: &Path) -> io::Result<Vec<(PathBuf, u32)>> {
+    let mut found = Vec::new();
+    let mut paths = vec![folder.to_owned()];
+    while let Some(path) = paths.pop() {
+        let about = match path.symlink_metadata() {
+            // A log of the database or an old file may go while this looks.
+            Err(error) if error.kind() == ErrorKind::NotFound && path != folder => continue,
+            about => about?,
+        };
+        if about.is_dir() {
+            for entry in path.read_dir()? {
+                paths.push(entry?.path());
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                if self.join(DATABASE).exists() {
-                    return Err(Unusable::KeyLost(path));
-                }
-                let key: [u8; 32] = random.bytes().map_err(|error| failed(io::Error::other(error)))?;
-                // Under another name first: a crash leaves no half of a key.
-                let draft = self.join("master.key.new");
-                let mut file = private().create(true).truncate(true).open(&draft).map_err(failed)?;
-                writeln!(file, "{}", hex::encode(&key)).and_then(|()| file.sync_all()).map_err(failed)?;
-                std::fs::rename(&draft, &path).map_err(failed)?;
-                File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed)?;
-                Ok(key)
-            }
-            Err(error) => Err(failed(error)),
+        }
+        let mode = about.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 && !about.is_symlink() {
+            found.push((path, mode));
         }
     }
+    found.sort();
+    Ok(found)
 }
 
 /// Makes a folder that its owner alone can enter, for good: its name is on the disk as well.

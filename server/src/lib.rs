@@ -13,4 +13,5 @@ pub mod phones;
 pub mod random;
 pub mod store;
 pub mod tasks;
+pub mod telemetry;
 pub mod vault;

@@ -12,18 +12,30 @@ use std::process::ExitCode;
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
-    // Where the log goes may be full or gone; that must not end a thread.
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false).init();
     let done = match cli::Arguments::parse().into() {
-        cli::Task::Serve(config) => serve(config),
-        cli::Task::Operate { data, fleet, command, json } => operate(&data, fleet, command, json),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cloudphone: {error:#}");
-            ExitCode::FAILURE
+        cli::Task::Serve { config, log } => {
+            begin(log);
+            serve(config).map(|()| ExitCode::SUCCESS)
         }
+        cli::Task::Operate { data, fleet, command, json } => {
+            begin(cli::Log::default());
+            operate(&data, fleet, command, json)
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("cloudphone: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Begins the log, on standard error.
+fn begin(log: cli::Log) {
+    // Where it goes may be full or gone; that must not end a thread.
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false);
+    let lines = lines.with_max_level(log.level);
+    match log.format {
+        cli::LogFormat::Text => lines.init(),
+        cli::LogFormat::Json => lines.json().flatten_event(true).init(),
     }
 }
 
@@ -33,13 +45,13 @@ fn say(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Has one command of an operator carried out, and prints the answer.
-fn operate(data: &Path, fleet: Fleet, command: Command, json: bool) -> Result<()> {
+/// Has one command of an operator carried out, and prints the answer. That a doctor finds a fault is a failure too.
+fn operate(data: &Path, fleet: Fleet, command: Command, json: bool) -> Result<ExitCode> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the async runtime")?;
     let answer = runtime.block_on(admin::run(data, fleet, command)).map_err(|why| anyhow!(why))?;
     say(&if json { format!("{answer:#}\n") } else { admin::shown::text(&answer) });
-    Ok(())
+    Ok(if answer["healthy"] == false { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Serves until the first signal, and then until requests in flight are done or a second signal comes.

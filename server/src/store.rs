@@ -5,7 +5,10 @@
 //! sees a secret: it keeps verifiers and sealed bytes.
 
 pub mod memory;
+mod rules;
 pub mod sqlite;
+
+pub use rules::{Rule, VIOLATIONS_MAX};
 
 use crate::clock::Timestamp;
 use crate::framework::BoxFuture;
@@ -58,6 +61,12 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Writes a key down: a new one, or what it is from now on. It is an error if there is no such application.
     fn put_key(&self, key: KeyRow) -> Answer<'_, ()>;
+
+    /// What breaks a rule, each in words for the operator; at most [`VIOLATIONS_MAX`]. Holds up no other call.
+    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>>;
+
+    /// Writes something that changes nothing, which shows that it can.
+    fn touch(&self) -> Answer<'_, ()>;
 }
 
 /// The store cannot do its part: no space, no permission, a damaged file. Why is for the operator.

@@ -8,7 +8,7 @@ use cloudphone::framework::text::Secret;
 use cloudphone::random::Random;
 use cloudphone::store::memory::Memory;
 use cloudphone::store::{self, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
-use cloudphone::store::{LedgerRow, NewTask, Record, Store, Unfinished, Which};
+use cloudphone::store::{LedgerRow, NewTask, Record, Rule, Store, Unfinished, Which};
 use cloudphone::tasks::engine::{Engine, Parts};
 use cloudphone::tasks::executor::{Executor, Unreadable, Write};
 use cloudphone::tasks::machine::{Facts, Sent};
@@ -152,6 +152,14 @@ impl Store for Flaky {
 
     fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
         self.memory.put_key(key)
+    }
+
+    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>> {
+        self.memory.violations(rule)
+    }
+
+    fn touch(&self) -> Answer<'_, ()> {
+        self.memory.touch()
     }
 }
 

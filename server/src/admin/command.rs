@@ -33,6 +33,11 @@ pub enum Command {
     /// Read the audit trail
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Examine the data folder: what is wrong with it, and what to do about that
+    ///
+    /// Looks at the database and all that must hold of it, the master key, the modes of files and the audit trail, and fails
+    /// if anything is wrong. Reads everything, so with millions of tasks it takes a while; a running server goes on meanwhile.
+    Doctor,
 }
 
 /// About applications. Its keys share an application's permissions, devices and budget.

@@ -1,6 +1,6 @@
 //! Commands where no server runs: whoever asks takes the data folder for as long as it takes.
 
-use super::{Command, Fleet, Opened, Why, execute, socket, tools};
+use super::{Command, Fleet, Opened, Why, doctor, execute, socket, tools};
 use crate::clock::Clock;
 use crate::data::DataFolder;
 use crate::random::Random;
@@ -21,6 +21,9 @@ pub async fn run(folder: &Path, fleet: Fleet, command: Command) -> Result<Value,
     if !folder.is_dir() {
         let folder = folder.display();
         return Err(format!("there is no data folder {folder}; start a server once, or name another with --data"));
+    }
+    if let Command::Doctor = command {
+        return doctor::alone(folder).await;
     }
     let office = async {
         let (clock, random) = (Clock::system(), Random::System);

@@ -21,9 +21,9 @@ const NAME: &str = "admin.sock";
 /// Longest path that a socket can have on Linux, in bytes.
 const PATH_MAX: usize = 107;
 
-/// Largest command, and longest time for one.
+/// Largest command, and longest time for one: a doctor reads all that there is.
 const COMMAND_MAX: u64 = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A socket that listens. Dropped, its name is gone.
 #[derive(Debug)]

@@ -75,9 +75,7 @@ impl Audit {
     /// The directory or the thread cannot be created, or nothing can be written there.
     pub fn start(dir: &Path) -> io::Result<Self> {
         create(dir)?;
-        let probe = dir.join(".writable");
-        OpenOptions::new().append(true).create(true).mode(0o600).open(&probe)?;
-        fs::remove_file(probe)?;
+        try_to_write(dir)?;
         let queue = Arc::new(Queue::default());
         let writer = Writer { dir: dir.to_owned(), queue: Arc::clone(&queue), held: Batch::default(), failing: false };
         let writer = thread::Builder::new().name("audit".to_owned()).spawn(|| writer.run())?;
@@ -94,9 +92,27 @@ impl Audit {
         })
     }
 
+    /// How full it is, to be asked from elsewhere.
+    #[must_use]
+    pub fn backlog(&self) -> Backlog {
+        Backlog(Arc::clone(&self.queue))
+    }
+
     /// Writes what is waiting and ends the writer. Blocks for as long as the disk takes.
     pub fn stop(self) {
         drop(self);
+    }
+}
+
+/// How full an audit is.
+#[derive(Debug)]
+pub struct Backlog(Arc<Queue>);
+
+impl Backlog {
+    /// Places that are taken: by calls that run, and by lines that are not yet in a file.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.0.lock().taken
     }
 }
 
@@ -261,6 +277,16 @@ impl Writer {
 /// Creates a directory that its owner alone can read.
 fn create(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// Makes a file in a trail's folder, and removes it.
+///
+/// # Errors
+/// Nothing can be written there.
+pub fn try_to_write(dir: &Path) -> io::Result<()> {
+    let probe = dir.join(".writable");
+    OpenOptions::new().append(true).create(true).mode(0o600).open(&probe)?;
+    fs::remove_file(probe)
 }
 
 /// The last lines of a trail, at most `lines`, the latest last. What its writer still holds is not among them.

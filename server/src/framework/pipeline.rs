@@ -18,7 +18,7 @@
 
 use super::access::{Access, Caller};
 use super::args::{self, Arguments};
-use super::audit::{Audit, Line, Slot};
+use super::audit::{Audit, Backlog, Line, Slot};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
@@ -27,6 +27,7 @@ use super::survive;
 use super::tasks::{self, Accepted, Hold, NotAccepted, Plan, Proposal, Tasks};
 use super::text::Secret;
 use crate::clock::{Clock, Timestamp};
+use crate::telemetry::Requests;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use serde::Serialize;
@@ -131,6 +132,7 @@ pub struct Pipeline<H> {
     audit: Audit,
     tasks: Arc<dyn Tasks>,
     clock: Clock,
+    counts: Arc<Requests>,
     /// Results of `tools/list`, by the names of the tools in them.
     lists: Mutex<HashMap<Vec<&'static str>, Bytes>>,
 }
@@ -138,7 +140,18 @@ pub struct Pipeline<H> {
 impl<H: Handlers> Pipeline<H> {
     /// The pipeline in front of `handlers`.
     pub fn new(handlers: H, access: Arc<Access>, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
-        Self { handlers, access, audit, tasks, clock, lists: Mutex::default() }
+        let counts = Arc::new(Requests::new(H::CATALOGUE));
+        Self { handlers, access, audit, tasks, clock, counts, lists: Mutex::default() }
+    }
+
+    /// What it counts.
+    pub fn counts(&self) -> Arc<Requests> {
+        Arc::clone(&self.counts)
+    }
+
+    /// How full the audit is.
+    pub fn backlog(&self) -> Backlog {
+        self.audit.backlog()
     }
 
     /// The time, as the pipeline sees it.
@@ -151,7 +164,10 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `unauthenticated`, in the same words for every cause.
     pub fn enter(&self, headers: &HeaderMap) -> Result<Caller, Failure> {
-        self.access.authenticate(headers, self.now()).map_err(|_| Failure::plain(H::CATALOGUE.roles.unauthenticated))
+        self.access.authenticate(headers, self.now()).map_err(|_| {
+            self.counts.unauthenticated.add(1);
+            Failure::plain(H::CATALOGUE.roles.unauthenticated)
+        })
     }
 
     /// Takes `requests` out of the application's budget, all or none.
@@ -160,6 +176,7 @@ impl<H: Handlers> Pipeline<H> {
     /// `rate_limited`, with the seconds after which the same would fit.
     pub fn admit(&self, caller: &Caller, requests: u32) -> Result<(), Failure> {
         caller.application.window.admit(self.now(), requests).map_err(|retry| {
+            self.counts.rate_limited.add(requests.into());
             let what = format!("the application's budget is {} requests a minute", caller.application.window.limit());
             Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
         })
@@ -180,15 +197,28 @@ impl<H: Handlers> Pipeline<H> {
         lists.entry(names).or_insert_with(|| tools_list(&tools)).clone()
     }
 
-    /// Calls a tool and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.
+    /// Calls a tool, counts the call, and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.
     ///
     /// # Errors
     /// Whatever step refused or failed. Only `unknown_tool` is a failure of the protocol; the rest are results.
     pub async fn call(&self, caller: &Caller, asked: Asked<'_>) -> Result<Answer, Failure> {
-        let Asked { tool: name, arguments: raw, request_id, hold: _ } = asked;
-        let tool = find(H::CATALOGUE, name)?;
+        let (tool, now) = (find(H::CATALOGUE, asked.tool)?, self.now());
+        let mut counted = Counted { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
+        let result = self.witnessed(caller, tool, asked, now).await;
+        counted.outcome = outcome(result.as_ref().err());
+        result
+    }
+
+    /// Calls a tool that there is, and writes the audit's line.
+    async fn witnessed(
+        &self,
+        caller: &Caller,
+        tool: &'static ToolDef,
+        asked: Asked<'_>,
+        now: Timestamp,
+    ) -> Result<Answer, Failure> {
+        let Asked { tool: _, arguments: raw, request_id, hold: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
-        let now = self.now();
         let grant = match permit(H::CATALOGUE, caller, tool) {
             Ok(grant) => grant,
             Err(failure) => {
@@ -209,6 +239,7 @@ impl<H: Handlers> Pipeline<H> {
     pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };
+        self.counts.called(tool, failure.def().code, 1);
         let Some(calls) = caller.application.window.unsaid(now) else { return };
         if let Some(slot) = self.audit.reserve() {
             slot.write(&Line { calls, ..line(caller, tool, request_id, now, Some(failure)) });
@@ -388,5 +419,21 @@ impl Drop for Witness<'_> {
             let outcome = self.outcome;
             slot.write(&Line { target, arguments, outcome, ..line(caller, tool, request_id, now, None) });
         }
+    }
+}
+
+/// Counts a call when it is over, however it ends.
+struct Counted<'a> {
+    counts: &'a Requests,
+    clock: &'a Clock,
+    tool: &'static ToolDef,
+    since: Timestamp,
+    outcome: &'static str,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.counts.called(self.tool, self.outcome, 1);
+        self.counts.took(self.tool, self.clock.now().since(self.since));
     }
 }

@@ -10,7 +10,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::hex;
 use crate::random::Random;
 use crate::store::{ApplicationRow, Broken, KeyRow, SecretRow, Store};
-use crate::vault::{Digest, Vault};
+use crate::vault::{BrokenSeal, Digest, Vault};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -83,9 +83,9 @@ impl Registry {
         random: Random,
     ) -> Result<Self, Broken> {
         let (applications, keys) = store.directory().await?;
-        let sealed = keys.iter().find_map(|key| Some((key, key.secrets.first()?)));
-        if let Some((key, secret)) = sealed {
-            vault.open(&purpose(key), &secret.sealed).map_err(|_| {
+        // One key tells whether the master key fits.
+        if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
+            open_secrets(&vault, key).map_err(|_| {
                 Broken("the master key is not the one that this data was made with; restore that one".to_owned())
             })?;
         }
@@ -265,6 +265,14 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
         Some(ids) => Grants::Set(ids.iter().map(|id| id.as_str().into()).collect()),
     };
     Arc::new(Application::new(id, name, granted, grants, window))
+}
+
+/// Opens every secret of a key, and shows none.
+///
+/// # Errors
+/// One was sealed with another master key, or is damaged.
+pub fn open_secrets(vault: &Vault, key: &KeyRow) -> Result<(), BrokenSeal> {
+    key.secrets.iter().try_for_each(|secret| vault.open(&purpose(key), &secret.sealed).map(drop))
 }
 
 /// What the secrets of a key are sealed for.

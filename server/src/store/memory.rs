@@ -1,7 +1,9 @@
 //! A store that ends with its process: for tests, and for simulation, where it stands for a disk that survives.
 
+mod rules;
+
 use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
-use super::{NewTask, Record, Store, Unfinished, Which};
+use super::{NewTask, Record, Rule, Store, Unfinished, VIOLATIONS_MAX, Which};
 use crate::clock::Timestamp;
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Task, TaskId};
@@ -153,6 +155,16 @@ impl Store for Memory {
             return broken(format!("the key {} is of no application", key.id));
         }
         tables.keys.insert(key.id.clone(), key);
+        now(())
+    }
+
+    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>> {
+        let mut found = self.lock().violations(rule);
+        found.truncate(VIOLATIONS_MAX);
+        now(found)
+    }
+
+    fn touch(&self) -> Answer<'_, ()> {
         now(())
     }
 }

@@ -1,24 +1,28 @@
 //! A store on one disk: an SQLite database in a folder that one process has to itself.
 //!
 //! One thread writes, and requests that arrive together share a commit (`writer`); a few others read (`readers`). What an
-//! answer says is on the disk by then, and survives the loss of power. What is asked of SQL stands in `tasks` and
-//! `directory`; how the folder is opened and brought up to date, in `open`.
+//! answer says is on the disk by then, and survives the loss of power. What is asked of SQL stands in `tasks`, `directory` and
+//! `rules`; how the folder is opened and brought up to date, in `open`.
 
 mod directory;
 mod open;
 mod queue;
 mod readers;
+mod rules;
 mod tasks;
 mod writer;
 
 pub use open::OpenError;
 
 use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
-use super::{NewTask, Record, Store, Unfinished, Which};
+use super::{NewTask, Record, Rule, Store, Unfinished, Which};
 use crate::clock::Timestamp;
 use crate::data::DataFolder;
 use crate::tasks::task::TaskId;
+use crate::telemetry::Written;
+use open::Connections;
 use readers::Readers;
+use rusqlite::InterruptHandle;
 use std::fmt;
 use writer::Writer;
 
@@ -29,6 +33,10 @@ use writer::Writer;
 pub struct Sqlite {
     // In the order in which they end: the writer is the last to close the database, which empties its log; then the lock.
     readers: Readers,
+    /// One that may take minutes, so that no other read waits for it.
+    inspector: Readers,
+    /// Ends what the inspector is doing.
+    interrupt: InterruptHandle,
     writer: Writer,
     _folder: DataFolder,
 }
@@ -40,9 +48,24 @@ impl Sqlite {
     /// # Errors
     /// A newer program has written it, or it cannot be opened.
     pub fn open(folder: &DataFolder) -> Result<Self, OpenError> {
-        let (writer, readers) = open::connect(folder)?;
-        let (readers, writer) = (Readers::start(readers)?, Writer::start(writer)?);
-        Ok(Self { readers, writer, _folder: folder.clone() })
+        let Connections { writer, readers, inspector } = open::connect(folder)?;
+        let interrupt = inspector.get_interrupt_handle();
+        let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
+        Ok(Self { readers, inspector, interrupt, writer: Writer::start(writer)?, _folder: folder.clone() })
+    }
+}
+
+impl Sqlite {
+    /// What it has written, and how many writes wait.
+    #[must_use]
+    pub fn written(&self) -> (&Written, usize) {
+        (&self.writer.counts, self.writer.waiting())
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.interrupt.interrupt();
     }
 }
 
@@ -94,6 +117,14 @@ impl Store for Sqlite {
 
     fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
         self.writer.write(move |db| directory::put_key(db, &key))
+    }
+
+    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>> {
+        self.inspector.read(move |db| rules::violations(db, rule))
+    }
+
+    fn touch(&self) -> Answer<'_, ()> {
+        self.writer.write(open::touch)
     }
 }
 

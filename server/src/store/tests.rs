@@ -1,6 +1,7 @@
 //! What every store must do, tried on each of them.
 
 use super::memory::Memory;
+use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_breaks_no_rule};
 use super::sqlite::Sqlite;
 use super::*;
 use crate::data::DataFolder;
@@ -54,6 +55,8 @@ every_store! {
     a_name_belongs_to_one_application
     a_key_is_rotated_and_revoked_in_place
     a_key_of_no_application_or_with_too_many_secrets_is_refused
+    what_goes_its_way_breaks_no_rule
+    each_broken_rule_names_its_task
 }
 
 async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(store: Arc<dyn Store>) {

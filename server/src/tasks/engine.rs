@@ -17,6 +17,7 @@ use crate::framework::text::Secret;
 use crate::hex;
 use crate::random::Random;
 use crate::store::{self, Broken, InFlight, NewTask, Record, Store, Unfinished};
+use crate::telemetry::Driven;
 use crate::vault::{Digest, Vault};
 use claims::Claims;
 use due::{DueList, State, Wake};
@@ -50,6 +51,7 @@ pub struct Engine {
     /// Writes that are being accepted: their clients may go away, what they have begun may not.
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
+    counts: Arc<Driven>,
 }
 
 /// How long a busy caller waits at most before it asks again, in seconds: tasks mostly end sooner than their deadline.
@@ -70,8 +72,8 @@ impl Engine {
     /// If the store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, Broken> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, claims, accepting) = Default::default();
-        let engine = Self { due, claims, accepting, polls, parts };
+        let (due, claims, accepting, counts) = Default::default();
+        let engine = Self { due, claims, accepting, polls, counts, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
@@ -90,6 +92,24 @@ impl Engine {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.claims.tasks()
+    }
+
+    /// What it has done since it started.
+    #[must_use]
+    pub fn counts(&self) -> &Driven {
+        &self.counts
+    }
+
+    /// How late it is in looking at the task that is due first.
+    #[must_use]
+    pub fn lag(&self) -> Duration {
+        self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
+    }
+
+    /// How many polls are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.polls.held()
     }
 
     /// Answers every poll that is held, and holds none from now on.
@@ -125,12 +145,13 @@ impl Engine {
             terms: proposal.terms.into(),
             at,
         };
-        let (store, due) = (Arc::clone(store), Arc::clone(&self.due));
+        let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));
         let accepting = async move {
             let accepted = store.accept(new).await;
             match accepted {
                 Ok(store::Accepted::Fresh { wake_at }) => {
                     place.keep();
+                    counts.accepted.add(1);
                     due.add(id, wake_at, Wake { claim, state: State::Left(0) });
                 }
                 // It may be written although the store said that it failed.

@@ -74,6 +74,11 @@ impl Polls {
         due.seconds_from(now)
     }
 
+    /// How many are held.
+    pub(super) fn held(&self) -> usize {
+        self.lock().held.values().sum()
+    }
+
     /// Answers everybody who waits for the end of that task.
     pub(super) fn ended(&self, id: TaskId) {
         self.lock().ends.remove(&id);

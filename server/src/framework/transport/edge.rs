@@ -12,6 +12,7 @@ pub use body::{BodyError, read_body};
 pub use door::{Admitted, Doorkeeper, Refused, cors, preflight};
 pub use strangers::Strangers;
 
+use crate::telemetry::Count;
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
@@ -81,12 +82,11 @@ pub struct Peer(pub IpAddr);
 /// How long accepting rests after it failed, as it does while the process has no file descriptor left.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
-/// Serves `router` on `listener` until `stop`. Then it accepts nothing more, lets requests in flight finish for as long as
+/// Serves `router` on `listener` to `crowd` until `stop`. Then it accepts nothing more, lets requests in flight finish for as long as
 /// the grace lasts, and drops the rest; when it returns, no task of it is left.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: impl Future<Output = ()>) {
+pub async fn serve(listener: TcpListener, router: Router, crowd: Arc<Crowd>, stop: impl Future<Output = ()>) {
     let (running, stopping) = watch::channel(());
-    let server = Server::new(router, limits, stopping);
-    let crowd = Arc::new(Crowd::new(limits));
+    let server = Server::new(router, crowd.limits, stopping);
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
@@ -106,7 +106,7 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
         }
     }
     drop((running, listener));
-    let drained = timeout(limits.grace, async { while connections.join_next().await.is_some() {} });
+    let drained = timeout(crowd.limits.grace, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::warn!(connections = connections.len(), "stopped with requests in flight");
     }
@@ -172,11 +172,12 @@ impl Server {
     }
 }
 
-/// Everyone who is connected, by address.
-struct Crowd {
-    all: usize,
-    per_address: usize,
+/// Everyone who is connected, by address, and what each may take.
+pub struct Crowd {
+    limits: Limits,
     inside: Mutex<Inside>,
+    /// Connections that were closed unanswered, because there were too many.
+    pub refused: Count,
 }
 
 #[derive(Default)]
@@ -192,15 +193,24 @@ struct Place {
 }
 
 impl Crowd {
-    fn new(limits: Limits) -> Self {
-        Self { all: limits.connections, per_address: limits.connections_per_address, inside: Mutex::default() }
+    /// Nobody so far.
+    #[must_use]
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, inside: Mutex::default(), refused: Count::default() })
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.inside().all
     }
 
     fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let address = neighbourhood(address);
         let mut inside = self.inside();
         let Inside { all, by_address } = &mut *inside;
-        if *all >= self.all || by_address.get(&address).is_some_and(|count| *count >= self.per_address) {
+        let per_address = self.limits.connections_per_address;
+        if *all >= self.limits.connections || by_address.get(&address).is_some_and(|count| *count >= per_address) {
+            self.refused.add(1);
             return None;
         }
         *all += 1;

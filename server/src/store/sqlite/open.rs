@@ -1,5 +1,6 @@
 //! How a database is opened: its connections, its settings, and the layout that it must have.
 
+use super::Broken;
 use crate::data::{DataFolder, Unusable};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::io;
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What takes a database from one layout to the next. Its `user_version` says which it has.
-pub(super) const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_start.sql")];
+pub(super) const MIGRATIONS: [&str; 2] =
+    [include_str!("../migrations/0001_start.sql"), include_str!("../migrations/0002_refunds.sql")];
 
 /// The layout that this program reads and writes.
 const LAYOUT: u32 = MIGRATIONS.len() as u32;
@@ -58,8 +60,16 @@ pub enum OpenError {
     },
 }
 
-/// Opens the database of a folder: the connection that writes, and those that read.
-pub(super) fn connect(folder: &DataFolder) -> Result<(Connection, Vec<Connection>), OpenError> {
+/// The connections of one database.
+pub(super) struct Connections {
+    pub(super) writer: Connection,
+    pub(super) readers: Vec<Connection>,
+    /// Reads everything, for as long as that takes.
+    pub(super) inspector: Connection,
+}
+
+/// Opens the database of a folder.
+pub(super) fn connect(folder: &DataFolder) -> Result<Connections, OpenError> {
     let path = folder.database()?;
     let failed = |source| OpenError::Database { path: path.clone(), source };
 
@@ -69,8 +79,21 @@ pub(super) fn connect(folder: &DataFolder) -> Result<(Connection, Vec<Connection
         return Err(OpenError::Newer { path, found, known: LAYOUT });
     }
     migrate(&mut writer, found).map_err(failed)?;
-    let reader = |_| connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
-    Ok((writer, (0..READERS).map(reader).collect::<Result<_, _>>()?))
+    let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
+    let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
+    Ok(Connections { writer, readers, inspector: reader()? })
+}
+
+/// Writes the number of the layout, which it has already: a page goes to the disk, and nothing changes.
+pub(super) fn touch(writer: &Connection) -> Result<(), Broken> {
+    Ok(writer.pragma_update(None, "user_version", LAYOUT)?)
+}
+
+/// An empty database of the layout that this program knows.
+pub(super) fn blank() -> rusqlite::Result<Connection> {
+    let mut blank = Connection::open_in_memory()?;
+    migrate(&mut blank, 0)?;
+    Ok(blank)
 }
 
 fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {

@@ -30,6 +30,11 @@ impl<J: Send + 'static> Queue<J> {
         Ok(())
     }
 
+    /// How many jobs wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity())
+    }
+
     /// Puts the job that `job` makes into the queue, and waits for its answer. Dropped before there was a place, nothing is
     /// done; dropped later, only the answer is lost.
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> J) -> Result<T, Broken> {

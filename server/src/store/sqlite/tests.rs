@@ -9,6 +9,7 @@ use crate::store::tests::{AT, accept, advance, application, end, id, new, terms}
 use crate::store::{NewTask, SecretRow};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Status, Task};
+use crate::telemetry::Written;
 use crate::vault::Vault;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -96,8 +97,8 @@ fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let before = fs::read(&path).unwrap();
     let refused = Sqlite::open(&folder).unwrap_err();
     let text = refused.to_string();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 1, .. }), "{text}");
-    assert!(text.contains("layout 99") && text.contains("none beyond 1"), "{text}");
+    assert!(matches!(refused, OpenError::Newer { found: 99, known: 2, .. }), "{text}");
+    assert!(text.contains("layout 99") && text.contains("none beyond 2"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -110,8 +111,8 @@ fn every_migration_in_the_folder_is_run() {
 #[test]
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
-    let (writer, readers) = super::open::connect(&data(folder.path())).unwrap();
-    for connection in readers.iter().chain([&writer]) {
+    let super::open::Connections { writer, readers, inspector } = super::open::connect(&data(folder.path())).unwrap();
+    for connection in readers.iter().chain([&writer, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
         assert_eq!(get("journal_mode"), "wal".to_owned().into());
@@ -119,7 +120,7 @@ fn every_connection_has_the_settings_that_durability_rests_on() {
             assert_eq!(get(name), value.into(), "{name}");
         }
     }
-    assert!(readers.iter().all(|reader| reader.execute("DELETE FROM lane", []).is_err()));
+    assert!(readers.iter().chain([&inspector]).all(|reader| reader.execute("DELETE FROM lane", []).is_err()));
     writer.execute("DELETE FROM lane", []).unwrap();
 }
 
@@ -148,7 +149,7 @@ type Work = fn(&Connection) -> Result<i64, Broken>;
 /// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i64>) {
     let folder = folder();
-    let (mut connection, _) = super::open::connect(&data(folder.path())).unwrap();
+    let mut connection = super::open::connect(&data(folder.path())).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -157,7 +158,7 @@ fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i
         })
         .into_iter()
         .unzip();
-    commit(&mut connection, requests.into_iter());
+    commit(&mut connection, requests.into_iter(), &Written::default());
     assert!(connection.is_autocommit(), "the transaction is still open");
     let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
     let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
@@ -207,13 +208,13 @@ fn a_transaction_that_is_lost_halfway_fails_for_all_of_its_requests() {
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let (mut connection, _) = super::open::connect(&data(folder.path())).unwrap();
+    let mut connection = super::open::connect(&data(folder.path())).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
     let other = Connection::open(data(folder.path()).database().unwrap()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
-    commit(&mut connection, [request].into_iter());
+    commit(&mut connection, [request].into_iter(), &Written::default());
     assert!(answer.try_recv().unwrap().unwrap_err().0.contains("locked"));
 }
 

@@ -7,9 +7,11 @@
 use super::Broken;
 use super::queue::{Queue, Reply};
 use crate::store::Answer;
+use crate::telemetry::Written;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::io;
 use std::iter;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Requests that share a commit at most.
@@ -19,7 +21,10 @@ const TOGETHER: usize = 512;
 const WINDOW: Duration = Duration::from_millis(2);
 
 /// Writes, one request after the other.
-pub(super) struct Writer(Queue<Box<dyn Request>>);
+pub(super) struct Writer {
+    queue: Queue<Box<dyn Request>>,
+    pub(super) counts: Arc<Written>,
+}
 
 /// Something to be written, and who is to be told.
 pub(super) trait Request: Send {
@@ -37,14 +42,21 @@ impl Writer {
     /// There is no thread to be had.
     pub(super) fn start(mut connection: Connection) -> io::Result<Self> {
         let (mut queue, mut requests) = Queue::<Box<dyn Request>>::new();
+        let counts = Arc::new(Written::default());
+        let counted = Arc::clone(&counts);
         queue.spawn("store-writer", move || {
             while let Some(first) = requests.blocking_recv() {
                 let start = Instant::now();
                 let more = iter::from_fn(|| if start.elapsed() < WINDOW { requests.try_recv().ok() } else { None });
-                commit(&mut connection, iter::once(first).chain(more).take(TOGETHER));
+                commit(&mut connection, iter::once(first).chain(more).take(TOGETHER), &counted);
             }
         })?;
-        Ok(Self(queue))
+        Ok(Self { queue, counts })
+    }
+
+    /// How many requests wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.waiting()
     }
 
     /// What `work` writes, once it is on the disk. If it answers with an error, nothing of it is.
@@ -53,20 +65,27 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Broken> + Send + 'static,
     {
-        Box::pin(self.0.ask(move |reply| -> Box<dyn Request> { Box::new(Write::new(work, reply)) }))
+        Box::pin(self.queue.ask(move |reply| -> Box<dyn Request> { Box::new(Write::new(work, reply)) }))
     }
 }
 
 /// Writes all of `requests` in one transaction, then answers them.
-pub(super) fn commit(connection: &mut Connection, requests: impl Iterator<Item = Box<dyn Request>>) {
+pub(super) fn commit(connection: &mut Connection, requests: impl Iterator<Item = Box<dyn Request>>, counts: &Written) {
     let mut taken = Vec::new();
     let committed = write(connection, requests, &mut taken);
     let requests = taken.len();
     for request in taken {
         request.answer(committed.clone());
     }
-    if let Err(why) = committed {
-        tracing::error!(%why, requests, "the store could not write");
+    match committed {
+        Ok(()) => {
+            counts.commits.add(1);
+            counts.requests.add(requests as u64);
+        }
+        Err(why) => {
+            counts.failures.add(1);
+            tracing::error!(%why, requests, "the store could not write");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::framework::text::Secret;
 use crate::store::{Advance, Advanced, Broken, Record};
 use crate::tasks::executor::Write;
 use crate::tasks::machine::{Effect, Event, PATIENCE, Sent, Step, step};
-use crate::tasks::task::{Reading, Task, TaskId, Verdict};
+use crate::tasks::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::take;
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
@@ -94,7 +94,8 @@ impl Engine {
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };
-                self.write_down(advance).await?;
+                self.write_down(&advance).await?;
+                self.counts.stepped(&advance);
                 record.version += 1;
             }
             record.task = task;
@@ -105,6 +106,7 @@ impl Engine {
                     return Ok(());
                 }
                 (None, None) => {
+                    report(&record);
                     self.claims.release(wake.claim);
                     self.polls.ended(id);
                     return Ok(());
@@ -115,7 +117,7 @@ impl Engine {
 
     /// Writes a step down, however often the store fails: what the upstream said must not be forgotten. A step that was written
     /// although the store said that it failed looks like somebody else's, and is taken up like one.
-    async fn write_down(&self, advance: Advance) -> Result<(), Broken> {
+    async fn write_down(&self, advance: &Advance) -> Result<(), Broken> {
         let Parts { store, clock, .. } = &self.parts;
         loop {
             match store.advance(advance.clone()).await {
@@ -141,7 +143,9 @@ impl Engine {
             }
             (Effect::Send(not_after), Ok(write)) => {
                 let sent = clock.before(not_after.plus(PATIENCE), executor.send(&write, not_after)).await;
-                Event::Sent(sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned())))
+                let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()));
+                self.counts.sent(&sent);
+                Event::Sent(sent)
             }
             (Effect::LookUp, Ok(write)) => {
                 Event::LookedUp(clock.before(late, executor.look_up(&write)).await.and_then(Result::ok))
@@ -180,6 +184,21 @@ impl Engine {
                 Err(error) => return tracing::error!(%error, "ended tasks could not be forgotten"),
             }
         }
+    }
+}
+
+/// Tells the operator how a task has ended, the louder the more there is to look after.
+fn report(record: &Record) {
+    let Record { id, application, tool, target, task, .. } = record;
+    let status = task.status().map(Status::as_str);
+    match task.status() {
+        Some(Status::FailedSilent) => {
+            tracing::warn!(task = %id, application, tool, target, status, "a task was done for nothing, and is refunded");
+        }
+        Some(Status::Timeout) => {
+            tracing::info!(task = %id, application, tool, target, status, "of a task nobody can say how it went");
+        }
+        _ => tracing::debug!(task = %id, application, tool, target, status, "a task has ended"),
     }
 }
 

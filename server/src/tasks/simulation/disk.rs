@@ -4,7 +4,7 @@ use super::{Mutant, Nature, short};
 use crate::clock::Timestamp;
 use crate::store::memory::Memory;
 use crate::store::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
-use crate::store::{LedgerRow, NewTask, Record, Store, Unfinished, Which};
+use crate::store::{LedgerRow, NewTask, Record, Rule, Store, Unfinished, Which};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, TaskId};
 use std::collections::{HashMap, HashSet};
@@ -218,5 +218,13 @@ impl Store for Disk {
 
     fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
         self.platters.memory.put_key(key)
+    }
+
+    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>> {
+        self.platters.memory.violations(rule)
+    }
+
+    fn touch(&self) -> Answer<'_, ()> {
+        self.platters.memory.touch()
     }
 }

@@ -49,7 +49,7 @@ impl TestServer {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener");
-                serve(listener, router, limits, async { drop(stopped.await) }).await;
+                serve(listener, router, Crowd::new(limits), async { drop(stopped.await) }).await;
             });
         });
         Self { address, waiting, release, stop: Some(stop), thread: Some(thread) }
@@ -293,7 +293,7 @@ fn an_address_leaves_no_trace_once_its_last_connection_ends() {
 
 #[test]
 fn hosts_of_one_ipv6_network_count_as_one() {
-    let crowd = Arc::new(Crowd::new(Limits { connections_per_address: 1, ..patient() }));
+    let crowd = Crowd::new(Limits { connections_per_address: 1, ..patient() });
     let _first = crowd.enter("2001:db8::1".parse().expect("an address")).expect("a place");
     assert!(crowd.enter("2001:db8::2".parse().expect("an address")).is_none());
     assert!(crowd.enter("2001:db8:0:1::2".parse().expect("an address")).is_some());

@@ -1,0 +1,209 @@
+//! What is wrong with a data folder, and what an operator does about it.
+//!
+//! Repairs nothing, and works with a running server or without one. What must hold of the database stands in
+//! [`Rule`]; here are the words for it, and what lies beside the database. Start at [`examine`].
+
+use super::{AUDIT, Why};
+use crate::clock::{Clock, Timestamp};
+use crate::data::{self, DataFolder};
+use crate::framework::{audit, registry};
+use crate::random::Random;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Rule, Store};
+use crate::vault::Vault;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+/// Faults of one kind that are shown; the rest are counted.
+const SHOWN: usize = 10;
+
+/// How long after its deadline a task may still be in flight: a start looks at each task within a minute.
+const GRACE: Duration = Duration::from_mins(2);
+
+/// Longest end of the audit trail that is read for its last line.
+const LINE_MAX: u64 = 1 << 20;
+
+/// Something that is looked at: its name, what holds if all is well, and what to do where it does not.
+struct Check(&'static str, &'static str, &'static str);
+
+const MODES: Check = Check(
+    "file modes",
+    "only the owner can reach what is in the folder",
+    "take the rights of others away: chmod -R go= DATA",
+);
+const TRAIL: Check = Check(
+    "audit trail",
+    "its folder can be written to, and its last line can be read",
+    "make room and give the owner the right to write; a line that was cut short stays readable to people",
+);
+const OPENS: Check =
+    Check("database", "it opens", "do as it says; if it is damaged, keep a copy and restore the folder from a backup");
+const WRITES: Check =
+    Check("writing", "the database can be written to", "make room on the disk, and give the owner the right to write");
+const KEY: Check = Check(
+    "master key",
+    "it opens the secret of every key",
+    "restore the master.key that this data was made with; without it, every application needs another key",
+);
+
+/// The rules of a store, in the order in which they are tried: one may break because of those before it.
+fn rules(now: Timestamp) -> [(Rule, Check); 7] {
+    [
+        (
+            Rule::Integrity,
+            Check(
+                "integrity",
+                "every page, row and reference of the database is whole",
+                "stop the server, keep a copy of the folder, and restore it from a backup; `sqlite3 cloudphone.db .recover` \
+                 saves what can be read",
+            ),
+        ),
+        (
+            Rule::Layout,
+            Check(
+                "layout",
+                "tables and indexes are as this program makes them",
+                "restore the folder from a backup; nothing but this program may change its database",
+            ),
+        ),
+        (
+            Rule::Refunds,
+            Check(
+                "refunds",
+                "each task that ended as failed_silent has one refund, and no other task has any",
+                "see `cloudphone task show TASK`; settle it with the application, and report it as a bug",
+            ),
+        ),
+        (
+            Rule::Charges,
+            Check(
+                "charges",
+                "a task is charged at most once, and a reversal takes a charge back",
+                "see `cloudphone task show TASK`; settle it with the application, and report it as a bug",
+            ),
+        ),
+        (
+            Rule::Lanes,
+            Check(
+                "lanes",
+                "exactly the tasks in flight hold the lanes of their devices",
+                "a lane that nobody holds refuses every write on its device: stop the server, set its held_until to 0 in \
+                 the table lane, and report it as a bug",
+            ),
+        ),
+        (
+            Rule::Secrets,
+            Check(
+                "secrets",
+                "sealed arguments are gone as soon as a task ends",
+                "stop the server, set sealed to NULL in the table task where terminal = 1, and report it as a bug",
+            ),
+        ),
+        (
+            Rule::Deadlines(now.minus(GRACE)),
+            Check(
+                "deadlines",
+                "no task in flight is long past its deadline",
+                "start a server, which ends them; if one runs, its log says what keeps it from that",
+            ),
+        ),
+    ]
+}
+
+/// Examines a folder where no server runs.
+///
+/// # Errors
+/// There is nothing to examine, or another process has it.
+pub(super) async fn alone(path: &Path) -> Result<Value, Why> {
+    let folder = DataFolder::open(path).map_err(|error| error.to_string())?;
+    // One that is made here would have no master key, and then never get one.
+    if !folder.has_database() {
+        return Err(format!(
+            "there is no database in {}; start a server once, or name another with --data",
+            path.display()
+        ));
+    }
+    let store = Sqlite::open(&folder).map_err(|error| error.to_string());
+    let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
+    Ok(examine(path, store, Clock::system().now()).await)
+}
+
+/// Examines a folder and its store, or says why that cannot be opened.
+pub(super) async fn examine(folder: &Path, store: Result<&dyn Store, Why>, now: Timestamp) -> Value {
+    let mut report = Report::default();
+    report.enter(&MODES, modes(folder));
+    report.enter(&TRAIL, trail(&folder.join(AUDIT)));
+    match store {
+        Ok(store) => {
+            for (rule, check) in rules(now) {
+                report.enter(&check, store.violations(rule).await.map_err(Why::from));
+            }
+            report.enter(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(Why::from));
+            report.enter(&KEY, master_key(folder, store).await);
+        }
+        Err(why) => report.enter(&OPENS, Err(why)),
+    }
+    let Report { checks, faults, remedies } = report;
+    json!({"healthy": faults.is_empty(), "checks": checks, "faults": faults, "remedies": remedies})
+}
+
+#[derive(Default)]
+struct Report {
+    checks: Vec<Value>,
+    faults: Vec<Value>,
+    /// One for each kind of fault.
+    remedies: Vec<Value>,
+}
+
+impl Report {
+    /// Enters what a look found, or why one could not look.
+    fn enter(&mut self, check: &Check, found: Result<Vec<String>, Why>) {
+        let Check(name, holds, remedy) = check;
+        let found = found.unwrap_or_else(|why| vec![why]);
+        let state = if found.is_empty() { "ok" } else { "fault" };
+        self.checks.push(json!({"check": name, "state": state, "what_must_hold": holds}));
+        let more = found.len().saturating_sub(SHOWN);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        let shown = found.iter().take(SHOWN).chain(&more);
+        self.faults.extend(shown.map(|found| json!({"check": name, "found": found})));
+        if state == "fault" {
+            self.remedies.push(json!({"check": name, "remedy": remedy}));
+        }
+    }
+}
+
+fn modes(folder: &Path) -> Result<Vec<String>, Why> {
+    let open = data::open_to_others(folder).map_err(|error| error.to_string())?;
+    Ok(open.iter().map(|(path, mode)| format!("{} has mode {mode:o}", path.display())).collect())
+}
+
+async fn master_key(folder: &Path, store: &dyn Store) -> Result<Vec<String>, Why> {
+    let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
+    let vault = Vault::new(&key, Random::System);
+    let (_, keys) = store.directory().await?;
+    let closed = keys.iter().filter(|key| registry::open_secrets(&vault, key).is_err());
+    Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
+}
+
+fn trail(folder: &Path) -> Result<Vec<String>, Why> {
+    let last = audit::try_to_write(folder).and_then(|()| last_line(folder));
+    let last = last.map_err(|error| format!("{}: {error}", folder.display()))?;
+    let sound = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).is_ok();
+    Ok(last.filter(|line| !sound(line)).map(|_| "its last line is no JSON".to_owned()).into_iter().collect())
+}
+
+/// The last line of a trail, if it has any.
+fn last_line(folder: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut files = folder.read_dir()?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    files.sort();
+    let Some(path) = files.pop() else { return Ok(None) };
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LINE_MAX)))?;
+    let mut end = Vec::new();
+    file.take(LINE_MAX).read_to_end(&mut end)?;
+    Ok(end.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec).filter(|line| !line.is_empty()))
+}

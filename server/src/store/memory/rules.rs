@@ -1,0 +1,68 @@
+//! What breaks a [`Rule`], in the words of every store.
+
+use super::{Lane, Tables};
+use crate::store::{Record, Rule};
+use crate::tasks::task::{Status, TaskId};
+
+impl Tables {
+    /// What breaks `rule`.
+    pub(super) fn violations(&self, rule: Rule) -> Vec<String> {
+        let entered = |id: TaskId, kind| self.entered.contains(&(id, kind));
+        let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);
+        let status = |id: &TaskId| self.tasks.get(id).map(|row| row.record.task.status());
+        let records = || self.tasks.values().map(|row| &row.record);
+        let holds = |lane: &Lane, id: TaskId| matches!(lane, Lane::Taken(holder) if *holder == id);
+        let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
+        match rule {
+            Rule::Integrity | Rule::Layout => Vec::new(),
+            Rule::Refunds => {
+                let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
+                let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));
+                let other = |id: &TaskId| status(id).is_some_and(|status| status != Some(Status::FailedSilent));
+                let unpaid = |id: &TaskId| !entered(*id, "charge") || entered(*id, "reversal");
+                let unrefunded = unrefunded.map(say("ended as failed_silent and has no refund"));
+                let other = with("refund").filter(other).map(say("has a refund and did not end as failed_silent"));
+                let unpaid = with("refund").filter(unpaid).map(say("has a refund and no charge that it gives back"));
+                unrefunded.chain(other).chain(unpaid).collect()
+            }
+            Rule::Charges => {
+                let uncharged = with("reversal").filter(|id| !entered(*id, "charge"));
+                let other = |id: &TaskId| status(id).is_some_and(|status| status != Some(Status::Failed));
+                let other = with("reversal").filter(other).map(say("has a reversal and did not end as failed"));
+                uncharged.map(say("has a reversal and no charge that it takes back")).chain(other).collect()
+            }
+            Rule::Lanes => {
+                let idle = self.lanes.iter().filter_map(|((_, target), lane)| match lane {
+                    Lane::Taken(id) if status(id) != Some(None) => {
+                        Some(format!("{id} holds the lane of {target} and is not in flight"))
+                    }
+                    _ => None,
+                });
+                let loose = records().filter(|record| {
+                    let lane = self.lanes.get(&(record.resource.clone(), record.target.clone()));
+                    record.task.status().is_none() && !lane.is_some_and(|lane| holds(lane, record.id))
+                });
+                let loose = loose.map(|record| {
+                    format!("{} is in flight and does not hold the lane of {}", record.id, record.target)
+                });
+                idle.chain(loose).collect()
+            }
+            Rule::Secrets => {
+                let ended = |record: &&Record| record.task.status().is_some() == record.sealed.is_some();
+                let what = |record: &Record| match record.sealed {
+                    Some(_) => "has ended and its arguments were not wiped",
+                    None => "is in flight and its arguments are gone",
+                };
+                records().filter(ended).map(|record| format!("{} {}", record.id, what(record))).collect()
+            }
+            Rule::Deadlines(after) => {
+                let late = |record: &&Record| record.task.status().is_none() && record.task.deadline_at <= after;
+                let late = records().filter(late);
+                late.map(|Record { id, task, .. }| {
+                    format!("{id} is in flight, and should have ended at {}", task.deadline_at)
+                })
+                .collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What an operator sees of each fault: a healthy folder, one thing broken in it, and what the doctor says.
+
+use crate::cli::{json_of, operate};
+use crate::program::Program;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A folder where one write has ended as `failed_silent` and another is in flight, and no server runs.
+async fn used() -> Arc<TempDir> {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    let write = json!({"device_id": "phone-0000013", "action": "restart"});
+    let task = program.call("set_power", write).await.expect("accepted");
+    let mut told = Value::Null;
+    while told["terminal"] != true {
+        let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
+        told = program.call("get_task", asked).await.expect("a task");
+    }
+    assert_eq!(told["status"], "failed_silent", "{told}");
+    program.call("set_power", json!({"device_id": "phone-0000005", "action": "restart"})).await.expect("accepted");
+    let healthy = json_of(&program.data, "doctor").await;
+    assert_eq!((&healthy["healthy"], &healthy["faults"]), (&json!(true), &json!([])));
+    program.stop().await;
+    home
+}
+
+fn sql(data: &Path, sql: &str) {
+    let db = Connection::open(data.join("cloudphone.db")).expect("a database");
+    db.execute_batch(&format!("PRAGMA ignore_check_constraints = ON; {sql}")).expect("SQL");
+}
+
+/// Overwrites a page in the middle of the database.
+fn damage(data: &Path) {
+    let mut file = OpenOptions::new().write(true).open(data.join("cloudphone.db")).expect("a database");
+    let middle = file.metadata().expect("a file").len() / 4096 / 2 * 4096;
+    file.seek(SeekFrom::Start(middle)).expect("a place");
+    file.write_all(&[0x5a; 4096]).expect("written");
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
+}
+
+/// One fault: how it comes about, the check that sees it, and a part of what that says.
+type Fault = (fn(&Path), &'static str, &'static str);
+
+const FAULTS: &[Fault] = &[
+    (|data| sql(data, "DELETE FROM ledger WHERE kind = 'refund'"), "refunds", "failed_silent and has no refund"),
+    (
+        |data| sql(data, "INSERT INTO ledger SELECT 99, id, application, 'refund', 0 FROM task WHERE terminal = 0"),
+        "refunds",
+        "has a refund and did not end as failed_silent",
+    ),
+    (|data| sql(data, "DELETE FROM ledger WHERE kind = 'charge'"), "refunds", "no charge that it gives back"),
+    (
+        |data| sql(data, "INSERT INTO ledger SELECT 99, id, application, 'reversal', 0 FROM task WHERE terminal = 1"),
+        "charges",
+        "has a reversal and did not end as failed",
+    ),
+    (
+        |data| sql(data, "UPDATE task SET state = json_set(state, '$.deadline_at', '2026-01-01T00:00:00Z')"),
+        "deadlines",
+        "is in flight, and should have ended at 2026-01-01T00:00:00.000Z",
+    ),
+    (
+        |data| sql(data, "UPDATE lane SET held_until = 9223372036854775807"),
+        "lanes",
+        "holds the lane of phone-0000013 and is not in flight",
+    ),
+    (|data| sql(data, "DELETE FROM lane"), "lanes", "does not hold the lane of phone-0000005"),
+    (|data| sql(data, "UPDATE task SET sealed = x'00' WHERE terminal = 1"), "secrets", "were not wiped"),
+    (|data| sql(data, "UPDATE task SET sealed = NULL"), "secrets", "its arguments are gone"),
+    (
+        |data| sql(data, "PRAGMA foreign_keys = OFF; DELETE FROM task WHERE terminal = 1"),
+        "integrity",
+        "rows of task_event refer to no task",
+    ),
+    (damage, "integrity", ""),
+    (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
+    (|data| sql(data, "CREATE TABLE mine (a)"), "layout", "table mine is not what this program makes"),
+    (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer one that wrote it"),
+    (
+        |data| fs::write(data.join("cloudphone.db"), "no database".repeat(99)).expect("written"),
+        "database",
+        "file is not a database",
+    ),
+    (
+        |data| fs::write(data.join("master.key"), "ab".repeat(32)).expect("written"),
+        "master key",
+        "it does not open the secrets of cpk_",
+    ),
+    (|data| fs::remove_file(data.join("master.key")).expect("removed"), "master key", "No such file"),
+    (|data| mode(data, 0o755), "file modes", "has mode 755"),
+    (|data| mode(&data.join("master.key"), 0o640), "file modes", "master.key has mode 640"),
+    (|data| mode(&data.join("audit"), 0o701), "file modes", "audit has mode 701"),
+    (
+        |data| {
+            let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
+            fs::write(day, "{\"time\":\"2026-").expect("written");
+        },
+        "audit trail",
+        "its last line is no JSON",
+    ),
+    (|data| fs::remove_dir_all(data.join("audit")).expect("removed"), "audit trail", "No such file"),
+];
+
+#[tokio::test]
+async fn each_fault_is_found_and_comes_with_a_remedy() {
+    let home = used().await;
+    let data = home.path().join("data");
+    let healthy = json_of(&data, "doctor").await;
+    assert_eq!(healthy["healthy"], true, "{healthy}");
+    for (break_it, check, expected) in FAULTS {
+        let scratch = TempDir::new().expect("a temporary folder");
+        let copied = tokio::process::Command::new("cp").arg("-a").arg(&data).arg(scratch.path()).status().await;
+        assert!(copied.expect("cp").success());
+        let broken = scratch.path().join("data");
+        break_it(&broken);
+        let (code, said) = operate(&broken, "doctor --json").await;
+        let begin = said.find('{').unwrap_or_else(|| panic!("{check}: {said}"));
+        let end = said.rfind('}').expect("JSON") + 1;
+        let report: Value = serde_json::from_str(&said[begin..end]).expect("JSON");
+        let of = |list: &str| -> Vec<Value> {
+            report[list].as_array().into_iter().flatten().filter(|row| row["check"] == *check).cloned().collect()
+        };
+        let found = |row: &Value| row["found"].as_str().expect("text").contains(expected);
+        assert_eq!((code, &report["healthy"]), (1, &json!(false)), "{check}: {said}");
+        assert!(of("faults").iter().any(found), "{check}: {expected}: {said}");
+        assert_eq!((of("remedies").len(), &of("checks")[0]["state"]), (1, &json!("fault")), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_examined_is_left_alone() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (code, said) = operate(folder.path(), "doctor").await;
+    assert!(code == 1 && said.contains("there is no database in"), "{said}");
+    assert!(!folder.path().join("cloudphone.db").exists());
+    fs::remove_file(folder.path().join("lock")).expect("removed");
+    fs::create_dir(folder.path().join("lock")).expect("what cannot be written to");
+    let (code, said) = operate(folder.path(), "doctor").await;
+    assert!(code == 1 && said.contains("cannot use") && said.contains("--data names another folder"), "{said}");
+}

@@ -1,0 +1,245 @@
+//! What those who watch the program see: whether it lives and serves, what it counts, and what it logs.
+
+use crate::cli::operate;
+use crate::harness::Key;
+use crate::program::Program;
+use cloudphone::admin::monitor::Monitor;
+use cloudphone::clock::Timestamp;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
+
+/// Where a program is watched.
+fn monitor(program: &Program) -> String {
+    let (_, after) = program.welcome.split_once("/metrics are at ").expect("the monitor's URL");
+    after.lines().next().expect("a line").to_owned()
+}
+
+/// Status, media type and text of an answer.
+async fn get(url: &str) -> (u16, String, String) {
+    let answer = reqwest::get(url).await.expect("an answer");
+    let kind = answer.headers()["content-type"].to_str().expect("text").to_owned();
+    (answer.status().as_u16(), kind, answer.text().await.expect("text"))
+}
+
+/// Asks until the answer has that status: its text.
+async fn until(url: &str, status: u16) -> String {
+    for _ in 0..600 {
+        match get(url).await {
+            (found, _, text) if found == status => return text,
+            _ => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+    panic!("{url} never answers {status}");
+}
+
+/// A page of metrics, read as strictly as the format is described: each series and its value.
+fn parse(page: &str) -> BTreeMap<String, f64> {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    assert!(page.ends_with('\n'));
+    let (mut all, mut families, mut help, mut family) = (BTreeMap::new(), BTreeSet::new(), "", ("", ""));
+    for line in page.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, text) = rest.split_once(' ').expect("a text");
+            assert!(is_name(name) && !text.contains('\\') && families.insert(name), "{line}");
+            help = name;
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            family = rest.split_once(' ').expect("a type");
+            assert_eq!(family.0, help, "HELP and TYPE come together");
+            assert!(["counter", "gauge", "histogram"].contains(&family.1), "{line}");
+            assert_eq!(family.0.ends_with("_total"), family.1 == "counter", "{line}");
+        } else {
+            let (series, value) = line.rsplit_once(' ').expect("a value");
+            let (name, labels) = series.split_once('{').map_or((series, None), |(name, rest)| (name, Some(rest)));
+            for label in labels.into_iter().flat_map(|labels| labels.strip_suffix('}').expect("an end").split(',')) {
+                let (name, value) = label.split_once("=\"").expect("a label");
+                let value = value.strip_suffix('"').expect("an end");
+                assert!(is_name(name) && !value.contains(['"', '\\', '\n']), "{line}");
+            }
+            let base = match family.1 {
+                "histogram" => ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)),
+                _ => Some(name),
+            };
+            assert_eq!(base, Some(family.0), "a sample stands in its family: {line}");
+            assert!(all.insert(series.to_owned(), value.parse().expect("a number")).is_none(), "twice: {line}");
+        }
+    }
+    for (series, count) in all.iter().filter(|(series, _)| series.contains("_count{")) {
+        let spans = series.replace("_count{", "_bucket{").replace('}', ",le=");
+        let spans = all.iter().filter(|(other, _)| other.starts_with(&spans));
+        let mut spans: Vec<f64> = spans.map(|(_, count)| *count).collect();
+        spans.sort_by(f64::total_cmp);
+        assert_eq!((spans.len(), spans.last()), (15, Some(count)), "{series}");
+    }
+    all
+}
+
+#[tokio::test]
+async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), WATCHED).await;
+    let url = monitor(&program);
+    let log = || fs::read_to_string(home.path().join("log")).expect("a log");
+    for _ in 0..3 {
+        program.call("list_devices", json!({})).await.expect("a page");
+    }
+    assert_eq!(log(), "", "a read that went well is no news");
+
+    program.call("get_device", json!({"device_id": "nothing"})).await.expect_err("there is none");
+    assert_eq!(program.status("cpk_0000000000000000", "none").await, 401);
+    let proxy = json!({"device_id": "phone-0000013", "scheme": "http", "host": "proxy.example.com", "port": 8080,
+        "username": "user", "password": "hunter2-and-more"});
+    let task = program.call("set_proxy", proxy).await.expect("accepted");
+    let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
+    let mut told = Value::Null;
+    while told["terminal"] != true {
+        told = program.call("get_task", asked.clone()).await.expect("a task");
+    }
+    assert_eq!(told["status"], "failed_silent", "{told}");
+    let reading = program.keys.swap_remove(1);
+    program.keys = vec![reading];
+    program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect_err("forbidden");
+
+    // One request is spent, so that the last of six batches of fifty is beyond the budget of 300.
+    let Key { id, secret } = &program.keys[0];
+    let mut answer = String::new();
+    for method in ["ping", "ping", "ping", "ping", "ping", "tools/call"] {
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": {"name": "list_devices"}});
+        let batch = vec![message; 50];
+        let request = reqwest::Client::new().post(format!("{}/mcp", program.url)).body(json!(batch).to_string());
+        let request = request.header("content-type", "application/json").bearer_auth(format!("{id}:{secret}"));
+        answer = request.send().await.expect("an answer").text().await.expect("text");
+    }
+    assert!(answer.contains("rate_limited"), "{answer}");
+
+    let (status, kind, page) = get(&format!("{url}/metrics")).await;
+    assert_eq!((status, &*kind), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    let metrics = parse(&page);
+    let expected = [
+        (r#"build_info{version="0.1.0"}"#, 1),
+        (r#"tool_calls_total{tool="list_devices",outcome="ok"}"#, 3),
+        (r#"tool_calls_total{tool="get_device",outcome="not_found"}"#, 1),
+        (r#"tool_calls_total{tool="set_proxy",outcome="ok"}"#, 1),
+        (r#"tool_calls_total{tool="set_power",outcome="forbidden"}"#, 1),
+        (r#"tool_call_duration_seconds_count{tool="list_devices"}"#, 3),
+        (r#"requests_refused_total{reason="unauthenticated"}"#, 1),
+        (r#"requests_refused_total{reason="rate_limited"}"#, 50),
+        (r#"tool_calls_total{tool="list_devices",outcome="rate_limited"}"#, 50),
+        ("tasks_accepted_total", 1),
+        ("tasks_in_flight", 0),
+        (r#"tasks_ended_total{status="failed_silent"}"#, 1),
+        (r#"tasks_ended_total{status="success"}"#, 0),
+        (r#"ledger_entries_total{kind="charge"}"#, 1),
+        (r#"ledger_entries_total{kind="reversal"}"#, 0),
+        (r#"ledger_entries_total{kind="refund"}"#, 1),
+        ("held_polls", 0),
+        ("store_commit_failures_total", 0),
+        ("store_queue", 0),
+        ("refund_invariant_violations", 0),
+    ];
+    for (series, value) in expected {
+        assert_eq!(metrics.get(&format!("cloudphone_{series}")), Some(&f64::from(value)), "{series}\n{page}");
+    }
+    let sends = metrics.iter().filter(|(series, _)| series.starts_with("cloudphone_task_sends_total"));
+    assert!(sends.map(|(_, count)| count).sum::<f64>() >= 1.0, "{page}");
+    for series in ["store_commits_total", "store_writes_total"] {
+        assert!(metrics[&format!("cloudphone_{series}")] >= 5.0, "{series}\n{page}");
+    }
+
+    let log = log();
+    let line: Value = serde_json::from_str(log.trim_end()).expect("one line of JSON");
+    let fields = ["level", "task", "tool", "target", "status"].map(|field| line[field].as_str().expect("text"));
+    let task = task["task_id"].as_str().expect("text");
+    assert_eq!(fields, ["WARN", task, "set_proxy", "phone-0000013", "failed_silent"]);
+    assert!(line["application"].as_str().is_some_and(|id| id.starts_with("app_")), "{line}");
+    assert!(!log.contains("hunter2") && !page.contains("hunter2"));
+
+    let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    db.execute("DELETE FROM ledger WHERE kind = 'refund'", []).expect("deleted");
+    let metrics = parse(&get(&format!("{url}/metrics")).await.2);
+    assert_eq!(metrics["cloudphone_refund_invariant_violations"], 1.0);
+    let (code, said) = operate(&program.data, "doctor").await;
+    assert!(code == 1 && said.contains(&format!("{task} ended as failed_silent and has no refund")), "{said}");
+}
+
+#[tokio::test]
+async fn it_is_unready_until_it_serves() {
+    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), Timestamp(7_000)).await;
+    let monitor = monitor.expect("a free port");
+    let url = format!("http://{}", monitor.address());
+    assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
+    let (status, _, why) = get(&format!("{url}/readyz")).await;
+    assert_eq!((status, &*why), (503, "the program starts\n"));
+    let metrics = parse(&get(&format!("{url}/metrics")).await.2);
+    assert_eq!(metrics["process_start_time_seconds"], 7.0);
+    monitor.close().await;
+    reqwest::get(&url).await.expect_err("it is closed");
+}
+
+#[tokio::test]
+async fn it_is_unready_while_the_store_cannot_write_and_while_it_stops() {
+    let mut program = Program::start(WATCHED).await;
+    let url = monitor(&program);
+    let ready = format!("{url}/readyz");
+    assert_eq!(until(&ready, 200).await, "the program serves\n");
+
+    let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    assert!(until(&ready, 503).await.contains("the store"));
+    assert_eq!(get(&format!("{url}/healthz")).await.0, 200, "it lives all the same");
+    let (code, said) = operate(&program.data, "doctor").await;
+    let locked = said.lines().find(|line| line.ends_with("database is locked"));
+    assert!(code == 1 && locked.is_some_and(|line| line.trim_start().starts_with("writing")), "{said}");
+    db.execute_batch("ROLLBACK").expect("no lock");
+    until(&ready, 200).await;
+
+    // A request of which the last byte is still to come holds the stop up.
+    let address = program.url.trim_start_matches("http://");
+    let mut client = TcpStream::connect(address).await.expect("a connection");
+    let (key, body) = (&program.keys[0], r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nexpect: 100-continue\r\n\
+         content-length: {}\r\nauthorization: Bearer {}:{}\r\n\r\n",
+        body.len(),
+        key.id,
+        key.secret
+    );
+    client.write_all(head.as_bytes()).await.expect("sent");
+    let mut goes_on = [0; 25];
+    client.read_exact(&mut goes_on).await.expect("it is being answered");
+    program.ask_to_stop().await;
+    assert_eq!(until(&ready, 503).await, "the program stops\n");
+    client.write_all(body.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (status, last) = program.last_words().await;
+    assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{last}");
+}
+
+#[tokio::test]
+async fn it_is_watched_only_where_the_operator_says_and_by_no_web_page() {
+    assert!(!Program::start(&[]).await.welcome.contains("/metrics"));
+    let program = Program::start(WATCHED).await;
+    let url = monitor(&program);
+    let client = reqwest::Client::new();
+    let status = async |request: reqwest::RequestBuilder| request.send().await.expect("an answer").status().as_u16();
+    let metrics = || client.get(format!("{url}/metrics"));
+    assert_eq!(status(metrics()).await, 200);
+    assert_eq!(status(metrics().header("host", "rebound.example")).await, 403);
+    assert_eq!(status(metrics().header("origin", "https://page.example")).await, 403);
+    assert_eq!(status(client.post(format!("{url}/metrics"))).await, 405);
+    assert_eq!(status(client.get(format!("{url}/mcp"))).await, 404);
+    assert_eq!(status(client.get(format!("{}/metrics", program.url))).await, 404);
+}
