@@ -26,6 +26,8 @@ enum Verb {
     },
     /// Format, lints, generated files, all tests; ends with a count
     Test,
+    /// What a request costs, beside a handler that only returns the same bytes; fails beyond the gate; Linux
+    Bench,
     /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
     Interop,
 }
@@ -34,6 +36,10 @@ fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Test => test::run(&root()),
+        Verb::Bench => {
+            test::step(&root(), &["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests"])
+                .map(drop)
+        }
         Verb::Interop => interop::run(&root()),
     }
 }
