@@ -4,6 +4,7 @@
 
 pub mod edge;
 pub mod mcp;
+mod spliced;
 pub mod v1;
 
 use super::failure::Failure;
@@ -14,7 +15,6 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::any;
-use bytes::Bytes;
 use edge::{Doorkeeper, Limits, Strangers};
 use serde::Serialize;
 use std::sync::Arc;
@@ -98,8 +98,8 @@ impl RequestIds {
     }
 }
 
-fn respond(status: StatusCode, body: impl Into<Bytes>, request_id: &HeaderValue) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.into()));
+fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) -> Response<Body> {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response.headers_mut().insert(REQUEST_ID, request_id.clone());
