@@ -40,7 +40,7 @@ impl<H: Handlers> Endpoint<H> {
             door,
             limits,
             strangers: Strangers::default(),
-            ids: RequestIds { process, next: AtomicU64::new(1) },
+            ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
         }
     }
 
@@ -81,7 +81,7 @@ async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request
 /// Names each request: the client's own name for it, or one of ours.
 #[derive(Debug)]
 struct RequestIds {
-    process: u32,
+    process: String,
     next: AtomicU64,
 }
 
@@ -91,7 +91,7 @@ impl RequestIds {
         match headers.get(REQUEST_ID) {
             Some(given) if (1..=64).contains(&given.len()) && given.as_bytes().iter().all(harmless) => given.clone(),
             _ => {
-                let own = format!("{:08x}-{}", self.process, self.next.fetch_add(1, Relaxed));
+                let own = format!("{}-{}", self.process, self.next.fetch_add(1, Relaxed));
                 HeaderValue::try_from(own).unwrap_or(HeaderValue::from_static("unknown"))
             }
         }
