@@ -4,7 +4,7 @@
 //! edge that reads the body and answers with the bytes and headers that the program answered with. Both are loaded in turn from
 //! this process, so that what else the machine does hits both. The gate is CPU time, which hardly moves with it.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -13,16 +13,14 @@ use axum::routing::any;
 use bytes::Bytes;
 use cloudphone::framework::transport::edge::{self, Limits};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write, stdin};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write, stdin};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, str};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 
 /// Most CPU time of a request, in that of its baseline.
 const GATE: f64 = 1.5;
@@ -34,6 +32,9 @@ const ROUNDS: usize = 5;
 /// How long one load lasts.
 const SPAN: Duration = Duration::from_millis(900);
 
+/// How long a reply may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 const DEVICES: usize = 100;
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
@@ -41,25 +42,25 @@ fn main() -> Result<()> {
     if std::env::args().nth(1).as_deref() == Some("baseline") {
         return tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(baseline());
     }
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(compare())
+    compare()
 }
 
 /// Loads the program and the baselines, and shows what each request took.
-async fn compare() -> Result<()> {
+fn compare() -> Result<()> {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
     let (program, credentials) = start_program(&folder.path().join("data"))?;
     println!("operation     connections    req/s  p50 µs  p99 µs  CPU µs/req  baseline  ratio");
     let mut missed = Vec::new();
     for (name, message) in operations() {
         let request = request(&credentials, &message.to_string());
-        let reply = checked_reply(&program, &request).await.with_context(|| format!("{name} is not answered"))?;
+        let reply = checked_reply(&program, &request).with_context(|| format!("{name} is not answered"))?;
         let baseline = start_baseline(&reply)?;
         let length = body_of(&reply)?.len();
         for connections in [1, 32] {
             let mut rounds = Vec::new();
             for _ in 0..ROUNDS {
-                let ours = load(&program, &request, length, connections).await.with_context(|| name.to_owned())?;
-                rounds.push((ours, load(&baseline, &request, length, connections).await.context("the baseline")?));
+                let ours = load(&program, &request, length, connections).with_context(|| name.to_owned())?;
+                rounds.push((ours, load(&baseline, &request, length, connections).context("the baseline")?));
             }
             let of_rounds = |figure: fn(&(Load, Load)) -> f64| median(rounds.iter().map(figure).collect());
             let rate = of_rounds(|(ours, _)| ours.waits.len() as f64 / SPAN.as_secs_f64());
@@ -162,12 +163,12 @@ fn request(credentials: &str, body: &str) -> String {
 }
 
 /// The reply to one request, which must be a result.
-async fn checked_reply(server: &Server, request: &str) -> Result<Vec<u8>> {
-    let mut stream = TcpStream::connect(&server.address).await?;
-    let request = request.replacen("\r\n", "\r\nConnection: close\r\n", 1);
-    stream.write_all(request.as_bytes()).await?;
+fn checked_reply(server: &Server, request: &str) -> Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(&server.address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(request.replacen("\r\n", "\r\nConnection: close\r\n", 1).as_bytes())?;
     let mut reply = Vec::new();
-    stream.read_to_end(&mut reply).await?;
+    stream.read_to_end(&mut reply)?;
     let body: Value = serde_json::from_slice(body_of(&reply)?)?;
     let sound =
         reply.starts_with(OK) && body["id"] == 1 && body["result"].is_object() && body["result"]["isError"] != true;
@@ -201,50 +202,65 @@ impl Load {
 }
 
 /// Repeats a request on that many connections for [`SPAN`]; each reply must be a success with a body of that length.
-async fn load(server: &Server, request: &str, length: usize, connections: usize) -> Result<Load> {
-    let length_line: Arc<str> = format!("\r\ncontent-length: {length}\r\n").into();
-    let request: Arc<str> = request.into();
-    let mut streams = Vec::new();
-    for _ in 0..connections {
-        let stream = TcpStream::connect(&server.address).await?;
-        stream.set_nodelay(true)?;
-        streams.push(stream);
-    }
+///
+/// This thread never sleeps meanwhile: to wake it would be the server's work, and more of it the slower the server is.
+fn load(server: &Server, request: &str, length: usize, connections: usize) -> Result<Load> {
+    let mut clients = (0..connections).map(|_| Client::connect(server)).collect::<Result<Vec<_>>>()?;
+    let length_line = format!("\r\ncontent-length: {length}\r\n");
+    let (mut waits, mut waiting) = (Vec::new(), connections);
     let (before, until) = (server.cpu()?, Instant::now() + SPAN);
-    let mut clients = JoinSet::new();
-    for mut stream in streams {
-        let (request, length_line) = (Arc::clone(&request), Arc::clone(&length_line));
-        clients.spawn(async move {
-            let (mut waits, mut reply) = (Vec::new(), Vec::with_capacity(64 * 1024));
-            let mut begun = Instant::now();
-            while begun < until {
-                reply.clear();
-                stream.write_all(request.as_bytes()).await?;
-                let body = loop {
-                    ensure!(stream.read_buf(&mut reply).await? > 0, "the connection was closed");
-                    if let Some(at) = find(&reply, HEAD_END) {
-                        break at + HEAD_END.len();
-                    }
-                };
-                let head = &reply[..body];
-                let sound = head.starts_with(OK) && find(head, length_line.as_bytes()).is_some();
-                ensure!(sound, "another reply than before: {}", String::from_utf8_lossy(&reply));
-                while reply.len() < body + length {
-                    ensure!(stream.read_buf(&mut reply).await? > 0, "the connection was closed");
-                }
-                ensure!(reply.len() == body + length, "more was sent than asked for");
-                let done = Instant::now();
-                waits.push(done - begun);
-                begun = done;
-            }
-            Ok(waits)
-        });
+    for client in &mut clients {
+        client.send(request)?;
     }
-    let mut waits = Vec::new();
-    while let Some(client) = clients.join_next().await {
-        waits.extend(client??);
+    while waiting > 0 {
+        ensure!(Instant::now() < until + PATIENCE, "there is no answer");
+        for client in &mut clients {
+            let Some(body) = client.read()? else { continue };
+            let head = &client.reply[..body];
+            let sound = head.starts_with(OK) && find(head, length_line.as_bytes()).is_some();
+            ensure!(sound, "another reply than before: {}", String::from_utf8_lossy(head));
+            if client.filled < body + length {
+                continue;
+            }
+            ensure!(client.filled == body + length, "more was sent than asked for");
+            waits.push(client.begun.elapsed());
+            if Instant::now() < until { client.send(request)? } else { waiting -= 1 }
+        }
     }
     Ok(Load { waits, cpu: server.cpu()? - before })
+}
+
+/// A connection with one request on its way.
+struct Client {
+    stream: TcpStream,
+    begun: Instant,
+    reply: Vec<u8>,
+    filled: usize,
+}
+
+impl Client {
+    fn connect(server: &Server) -> Result<Self> {
+        let stream = TcpStream::connect(&server.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, begun: Instant::now(), reply: vec![0; 1024 * 1024], filled: 0 })
+    }
+
+    fn send(&mut self, request: &str) -> Result<()> {
+        (self.begun, self.filled) = (Instant::now(), 0);
+        Ok(self.stream.write_all(request.as_bytes())?)
+    }
+
+    /// Takes what has come of the reply; answers with where its body begins, if something came and that is known.
+    fn read(&mut self) -> Result<Option<usize>> {
+        match self.stream.read(&mut self.reply[self.filled..]) {
+            Ok(0) => bail!("the connection was closed"),
+            Ok(more) => self.filled += more,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(find(&self.reply[..self.filled], HEAD_END).map(|at| at + HEAD_END.len()))
+    }
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {
@@ -269,7 +285,7 @@ async fn baseline() -> Result<()> {
             Some((name, value)) => drop(headers.insert(HeaderName::try_from(name)?, HeaderValue::try_from(value)?)),
         }
     }
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let router = Router::new().route("/mcp", any(answer)).with_state(Arc::new((headers, body)));
     println!("http://{address}/mcp");
