@@ -15,6 +15,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::any;
+use bytes::Bytes;
 use edge::{Doorkeeper, Limits, Strangers};
 use serde::Serialize;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Endpoint<H> {
     limits: Limits,
     strangers: Strangers,
     ids: RequestIds,
+    /// See [`mcp::hellos`].
+    hellos: Vec<(&'static str, Bytes)>,
 }
 
 impl<H: Handlers> Endpoint<H> {
@@ -41,6 +44,7 @@ impl<H: Handlers> Endpoint<H> {
             limits,
             strangers: Strangers::default(),
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
+            hellos: mcp::hellos(&H::CATALOGUE.service),
         }
     }
 

@@ -10,7 +10,7 @@ use super::spliced::Spliced;
 use super::{Endpoint, respond, status};
 use crate::framework::access::Caller;
 use crate::framework::args::shown;
-use crate::framework::catalogue::ErrorDef;
+use crate::framework::catalogue::{ErrorDef, Service};
 use crate::framework::failure::Failure;
 use crate::framework::pipeline::{Asked, Handlers};
 use crate::framework::reply::quote;
@@ -18,7 +18,7 @@ use crate::framework::tasks::Hold;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
 };
 use axum::http::{Method, Response, StatusCode};
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// Answers one HTTP request to `/mcp`.
 pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
@@ -173,7 +173,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {
     let (service, role) = (&H::CATALOGUE.service, H::CATALOGUE.roles.unsupported_version);
     let unknown = headers
-        .get_all(PROTOCOL_VERSION)
+        .get_all(&PROTOCOL_VERSION)
         .iter()
         .find(|value| !service.accepted.iter().any(|revision| revision.as_bytes() == value.as_bytes()));
     match unknown {
@@ -245,7 +245,7 @@ impl<H: Handlers> Session<'_, H> {
                     error(id, &Failure::new(roles.invalid_params, what))
                 }
             },
-            "initialize" => result(id, &initialize::<H>(params).into()),
+            "initialize" => result(id, &hello(&self.endpoint.hellos, params)),
             "ping" => result(id, &Bytes::from_static(b"{}")),
             method => {
                 let what = format!("there is no method `{}`", shown(method));
@@ -299,22 +299,31 @@ fn cursor(params: Option<&RawValue>) -> Option<String> {
     page.cursor.map(|cursor| shown(cursor.get()))
 }
 
-fn initialize<H: Handlers>(params: Option<&RawValue>) -> String {
+/// The result of `initialize` under each revision that is served, the fallback first.
+pub(super) fn hellos(service: &Service) -> Vec<(&'static str, Bytes)> {
+    let Service { name, version, instructions, served, .. } = service;
+    let hello = |revision| {
+        json!({
+            "protocolVersion": revision,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": name, "version": version},
+            "instructions": instructions,
+        })
+        .to_string()
+    };
+    served.iter().map(|revision| (*revision, hello(revision).into())).collect()
+}
+
+/// Of those, the one under the revision that the client offers.
+fn hello(hellos: &[(&'static str, Bytes)], params: Option<&RawValue>) -> Bytes {
     #[derive(serde::Deserialize)]
     struct Offer<'a> {
         #[serde(borrow, rename = "protocolVersion")]
         version: Cow<'a, str>,
     }
-    let service = &H::CATALOGUE.service;
     let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let agreed = service.served.iter().find(|revision| offer.as_ref().is_some_and(|offer| offer.version == **revision));
-    json!({
-        "protocolVersion": agreed.or(service.served.first()),
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": service.name, "version": service.version},
-        "instructions": service.instructions,
-    })
-    .to_string()
+    let agreed = hellos.iter().find(|(revision, _)| offer.as_ref().is_some_and(|offer| offer.version == *revision));
+    agreed.or(hellos.first()).map(|(_, hello)| hello.clone()).unwrap_or_default()
 }
 
 fn failed(id: &str, failure: &Failure) -> Spliced {
@@ -323,33 +332,22 @@ fn failed(id: &str, failure: &Failure) -> Spliced {
 
 /// A tool's result: one text item. `text` is JSON in a JSON string.
 fn content(id: &str, text: &Bytes, is_error: bool) -> Spliced {
-    let mut head = open(id);
-    head.extend_from_slice(b"\"result\":{\"content\":[{\"type\":\"text\",\"text\":");
-    Spliced::new(head, text, if is_error { b"}],\"isError\":true}}" } else { b"}],\"isError\":false}}" })
+    let tail = if is_error { r#"}],"isError":true}}"# } else { r#"}],"isError":false}}"# };
+    Spliced::new([OPEN, id, r#","result":{"content":[{"type":"text","text":"#], text, tail)
 }
 
 fn result(id: &str, result: &Bytes) -> Spliced {
-    let mut head = open(id);
-    head.extend_from_slice(b"\"result\":");
-    Spliced::new(head, result, b"}")
+    Spliced::new([OPEN, id, r#","result":"#], result, "}")
 }
 
 fn error(id: &str, failure: &Failure) -> Spliced {
     let data = json!(failure);
     let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
-    let mut head = open(id);
-    head.extend_from_slice(b"\"error\":");
-    Spliced::new(head, &error.to_string().into(), b"}")
+    Spliced::new([OPEN, id, r#","error":"#], &error.to_string().into(), "}")
 }
 
-/// A response up to its result or error, with room for the head of either.
-fn open(id: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128 + id.len());
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.as_bytes());
-    out.push(b',');
-    out
-}
+/// A response up to its id.
+const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
 
 fn array(answers: &[Spliced]) -> Vec<u8> {
     let mut out = Vec::new();

@@ -11,29 +11,27 @@ use std::task::{Context, Poll};
 /// Shorter ones cost less to copy than to send apart.
 const SHORT: usize = 4 * 1024;
 
-/// Bytes that are made for one answer, with some in their midst that it may share with others.
+/// What is written for one answer, with something in its midst that it may share with others.
 #[derive(Debug)]
 pub(super) struct Spliced {
     head: Vec<u8>,
     shared: Bytes,
-    tail: &'static [u8],
+    tail: &'static str,
 }
 
 impl Spliced {
-    pub(super) fn new(mut head: Vec<u8>, shared: &Bytes, tail: &'static [u8]) -> Self {
+    pub(super) fn new(head: [&str; 3], shared: &Bytes, tail: &'static str) -> Self {
         if shared.len() >= SHORT {
-            return Self { head, shared: shared.clone(), tail };
+            return Self { head: head.concat().into(), shared: shared.clone(), tail };
         }
-        head.reserve_exact(shared.len() + tail.len());
-        head.extend_from_slice(shared);
-        head.extend_from_slice(tail);
-        head.into()
+        let [one, two, three] = head.map(str::as_bytes);
+        [one, two, three, shared, tail.as_bytes()].concat().into()
     }
 
     /// Appends all of it.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let Self { head, shared, tail } = self;
-        for piece in [head.as_slice(), shared, tail] {
+        for piece in [head, &**shared, tail.as_bytes()] {
             out.extend_from_slice(piece);
         }
     }
@@ -41,7 +39,7 @@ impl Spliced {
 
 impl From<Vec<u8>> for Spliced {
     fn from(head: Vec<u8>) -> Self {
-        Self { head, shared: Bytes::new(), tail: &[] }
+        Self { head, shared: Bytes::new(), tail: "" }
     }
 }
 
@@ -51,7 +49,7 @@ impl From<Spliced> for Body {
             return head.into();
         }
         let left = head.len() + shared.len() + tail.len();
-        Self::new(Pieces { left, pieces: [head.into(), shared, Bytes::from_static(tail)].into_iter() })
+        Self::new(Pieces { left, pieces: [head.into(), shared, Bytes::from_static(tail.as_bytes())].into_iter() })
     }
 }
 
