@@ -28,9 +28,9 @@ const GATE: f64 = 1.5;
 const GATED: ([&str; 2], usize) = (["tools/list", "get_device"], 32);
 
 /// Each measurement is taken that often, the program's and the baseline's in turn.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 /// How long one load lasts.
-const SPAN: Duration = Duration::from_millis(900);
+const SPAN: Duration = Duration::from_millis(500);
 
 /// How long a reply may take.
 const PATIENCE: Duration = Duration::from_secs(5);
