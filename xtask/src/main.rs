@@ -30,6 +30,8 @@ enum Verb {
     Test,
     /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
     Soak(soak::Worlds),
+    /// What a request costs, beside a handler that only returns the same bytes; fails beyond the gate; Linux
+    Bench,
     /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
     Interop,
 }
@@ -39,6 +41,10 @@ fn main() -> Result<()> {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
+        Verb::Bench => {
+            test::step(&root(), &["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests"])
+                .map(drop)
+        }
         Verb::Interop => interop::run(&root()),
     }
 }

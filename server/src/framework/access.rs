@@ -142,7 +142,7 @@ impl Access {
         let known = directory.keys.get_key_value(key_id);
         let live = known.map_or(&[VACANT; LIVE_SECRETS], |(_, key)| &key.live);
         let shown = self.verifier(secret);
-        let matches = live.iter().fold(Choice::from(0), |any, verifier| any | verifier[..].ct_eq(&shown[..]));
+        let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
         match known {
             Some((key_id, key)) if matches.into() && key.expires_at.is_none_or(|end| now < end) => {
                 Ok(Caller { application: Arc::clone(&key.application), key_id: Arc::clone(key_id), _proof: () })
@@ -170,6 +170,14 @@ impl Grants {
 
 /// Stands where a key has no secret: no secret is known whose verifier this is, and none can be found.
 const VACANT: Digest = [0; 32];
+
+/// Whether two digests are equal, in constant time. By words: each comparison is guarded for itself, which costs more than it does.
+fn same(one: &Digest, other: &Digest) -> Choice {
+    let (one, other) = (one.as_chunks().0, other.as_chunks().0);
+    one.iter()
+        .zip(other)
+        .fold(Choice::from(1), |same, (one, other)| same & u64::from_ne_bytes(*one).ct_eq(&u64::from_ne_bytes(*other)))
+}
 
 /// What a request shows, still unchecked.
 struct Credentials<'a> {

@@ -131,13 +131,12 @@ impl<'a> Reader<'a> {
     }
 
     fn shown(&self) -> Box<RawValue> {
-        let mut object = String::from("{");
+        let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
             let value = if self.secrets.iter().any(|secret| secret == name) { "\"[secret]\"" } else { value.get() };
-            let comma = if object.len() > 1 { "," } else { "" };
-            let _ = write!(object, "{comma}\"{name}\":{value}");
+            object.extend([if object.is_empty() { "{\"" } else { ",\"" }, name, "\":", value]);
         }
-        object.push('}');
+        object.push_str(if object.is_empty() { "{}" } else { "}" });
         RawValue::from_string(object).unwrap_or_default()
     }
 

@@ -25,6 +25,9 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Lines at which the writer does not wait any longer: far from [`PLACES`], so that a burst does not fill them.
 const FLUSH_AT: usize = PLACES / 16;
 
+/// Bytes that most lines fit in.
+const USUAL_LINE: usize = 512;
+
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// The trail. When it is dropped, what is waiting is written and the writer ends.
@@ -130,13 +133,13 @@ impl Slot<'_> {
     /// Puts `line` into the place. The place is free again once the line is in its file.
     pub fn write(self, line: &Line<'_>) {
         // Made outside of the lock, which every call takes.
-        let mut bytes = match serde_json::to_vec(line) {
-            Ok(bytes) => bytes,
-            Err(error) => return tracing::error!(%error, "an audit line cannot be written as JSON"),
-        };
+        let mut bytes = Vec::with_capacity(USUAL_LINE);
+        if let Err(error) = serde_json::to_writer(&mut bytes, line) {
+            return tracing::error!(%error, "an audit line cannot be written as JSON");
+        }
         // Raw arguments may be laid out over several lines, and a line break in JSON is never more than layout.
-        for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-            *byte = b' ';
+        for byte in &mut bytes {
+            *byte = if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
         }
         bytes.push(b'\n');
 

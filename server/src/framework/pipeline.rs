@@ -30,7 +30,6 @@ use crate::clock::{Clock, Timestamp};
 use crate::telemetry::Requests;
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use serde::Serialize;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,7 +94,7 @@ impl Outcome {
     ///
     /// # Errors
     /// `internal` if the answer cannot be written as JSON.
-    pub fn answer<T: Serialize>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
+    pub fn answer<T>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
         let answer = reply.answer().map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
         Ok(Self::Answer(answer))
     }

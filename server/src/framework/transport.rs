@@ -4,6 +4,7 @@
 
 pub mod edge;
 pub mod mcp;
+mod spliced;
 pub mod v1;
 
 use super::failure::Failure;
@@ -30,6 +31,8 @@ pub struct Endpoint<H> {
     limits: Limits,
     strangers: Strangers,
     ids: RequestIds,
+    /// See [`mcp::hellos`].
+    hellos: Vec<(&'static str, Bytes)>,
 }
 
 impl<H: Handlers> Endpoint<H> {
@@ -40,7 +43,8 @@ impl<H: Handlers> Endpoint<H> {
             door,
             limits,
             strangers: Strangers::default(),
-            ids: RequestIds { process, next: AtomicU64::new(1) },
+            ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
+            hellos: mcp::hellos(&H::CATALOGUE.service),
         }
     }
 
@@ -81,7 +85,7 @@ async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request
 /// Names each request: the client's own name for it, or one of ours.
 #[derive(Debug)]
 struct RequestIds {
-    process: u32,
+    process: String,
     next: AtomicU64,
 }
 
@@ -91,15 +95,15 @@ impl RequestIds {
         match headers.get(REQUEST_ID) {
             Some(given) if (1..=64).contains(&given.len()) && given.as_bytes().iter().all(harmless) => given.clone(),
             _ => {
-                let own = format!("{:08x}-{}", self.process, self.next.fetch_add(1, Relaxed));
+                let own = format!("{}-{}", self.process, self.next.fetch_add(1, Relaxed));
                 HeaderValue::try_from(own).unwrap_or(HeaderValue::from_static("unknown"))
             }
         }
     }
 }
 
-fn respond(status: StatusCode, body: impl Into<Bytes>, request_id: &HeaderValue) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.into()));
+fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) -> Response<Body> {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response.headers_mut().insert(REQUEST_ID, request_id.clone());

@@ -6,7 +6,7 @@
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
 use super::upstream::{Snapshot, Unreachable, Upstream};
-use super::views::{View, Views};
+use super::views::{Seen, View, Views};
 use crate::clock::Clock;
 use crate::framework::BoxFuture;
 use crate::framework::access::{Caller, Grants};
@@ -152,7 +152,10 @@ impl Phones {
 
     async fn read(&self, id: &DeviceId) -> View {
         match self.upstream.read(slice::from_ref(id)).await {
-            Ok(phones) => phones.into_iter().next().flatten().ok_or(Unresolved::NotFound),
+            Ok(phones) => {
+                let phone = phones.into_iter().next().flatten().ok_or(Unresolved::NotFound)?;
+                Ok(Arc::new(phone.into()))
+            }
             Err(error) => {
                 log(&error);
                 Err(Unresolved::Unavailable)
@@ -162,14 +165,14 @@ impl Phones {
 }
 
 impl Resource<DeviceId> for Phones {
-    type View = Arc<Snapshot>;
+    type View = Arc<Seen>;
     type Capability = DeviceCapability;
 
     fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a DeviceId) -> BoxFuture<'a, View> {
         Box::pin(self.find(&caller.application.grants, id))
     }
 
-    fn flag(view: &Arc<Snapshot>, capability: DeviceCapability) -> Flag {
+    fn flag(view: &Arc<Seen>, capability: DeviceCapability) -> Flag {
         view.flag(capability).clone()
     }
 }
@@ -374,7 +377,8 @@ mod tests {
         let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
         let mut expected = Vec::new();
         for index in 1..=2_500 {
-            expected.extend(rig.phones.find(&Grants::All, &id(index)).await.ok().filter(|phone| stopped.admits(phone)));
+            let phone = rig.phones.find(&Grants::All, &id(index)).await.ok().map(|seen| Arc::clone(&seen.snapshot));
+            expected.extend(phone.filter(|phone| stopped.admits(phone)));
         }
         for grants in [Grants::All, granted(1..=2_500)] {
             let pages = rig.pages(&grants, 200, stopped).await;
@@ -396,8 +400,8 @@ mod tests {
     #[tokio::test]
     async fn a_phone_that_is_not_granted_is_not_found_without_asking() {
         let rig = rig(12);
-        assert_eq!(rig.phones.find(&granted(2..=12), &id(1)).await, Err(Unresolved::NotFound));
-        assert_eq!(rig.phones.find(&Grants::All, &id(13)).await, Err(Unresolved::NotFound));
+        assert_eq!(rig.phones.find(&granted(2..=12), &id(1)).await.err(), Some(Unresolved::NotFound));
+        assert_eq!(rig.phones.find(&Grants::All, &id(13)).await.err(), Some(Unresolved::NotFound));
         assert_eq!(rig.reads(), 1);
     }
 
@@ -432,7 +436,7 @@ mod tests {
         let gate = rig.upstream.gate.acquire().await;
         let callers = rig.start(100).await;
         drop(gate);
-        assert!(callers.join_all().await.iter().all(|view| *view == Err(Unresolved::Unavailable)));
+        assert!(callers.join_all().await.iter().all(|view| matches!(view, Err(Unresolved::Unavailable))));
         assert_eq!(rig.reads(), 1);
         assert!(rig.phones.page(&Grants::All, None, 5, Filter::default()).await.is_err());
 
@@ -458,7 +462,7 @@ mod tests {
         let rig = rig(12);
         let page = rig.phones.page(&Grants::All, None, 5, Filter::default()).await.unwrap();
         let found = rig.phones.find(&Grants::All, &id(5)).await.unwrap();
-        assert!(Arc::ptr_eq(&found, &page.devices[4]));
+        assert!(Arc::ptr_eq(&found.snapshot, &page.devices[4]));
         assert_eq!(rig.reads(), 0);
     }
 }

@@ -3,12 +3,14 @@
 //! Owns the age of a view, the bound on their number, and single flight: of all who want the same phone at once, one reads
 //! and the others wait for that reading. Knows no upstream and no grants. Start at [`Views::get`].
 
-use super::contract::DeviceId;
+use super::contract::{DeviceDetail, DeviceId};
 use super::upstream::Snapshot;
 use crate::clock::{Clock, Timestamp};
 use crate::framework::handler::Unresolved;
+use crate::framework::reply::Prepared;
 use std::collections::HashMap;
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -20,7 +22,29 @@ pub const MAX_AGE: Duration = Duration::from_secs(2);
 pub const CAPACITY: usize = 16_384;
 
 /// What a reading found.
-pub type View = Result<Arc<Snapshot>, Unresolved>;
+pub type View = Result<Arc<Seen>, Unresolved>;
+
+/// A phone as it was read. Reads as the snapshot itself.
+#[derive(Debug)]
+pub struct Seen {
+    /// What was read.
+    pub snapshot: Arc<Snapshot>,
+    /// What get_device says of it.
+    pub detail: Prepared<DeviceDetail>,
+}
+
+impl From<Arc<Snapshot>> for Seen {
+    fn from(snapshot: Arc<Snapshot>) -> Self {
+        Self { snapshot, detail: Prepared::default() }
+    }
+}
+
+impl Deref for Seen {
+    type Target = Snapshot;
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
 
 /// The latest view of each phone, found or missing. What could not be read is not kept.
 #[derive(Debug)]
@@ -66,7 +90,7 @@ impl Views {
         for snapshot in seen {
             let kept = slots.get(&snapshot.id);
             if kept.is_none_or(|slot| slot.get().is_some_and(|reading| reading.began <= began)) {
-                let reading = Reading { began, view: Ok(Arc::clone(snapshot)) };
+                let reading = Reading { began, view: Ok(Arc::new(Arc::clone(snapshot).into())) };
                 self.insert(&mut slots, &snapshot.id, Arc::new(OnceCell::from(reading)));
             }
         }
@@ -147,8 +171,8 @@ mod tests {
 
         views.feed(Timestamp(1_000), &read);
         views.feed(Timestamp(999), &page);
-        assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap(), &read[0]));
+        assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap().snapshot, &read[0]));
         views.feed(Timestamp(1_001), &page);
-        assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap(), &page[0]));
+        assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap().snapshot, &page[0]));
     }
 }

@@ -6,28 +6,29 @@
 mod envelope;
 
 use super::edge::{self, BodyError, Peer};
+use super::spliced::Spliced;
 use super::{Endpoint, respond, status};
 use crate::framework::access::Caller;
 use crate::framework::args::shown;
-use crate::framework::catalogue::ErrorDef;
+use crate::framework::catalogue::{ErrorDef, Service};
 use crate::framework::failure::Failure;
 use crate::framework::pipeline::{Asked, Handlers};
-use crate::framework::reply::Answer;
+use crate::framework::reply::quote;
 use crate::framework::tasks::Hold;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
 };
 use axum::http::{Method, Response, StatusCode};
+use bytes::Bytes;
 use envelope::{Body as Posted, Message};
-use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// Answers one HTTP request to `/mcp`.
 pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
@@ -110,7 +111,7 @@ async fn post<H: Handlers>(
     endpoint: &Endpoint<H>,
     request: Request,
     request_id: &HeaderValue,
-) -> Result<Option<Vec<u8>>, Refusal> {
+) -> Result<Option<Spliced>, Refusal> {
     let roles = &H::CATALOGUE.roles;
     let (head, body) = request.into_parts();
     let caller = match endpoint.pipeline.enter(&head.headers) {
@@ -158,7 +159,7 @@ async fn post<H: Handlers>(
             }
             check_version::<H>(&head.headers)?;
             let answers = session.answer_all(&messages).await;
-            Ok((!answers.is_empty()).then(|| array(&answers)))
+            Ok((!answers.is_empty()).then(|| array(&answers).into()))
         }
     }
 }
@@ -172,7 +173,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {
     let (service, role) = (&H::CATALOGUE.service, H::CATALOGUE.roles.unsupported_version);
     let unknown = headers
-        .get_all(PROTOCOL_VERSION)
+        .get_all(&PROTOCOL_VERSION)
         .iter()
         .find(|value| !service.accepted.iter().any(|revision| revision.as_bytes() == value.as_bytes()));
     match unknown {
@@ -195,7 +196,7 @@ struct Session<'a, H> {
 
 impl<H: Handlers> Session<'_, H> {
     /// The answers to all messages, which are paid for before the first of them runs. Notifications have none.
-    async fn answer_all(&self, messages: &[Message<'_>]) -> Vec<Vec<u8>> {
+    async fn answer_all(&self, messages: &[Message<'_>]) -> Vec<Spliced> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
         let refused = self.endpoint.pipeline.admit(self.caller, cost).err();
@@ -216,7 +217,7 @@ impl<H: Handlers> Session<'_, H> {
         answers
     }
 
-    fn over_budget(&self, id: &str, method: &str, params: Option<&RawValue>, failure: &Failure) -> Vec<u8> {
+    fn over_budget(&self, id: &str, method: &str, params: Option<&RawValue>, failure: &Failure) -> Spliced {
         if method != "tools/call" {
             return error(id, failure);
         }
@@ -226,7 +227,7 @@ impl<H: Handlers> Session<'_, H> {
         failed(id, failure)
     }
 
-    async fn answer(&self, id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    async fn answer(&self, id: &str, method: &str, params: Option<&RawValue>) -> Spliced {
         let roles = &H::CATALOGUE.roles;
         if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
             let what = format!("`params` is {}, not an object", shown(params.get()));
@@ -244,19 +245,20 @@ impl<H: Handlers> Session<'_, H> {
                     error(id, &Failure::new(roles.invalid_params, what))
                 }
             },
-            "initialize" => result(id, initialize::<H>(params).as_bytes()),
-            "ping" => result(id, b"{}"),
+            "initialize" => result(id, &hello(&self.endpoint.hellos, params)),
+            "ping" => result(id, &Bytes::from_static(b"{}")),
             method => {
-                error(id, &Failure::new(roles.method_not_found, format_args!("there is no method `{}`", shown(method))))
+                let what = format!("there is no method `{}`", shown(method));
+                error(id, &Failure::new(roles.method_not_found, what))
             }
         }
     }
 
-    async fn call(&self, id: &str, call: &ToolCall<'_>) -> Vec<u8> {
+    async fn call(&self, id: &str, call: &ToolCall<'_>) -> Spliced {
         let arguments = call.arguments.map_or("{}", RawValue::get);
         let asked = Asked { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
         match self.endpoint.pipeline.call(self.caller, asked).await {
-            Ok(answer) => succeeded(id, &answer),
+            Ok(answer) => content(id, answer.quoted(), false),
             Err(failure) if *failure.def() == *H::CATALOGUE.roles.unknown_tool => error(id, &failure),
             Err(failure) => failed(id, &failure),
         }
@@ -297,76 +299,62 @@ fn cursor(params: Option<&RawValue>) -> Option<String> {
     page.cursor.map(|cursor| shown(cursor.get()))
 }
 
-fn initialize<H: Handlers>(params: Option<&RawValue>) -> String {
+/// The result of `initialize` under each revision that is served, the fallback first.
+pub(super) fn hellos(service: &Service) -> Vec<(&'static str, Bytes)> {
+    let Service { name, version, instructions, served, .. } = service;
+    let hello = |revision| {
+        json!({
+            "protocolVersion": revision,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": name, "version": version},
+            "instructions": instructions,
+        })
+        .to_string()
+    };
+    served.iter().map(|revision| (*revision, hello(revision).into())).collect()
+}
+
+/// Of those, the one under the revision that the client offers.
+fn hello(hellos: &[(&'static str, Bytes)], params: Option<&RawValue>) -> Bytes {
     #[derive(serde::Deserialize)]
     struct Offer<'a> {
         #[serde(borrow, rename = "protocolVersion")]
         version: Cow<'a, str>,
     }
-    let service = &H::CATALOGUE.service;
     let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let agreed = service.served.iter().find(|revision| offer.as_ref().is_some_and(|offer| offer.version == **revision));
-    json!({
-        "protocolVersion": agreed.or(service.served.first()),
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": service.name, "version": service.version},
-        "instructions": service.instructions,
-    })
-    .to_string()
+    let agreed = hellos.iter().find(|(revision, _)| offer.as_ref().is_some_and(|offer| offer.version == *revision));
+    agreed.or(hellos.first()).map(|(_, hello)| hello.clone()).unwrap_or_default()
 }
 
-fn succeeded(id: &str, answer: &Answer) -> Vec<u8> {
-    content(id, answer.as_json(), false)
+fn failed(id: &str, failure: &Failure) -> Spliced {
+    content(id, &quote(&serde_json::to_string(failure).unwrap_or_default()), true)
 }
 
-fn failed(id: &str, failure: &Failure) -> Vec<u8> {
-    content(id, &serde_json::to_string(failure).unwrap_or_default(), true)
+/// A tool's result: one text item. `text` is JSON in a JSON string.
+fn content(id: &str, text: &Bytes, is_error: bool) -> Spliced {
+    let tail = if is_error { r#"}],"isError":true}}"# } else { r#"}],"isError":false}}"# };
+    Spliced::new([OPEN, id, r#","result":{"content":[{"type":"text","text":"#], text, tail)
 }
 
-/// A tool's result: one text item that holds compact JSON.
-fn content(id: &str, json: &str, is_error: bool) -> Vec<u8> {
-    let mut out = Vec::with_capacity(json.len() + json.len() / 4 + id.len() + 128);
-    open(&mut out, id);
-    out.extend_from_slice(b"\"result\":{\"content\":[{\"type\":\"text\",\"text\":");
-    write(&mut out, json);
-    out.extend_from_slice(if is_error { b"}],\"isError\":true}}" } else { b"}],\"isError\":false}}" });
-    out
+fn result(id: &str, result: &Bytes) -> Spliced {
+    Spliced::new([OPEN, id, r#","result":"#], result, "}")
 }
 
-fn result(id: &str, result: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(result.len() + id.len() + 48);
-    open(&mut out, id);
-    out.extend_from_slice(b"\"result\":");
-    out.extend_from_slice(result);
-    out.push(b'}');
-    out
-}
-
-fn error(id: &str, failure: &Failure) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
+fn error(id: &str, failure: &Failure) -> Spliced {
     let data = json!(failure);
-    open(&mut out, id);
-    out.extend_from_slice(b"\"error\":");
-    write(&mut out, &json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data}));
-    out.push(b'}');
-    out
+    let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
+    Spliced::new([OPEN, id, r#","error":"#], &error.to_string().into(), "}")
 }
 
-fn open(out: &mut Vec<u8>, id: &str) {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.as_bytes());
-    out.push(b',');
-}
+/// A response up to its id.
+const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
 
-/// Appends JSON; a `Vec` takes all, and strings and values are all JSON has.
-fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    let written = serde_json::to_writer(&mut *out, value);
-    debug_assert!(written.is_ok(), "strings and JSON values can be written");
-}
-
-fn array(answers: &[Vec<u8>]) -> Vec<u8> {
-    let mut out = vec![b'['];
-    out.extend_from_slice(&answers.join(&b','));
+fn array(answers: &[Spliced]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for answer in answers {
+        out.push(if out.is_empty() { b'[' } else { b',' });
+        answer.write(&mut out);
+    }
     out.push(b']');
     out
 }

@@ -8,6 +8,7 @@ use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError};
 use crate::phones::devices::{Filter, Phones};
 use crate::phones::upstream::Snapshot;
+use crate::phones::views::Seen;
 use std::sync::Arc;
 
 impl DevicesTools for Phones {
@@ -22,10 +23,10 @@ impl DevicesTools for Phones {
     async fn get_device(
         &self,
         _: &Call<'_>,
-        device: &Target<Arc<Snapshot>>,
+        device: &Target<Arc<Seen>>,
         _: GetDeviceArgs,
     ) -> Result<Reply<DeviceDetail>, GetDeviceError> {
-        Ok(detail(device).into())
+        Ok(device.detail.reply(|| detail(device)))
     }
 }
 
@@ -175,6 +176,7 @@ mod tests {
     async fn flags_precondition_and_notes_agree() {
         let (_, cast) = cast().await;
         for snapshot in cast {
+            let snapshot = Arc::new(Seen::from(snapshot));
             let detail = detail(&snapshot);
             let capabilities = serde_json::to_value(&detail.capabilities).unwrap();
             for capability in DeviceCapability::ALL {

@@ -4,14 +4,14 @@ use super::offered;
 use crate::framework::handler::{Call, Target};
 use crate::phones::contract::{Command, PowerTools, SetPowerArgs, SetPowerError};
 use crate::phones::devices::Phones;
-use crate::phones::upstream::Snapshot;
+use crate::phones::views::Seen;
 use std::sync::Arc;
 
 impl PowerTools for Phones {
     async fn set_power(
         &self,
         _: &Call<'_>,
-        device: &Target<Arc<Snapshot>>,
+        device: &Target<Arc<Seen>>,
         args: SetPowerArgs,
     ) -> Result<Command, SetPowerError> {
         offered("action", &args.action, &device.power_actions, |action| action.as_str())

@@ -4,14 +4,14 @@ use super::offered;
 use crate::framework::handler::{Call, Target};
 use crate::phones::contract::{ClearProxyArgs, ClearProxyError, Command, ProxyTools, SetProxyArgs, SetProxyError};
 use crate::phones::devices::Phones;
-use crate::phones::upstream::Snapshot;
+use crate::phones::views::Seen;
 use std::sync::Arc;
 
 impl ProxyTools for Phones {
     async fn set_proxy(
         &self,
         _: &Call<'_>,
-        device: &Target<Arc<Snapshot>>,
+        device: &Target<Arc<Seen>>,
         args: SetProxyArgs,
     ) -> Result<Command, SetProxyError> {
         let SetProxyArgs { scheme, host, .. } = &args;
@@ -24,7 +24,7 @@ impl ProxyTools for Phones {
     async fn clear_proxy(
         &self,
         _: &Call<'_>,
-        _: &Target<Arc<Snapshot>>,
+        _: &Target<Arc<Seen>>,
         args: ClearProxyArgs,
     ) -> Result<Command, ClearProxyError> {
         Ok(Command::ClearProxy(args))

@@ -5,13 +5,14 @@ use crate::framework::reply::Reply;
 use crate::phones::contract::{CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools};
 use crate::phones::devices::Phones;
 use crate::phones::upstream::{Session, SessionError, Snapshot, Upstream};
+use crate::phones::views::Seen;
 use std::sync::Arc;
 
 impl SessionsTools for Phones {
     async fn create_session(
         &self,
         call: &Call<'_>,
-        device: &Target<Arc<Snapshot>>,
+        device: &Target<Arc<Seen>>,
         args: CreateSessionArgs,
     ) -> Result<Reply<ScreenSession>, CreateSessionError> {
         let CreateSessionArgs { device_id: _, mode } = args;

@@ -177,9 +177,9 @@ fn is_id(json: &str) -> bool {
     json.starts_with('"') || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether brackets outside of strings open deeper than [`MAX_DEPTH`]. Short bodies cannot.
+/// Whether brackets outside of strings open deeper than [`MAX_DEPTH`]. Where there are no more of them they cannot.
 fn is_too_deep(bytes: &[u8]) -> bool {
-    if bytes.len() <= MAX_DEPTH {
+    if bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() <= MAX_DEPTH {
         return false;
     }
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);

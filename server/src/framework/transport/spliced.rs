@@ -1,0 +1,78 @@
+//! A body of a few pieces, so that a long one which many answers share is sent without a copy of it.
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use std::array;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Shorter ones cost less to copy than to send apart.
+const SHORT: usize = 4 * 1024;
+
+/// What is written for one answer, with something in its midst that it may share with others.
+#[derive(Debug)]
+pub(super) struct Spliced {
+    head: Vec<u8>,
+    shared: Bytes,
+    tail: &'static str,
+}
+
+impl Spliced {
+    pub(super) fn new(head: [&str; 3], shared: &Bytes, tail: &'static str) -> Self {
+        if shared.len() >= SHORT {
+            return Self { head: head.concat().into(), shared: shared.clone(), tail };
+        }
+        let [one, two, three] = head.map(str::as_bytes);
+        [one, two, three, shared, tail.as_bytes()].concat().into()
+    }
+
+    /// Appends all of it.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let Self { head, shared, tail } = self;
+        for piece in [head, &**shared, tail.as_bytes()] {
+            out.extend_from_slice(piece);
+        }
+    }
+}
+
+impl From<Vec<u8>> for Spliced {
+    fn from(head: Vec<u8>) -> Self {
+        Self { head, shared: Bytes::new(), tail: "" }
+    }
+}
+
+impl From<Spliced> for Body {
+    fn from(Spliced { head, shared, tail }: Spliced) -> Self {
+        if shared.is_empty() {
+            return head.into();
+        }
+        let left = head.len() + shared.len() + tail.len();
+        Self::new(Pieces { left, pieces: [head.into(), shared, Bytes::from_static(tail.as_bytes())].into_iter() })
+    }
+}
+
+struct Pieces {
+    pieces: array::IntoIter<Bytes, 3>,
+    left: usize,
+}
+
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.pieces.next();
+        self.left -= piece.as_ref().map_or(0, Bytes::len);
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left as u64)
+    }
+}
