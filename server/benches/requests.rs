@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use axum::routing::any;
 use bytes::Bytes;
-use cloudphone::framework::transport::edge::{self, Limits};
+use cloudphone::framework::transport::edge::{self, Crowd, Limits};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write, stdin};
 use std::net::TcpStream;
@@ -289,7 +289,7 @@ async fn baseline() -> Result<()> {
     let address = listener.local_addr()?;
     let router = Router::new().route("/mcp", any(answer)).with_state(Arc::new((headers, body)));
     println!("http://{address}/mcp");
-    edge::serve(listener, router, Limits::default(), std::future::pending()).await;
+    edge::serve(listener, router, Crowd::new(Limits::default()), std::future::pending()).await;
     Ok(())
 }
 
