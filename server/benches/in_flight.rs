@@ -1,0 +1,159 @@
+//! What tasks in flight cost: `cargo bench --package cloudphone --bench in_flight`. Linux.
+//!
+//! With 10, 10,000, 100,000 and 1,000,000 tasks in flight, on a disk: how long a new process takes to know of all of them, how
+//! much memory each costs it, and what it takes to look at one that is due: to read it, read its target, and wait on.
+
+use anyhow::{Result, ensure};
+use cloudphone::clock::{Clock, Timestamp};
+use cloudphone::data::DataFolder;
+use cloudphone::framework::BoxFuture;
+use cloudphone::random::Random;
+use cloudphone::store::sqlite::Sqlite;
+use cloudphone::store::{Accepted, Advance, NewTask, Store};
+use cloudphone::tasks::engine::{Engine, Parts};
+use cloudphone::tasks::executor::{Executor, Unreadable, Write};
+use cloudphone::tasks::machine::{Facts, Sent};
+use cloudphone::tasks::task::{Phase, Probe, Reading, Task, TaskId, Terms, Upstream, Verdict};
+use cloudphone::vault::Vault;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Tasks that are due; all others wait for an hour.
+const DUE: u64 = 1_000;
+
+/// How often each of them is looked at.
+const ROUNDS: u32 = 20;
+
+/// Tasks that are written at a time.
+const TOGETHER: usize = 512;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    println!("in flight  start ms  bytes a task  µs a look");
+    for count in [10, 10_000, 100_000, 1_000_000] {
+        let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
+        let folder = DataFolder::open(&home.path().join("data"))?;
+        let vault = Vault::new(&folder.master_key(&Random::System)?, Random::System);
+        let store = Arc::new(Sqlite::open(&folder)?);
+        fill(&store, &vault, count).await?;
+
+        let (clock, target) = (Clock::manual(NOW), Arc::new(Target::default()));
+        let (before, begin) = (memory()?, Instant::now());
+        let engine = Engine::start(Parts {
+            store,
+            executor: target.clone(),
+            vault,
+            clock: clock.clone(),
+            random: Random::System,
+            room: usize::MAX,
+        });
+        let engine = engine.await?;
+        let (start, bytes) = (begin.elapsed(), memory()?.saturating_sub(before));
+        ensure!(engine.in_flight() as u64 == count, "all are known");
+
+        let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+        let begin = Instant::now();
+        for round in 1..=u64::from(ROUNDS) {
+            while target.looks.load(Relaxed) < round * count.min(DUE) {
+                tokio::time::sleep(Duration::from_micros(200)).await;
+            }
+            clock.advance(Duration::from_secs(3));
+        }
+        let look = begin.elapsed().as_secs_f64() * 1e6 / (f64::from(ROUNDS) * count.min(DUE) as f64);
+        runner.abort();
+        println!("{count:>9}  {:>8.1}  {:>12}  {look:>9.1}", start.as_secs_f64() * 1e3, bytes / count);
+    }
+    Ok(())
+}
+
+/// A target of which nothing can be read, at once.
+#[derive(Debug, Default)]
+struct Target {
+    looks: AtomicU64,
+}
+
+impl Executor for Target {
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
+
+    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async { Err(Unreadable("dark".to_owned())) })
+    }
+
+    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async { Sent::NotSent("refused".to_owned()) })
+    }
+
+    fn look_up<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        Box::pin(async { Err(Unreadable("dark".to_owned())) })
+    }
+
+    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
+        self.looks.fetch_add(1, Relaxed);
+        Box::pin(async {
+            Reading { verdict: Verdict::Unreadable, expected: "198.51.100.7".to_owned(), observed: "dark".to_owned() }
+        })
+    }
+}
+
+/// Writes `count` tasks down: some verified at present, the others to begin in an hour.
+async fn fill(store: &Arc<Sqlite>, vault: &Vault, count: u64) -> Result<()> {
+    let mut writing = JoinSet::new();
+    for number in 0..count {
+        let id = TaskId::from_bytes(u128::from(number).to_be_bytes());
+        let at = if number < DUE { NOW } else { NOW.plus(Duration::from_hours(1)) };
+        let terms = Terms {
+            probe: Some(Probe { name: "exit_ip".to_owned(), baseline: true }),
+            idempotent: true,
+            settle_seconds: 3_600,
+            deadline_seconds: 7_200,
+        };
+        let new = NewTask {
+            id,
+            application: "app_0123456789abcdef".to_owned(),
+            key: format!("{number:064}"),
+            fingerprint: [0; 32],
+            tool: "set_proxy".to_owned(),
+            resource: "device".to_owned(),
+            target: format!("target-{number:09}"),
+            sealed: vault.seal(&id.to_string(), r#"{"host":"proxy.example.com","port":1080}"#)?,
+            terms: terms.clone(),
+            at,
+        };
+        let store = Arc::clone(store);
+        writing.spawn(async move {
+            let accepted = store.accept(new).await?;
+            ensure!(matches!(accepted, Accepted::Fresh { .. }), "{accepted:?}");
+            if number < DUE {
+                let (phase, outcome, wake_at) = (Phase::Verifying, Some((Upstream::Ok, NOW)), Some(NOW));
+                let task = Task { phase, outcome, wake_at, attempts: 1, left: true, ..Task::accepted(terms, NOW) };
+                let (entries, what) = (Vec::new(), "sent".to_owned());
+                store.advance(Advance { id, version: 0, task, entries, what, at: NOW }).await?;
+            }
+            Ok(())
+        });
+        if writing.len() >= TOGETHER
+            && let Some(written) = writing.join_next().await
+        {
+            written??;
+        }
+    }
+    while let Some(written) = writing.join_next().await {
+        written??;
+    }
+    Ok(())
+}
+
+/// The memory of this process that is in use, in bytes.
+fn memory() -> Result<u64> {
+    let pages: Option<u64> =
+        fs::read_to_string("/proc/self/statm")?.split(' ').nth(1).and_then(|text| text.parse().ok());
+    Ok(pages.unwrap_or(0) * 4_096)
+}
