@@ -41,13 +41,13 @@ pub struct Refused {
     pub names: Vec<String>,
 }
 
-/// Arguments that were taken, and the same as JSON without secrets, for the audit.
+/// Arguments that were taken, and what the audit may show of them.
 #[derive(Debug)]
 pub struct Taken<A> {
     /// The typed arguments.
     pub args: A,
-    /// A JSON object in which secrets are replaced.
-    pub shown: Box<RawValue>,
+    /// A JSON object in which secrets are replaced; `None` where there are none, and all may be shown as it came.
+    pub shown: Option<Box<RawValue>>,
 }
 
 /// Reads `raw`, a JSON object.
@@ -130,14 +130,17 @@ impl<'a> Reader<'a> {
         self.mistakes.extend(strangers.map(|(name, _)| format!("`{}` is no argument of this tool", shown(name))));
     }
 
-    fn shown(&self) -> Box<RawValue> {
+    fn shown(&self) -> Option<Box<RawValue>> {
+        if self.secrets.is_empty() {
+            return None;
+        }
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
             let value = if self.secrets.iter().any(|secret| secret == name) { "\"[secret]\"" } else { value.get() };
             object.extend([if object.is_empty() { "{\"" } else { ",\"" }, name, "\":", value]);
         }
         object.push_str(if object.is_empty() { "{}" } else { "}" });
-        RawValue::from_string(object).unwrap_or_default()
+        Some(RawValue::from_string(object).unwrap_or_default())
     }
 
     fn refuse(self) -> Refused {

@@ -41,7 +41,8 @@ pub struct Call<'a> {
     pub(super) tasks: &'a dyn Tasks,
     hold: Hold,
     target: OnceLock<Box<str>>,
-    arguments: OnceLock<Box<RawValue>>,
+    given: &'a RawValue,
+    arguments: OnceLock<Option<Box<RawValue>>>,
 }
 
 impl<'a> Call<'a> {
@@ -53,7 +54,7 @@ impl<'a> Call<'a> {
         asked: Asked<'a>,
         now: Timestamp,
     ) -> Self {
-        let Asked { tool: _, arguments: _, request_id, hold } = asked;
+        let Asked { tool: _, arguments: given, request_id, hold } = asked;
         Self {
             caller,
             tool,
@@ -63,6 +64,7 @@ impl<'a> Call<'a> {
             tasks,
             hold,
             target: OnceLock::new(),
+            given,
             arguments: OnceLock::new(),
         }
     }
@@ -81,13 +83,14 @@ impl<'a> Call<'a> {
         self.target.get_or_init(|| target.into());
     }
 
-    /// What the audit is to say that was asked.
-    pub(super) fn note_arguments(&self, arguments: Box<RawValue>) {
+    /// What the audit is to say that was asked; `None`: what was given, as it is.
+    pub(super) fn note_arguments(&self, arguments: Option<Box<RawValue>>) {
         self.arguments.get_or_init(|| arguments);
     }
 
     pub(super) fn noted(&self) -> (Option<&str>, Option<&RawValue>) {
-        (self.target.get().map(Box::as_ref), self.arguments.get().map(Box::as_ref))
+        let arguments = self.arguments.get().map(|noted| noted.as_deref().unwrap_or(self.given));
+        (self.target.get().map(Box::as_ref), arguments)
     }
 }
 

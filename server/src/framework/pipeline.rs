@@ -30,6 +30,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::telemetry::Requests;
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -117,7 +118,7 @@ pub struct Asked<'a> {
     /// The name of the tool.
     pub tool: &'a str,
     /// A JSON object.
-    pub arguments: &'a str,
+    pub arguments: &'a RawValue,
     /// Names the request in logs, audit and errors.
     pub request_id: &'a str,
     /// Whether the answer may be held back.
@@ -227,7 +228,7 @@ impl<H: Handlers> Pipeline<H> {
         };
         let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, asked, now);
         let mut witness = Witness { slot: Some(slot), call: &call, outcome: "cancelled" };
-        let result = survive(self.handlers.dispatch(&call, raw)).await;
+        let result = survive(self.handlers.dispatch(&call, raw.get())).await;
         let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
         witness.outcome = outcome(result.as_ref().err());
         result
@@ -340,7 +341,7 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
             Ok(taken.args)
         }
         Err(refused) => {
-            call.note_arguments(serde_json::value::to_raw_value(&refused.names).unwrap_or_default());
+            call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
             Err(Failure::new(call.catalogue.roles.invalid_argument, refused.what))
         }
     }

@@ -26,7 +26,7 @@ use envelope::{Body as Posted, Message};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
@@ -255,7 +255,7 @@ impl<H: Handlers> Session<'_, H> {
     }
 
     async fn call(&self, id: &str, call: &ToolCall<'_>) -> Spliced {
-        let arguments = call.arguments.map_or("{}", RawValue::get);
+        let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
         let asked = Asked { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
         match self.endpoint.pipeline.call(self.caller, asked).await {
             Ok(answer) => content(id, answer.quoted(), false),
@@ -279,6 +279,9 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 }
+
+static NO_ARGUMENTS: LazyLock<Box<RawValue>> =
+    LazyLock::new(|| RawValue::from_string("{}".to_owned()).unwrap_or_default());
 
 #[derive(serde::Deserialize)]
 struct ToolCall<'a> {
