@@ -202,7 +202,7 @@ async fn a_wrong_folder_is_named() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let nowhere = home.path().join("nowhere");
     let (code, said) = operate(&nowhere, "app list").await;
-    assert!(code == 1 && said.contains("there is no data folder") && !nowhere.exists(), "{said}");
+    assert!(code == 1 && said.contains("there is no database in") && !nowhere.exists(), "{said}");
 
     let deep = home.path().join("x".repeat(120));
     let refused = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&deep).output().await;

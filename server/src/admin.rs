@@ -173,12 +173,12 @@ async fn app(office: &Office, name: &str) -> Result<Value, Why> {
 
 async fn keys(office: &Office, command: KeyCommand) -> Result<Value, Why> {
     let registry = &office.registry;
-    let new = |NewKey { key_id, secret }| json!({"key_id": key_id, "secret": secret.expose()});
+    let new = |NewKey { key_id, secret }, note| json!({"key_id": key_id, "secret": secret.expose(), "note": note});
     match command {
         KeyCommand::Create { app, expires } => {
             let expires_at = expires.map(|days| office.clock.now().plus(Duration::from_hours(24 * u64::from(days))));
             let id = registry.find(&app).await?.id;
-            Ok(new(registry.issue_key(&id, expires_at).await?))
+            Ok(new(registry.issue_key(&id, expires_at).await?, "the secret is shown this once"))
         }
         KeyCommand::List { app } => {
             let rows = registry.applications().await;
@@ -191,7 +191,10 @@ async fn keys(office: &Office, command: KeyCommand) -> Result<Value, Why> {
             let keys = keys.iter().filter(|key| only.as_ref().is_none_or(|id| key.application == *id));
             Ok(keys.map(|key| key_shown(office, key, names.get(key.application.as_str()).unwrap_or(&""))).collect())
         }
-        KeyCommand::Rotate { key } => Ok(new(registry.rotate_key(&key).await?)),
+        KeyCommand::Rotate { key } => Ok(new(
+            registry.rotate_key(&key).await?,
+            "the secret is shown this once; the one before it lives until the next rotation, any older one has ended",
+        )),
         KeyCommand::Revoke { key } => {
             registry.revoke_key(&key).await?;
             Ok(json!({"key_id": key, "state": "revoked"}))
@@ -333,7 +336,7 @@ fn task_row(record: &Record, names: &HashMap<String, String>) -> Map<String, Val
         "device_id": target,
         "status": task.status().map_or("dispatched", |status| status.as_str()),
         "phase": phase,
-        "sends": task.attempts,
+        "attempts": task.attempts,
         "created_at": created_at,
         "finished_at": task.finished_at,
     });

@@ -23,6 +23,12 @@ pub struct DataFolder {
     _lock: Arc<File>,
 }
 
+/// Whether there is a database in that folder.
+#[must_use]
+pub fn has_database(folder: &Path) -> bool {
+    folder.join(DATABASE).exists()
+}
+
 /// The database's name in the folder.
 const DATABASE: &str = "cloudphone.db";
 
@@ -93,12 +99,6 @@ impl DataFolder {
         made.map(|_| path.clone()).map_err(|error| Unusable::Io(path, error))
     }
 
-    /// Whether there is a database in it.
-    #[must_use]
-    pub fn has_database(&self) -> bool {
-        self.join(DATABASE).exists()
-    }
-
     /// The master key. It is made at the first start, before there is anything that needs it.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl DataFolder {
             Err(Unusable::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
             known => return known,
         }
-        if self.has_database() {
+        if has_database(&self.path) {
             return Err(Unusable::KeyLost(path));
         }
         let failed = |error| Unusable::Io(path.clone(), error);

@@ -70,14 +70,13 @@ pub(crate) fn allowed_is_plain(ty: &Type) -> bool {
 }
 
 fn allowed_string(StringRule { min, max, prefix, charset }: &StringRule) -> String {
+    let [min, max] = [min, max].map(|length| length.saturating_sub(prefix.len()));
     let length = if min == max { max.to_string() } else { format!("{min} to {max}") };
-    let mut out = format!("a string of {length} characters");
+    let begins = if prefix.is_empty() { "a string of".to_owned() } else { format!("`{prefix}` and then") };
+    let mut out = format!("{begins} {length} characters");
     if !charset.is_empty() {
         let range = |(from, to): &(char, char)| if from == to { from.to_string() } else { format!("{from}-{to}") };
         let _ = write!(out, " out of {}", charset.iter().map(range).collect::<Vec<_>>().join(" "));
-    }
-    if !prefix.is_empty() {
-        let _ = write!(out, " after the prefix `{prefix}`");
     }
     out
 }

@@ -153,7 +153,10 @@ fn readme(contract: &Contract, text: &str) -> Result<String> {
 }
 
 fn errors_md(contract: &Contract) -> String {
-    let mut out = String::from("# Errors\n\nGenerated from the contract by `cargo xtask gen`.\n\n");
+    let mut out = String::from(
+        "# Errors\n\nGenerated from the contract by `cargo xtask gen`. What comes of a tool call on `/mcp` is always a result with \
+         HTTP status 200; the column is for failures of the request itself, and for the signed twin under `/v1`.\n\n",
+    );
     out.push_str(
         "| code | retryable | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n",
     );

@@ -32,7 +32,7 @@ struct Check(&'static str, &'static str, &'static str);
 const MODES: Check = Check(
     "file modes",
     "only the owner can reach what is in the folder",
-    "take the rights of others away: chmod -R go= DATA",
+    "take the rights of others away: chmod -R go= on the data folder",
 );
 const TRAIL: Check = Check(
     "audit trail",
@@ -116,16 +116,9 @@ fn rules(now: Timestamp) -> [(Rule, Check); 7] {
 /// Examines a folder where no server runs.
 ///
 /// # Errors
-/// There is nothing to examine, or another process has it.
+/// Another process has it.
 pub(super) async fn alone(path: &Path) -> Result<Value, Why> {
     let folder = DataFolder::open(path).map_err(|error| error.to_string())?;
-    // One that is made here would have no master key, and then never get one.
-    if !folder.has_database() {
-        return Err(format!(
-            "there is no database in {}; start a server once, or name another with --data",
-            path.display()
-        ));
-    }
     let store = Sqlite::open(&folder).map_err(|error| error.to_string());
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
     Ok(examine(path, store, Clock::system().now()).await)

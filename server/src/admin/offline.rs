@@ -2,7 +2,7 @@
 
 use super::{Command, Fleet, Opened, Why, doctor, execute, socket, tools};
 use crate::clock::Clock;
-use crate::data::DataFolder;
+use crate::data::{self, DataFolder};
 use crate::random::Random;
 use serde_json::Value;
 use std::path::Path;
@@ -18,9 +18,10 @@ pub async fn run(folder: &Path, fleet: Fleet, command: Command) -> Result<Value,
     if let Some(answer) = socket::ask(folder, &command).await {
         return answer;
     }
-    if !folder.is_dir() {
+    // To open it would make one, and take whatever lies there for a data folder.
+    if !data::has_database(folder) {
         let folder = folder.display();
-        return Err(format!("there is no data folder {folder}; start a server once, or name another with --data"));
+        return Err(format!("there is no database in {folder}; start a server once, or name another with --data"));
     }
     if let Command::Doctor = command {
         return doctor::alone(folder).await;

@@ -60,8 +60,11 @@ pub struct NewKey {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refused {
     /// There is no such application or key.
-    #[error("there is no {0}")]
+    #[error("there is no {0}; a list shows which there are")]
     Unknown(String),
+    /// The key is revoked, which is for ever.
+    #[error("the key `{0}` is revoked; make another for its application")]
+    Revoked(String),
     /// The contract has no such permission.
     #[error("there is no permission `{0}`; there are {1}")]
     UnknownPermission(String, String),
@@ -202,11 +205,13 @@ impl Registry {
     /// Gives a key another secret, which lives beside the latest one and ends any older.
     ///
     /// # Errors
-    /// [`Refused::Unknown`], also of a revoked key, or [`Refused::Broken`].
+    /// [`Refused::Unknown`], [`Refused::Revoked`] or [`Refused::Broken`].
     pub async fn rotate_key(&self, key_id: &str) -> Result<NewKey, Refused> {
         let mut known = self.known.lock().await;
-        let key = known.keys.get(key_id).filter(|key| !key.secrets.is_empty());
-        let key = key.cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        let key = known.keys.get(key_id).cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        if key.secrets.is_empty() {
+            return Err(Refused::Revoked(key.id));
+        }
         self.add_secret(&mut known, key).await
     }
 
@@ -359,7 +364,7 @@ mod tests {
         registry.revoke_key(&gone.key_id).await.unwrap();
         for registry in [&registry, &open(&store).await] {
             assert_eq!([&gone, &kept].map(|key| lives(registry, key)), [false, true]);
-            assert!(matches!(registry.rotate_key(&gone.key_id).await, Err(Refused::Unknown(_))));
+            assert!(matches!(registry.rotate_key(&gone.key_id).await, Err(Refused::Revoked(_))));
         }
     }
 

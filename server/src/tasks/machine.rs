@@ -58,11 +58,11 @@ pub enum Sent {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Due => f.write_str("it was time"),
+            Self::Due => f.write_str("due"),
             Self::Found => f.write_str("found by a new process"),
             Self::Baseline(Some(reading)) => write!(f, "read before the send: {reading}"),
             Self::Baseline(None) => f.write_str("could not be read before the send"),
-            Self::Sent(sent) => write!(f, "sent: {sent}"),
+            Self::Sent(sent) => write!(f, "send: {sent}"),
             Self::LookedUp(Some(Some(sent))) => write!(f, "looked up: {sent}"),
             Self::LookedUp(Some(None)) => f.write_str("looked up: the upstream knows of no such request"),
             Self::LookedUp(None) => f.write_str("could not be looked up"),
