@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 /// One command on a data folder: exit code, and all that it prints.
-async fn operate(data: &Path, line: &str) -> (i32, String) {
+pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
     let output = Command::new(binary()).args(line.split(' ')).arg("--data").arg(data).output();
     let output = output.await.expect("the program runs");
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
@@ -18,7 +18,7 @@ async fn operate(data: &Path, line: &str) -> (i32, String) {
 }
 
 /// The JSON that a command prints.
-async fn json_of(data: &Path, line: &str) -> Value {
+pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
     let (code, text) = operate(data, &format!("{line} --json")).await;
     assert_eq!(code, 0, "{line}: {text}");
     serde_json::from_str(&text).expect("JSON")

@@ -1,5 +1,6 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
 
+mod crash;
 mod r#gen;
 mod interop;
 mod rules;
@@ -30,6 +31,8 @@ enum Verb {
     Test,
     /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
     Soak(soak::Worlds),
+    /// The program under load, killed and stopped again and again, and what it is answerable for audited
+    Crash(crash::Load),
     /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
     Interop,
 }
@@ -39,6 +42,7 @@ fn main() -> Result<()> {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
+        Verb::Crash(load) => crash::run(&root(), load),
         Verb::Interop => interop::run(&root()),
     }
 }
