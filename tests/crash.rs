@@ -1,6 +1,11 @@
-//! The program, killed while writes are in every phase, and started again on what it left behind.
+//! The program, killed while writes are in every phase, and started again on what it left behind; under load, many times.
+
+mod audit;
+mod load;
 
 use crate::program::Program;
+use audit::Books;
+use load::Load;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -123,4 +128,55 @@ async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
     for (id, _) in &tasks {
         assert!(journal.matches(id.as_str()).count() <= 1, "{id} was sent twice");
     }
+}
+
+/// A number that the maintainer gives by the environment.
+fn given(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes: cargo xtask crash"]
+async fn no_kill_under_load_loses_or_repeats_anything() {
+    let tasks = given("TASKS", 10_000);
+    let mut load = Load::begin(given("SEED", 1)).await;
+    let mut kills = 0;
+    // Beyond the last write as well: tasks are then in every phase.
+    while load.acknowledged() < tasks || kills < 200 {
+        load.killed().await;
+        kills += 1;
+        if load.acknowledged() >= tasks {
+            load.satisfy();
+        }
+    }
+    audited(load, &[("ended by kill -9", kills)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes: cargo xtask crash"]
+async fn no_stop_under_load_loses_or_repeats_anything() {
+    let mut load = Load::begin(given("SEED", 1)).await;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        slowest = slowest.max(load.stopped().await);
+    }
+    audited(load, &[("ended by SIGTERM, exit code 0", 20), ("the slowest of these, ms", slowest.as_millis() as u64)])
+        .await;
+}
+
+/// Lets everything end, compares the books, and prints the figures.
+async fn audited(load: Load, ends: &[(&str, u64)]) {
+    let (told, mut load) = load.settle().await;
+    let books = Books::compared(&load.data, &told);
+    load.starts.sort_unstable();
+    let start = |share: usize| load.starts[(load.starts.len() - 1) * share / 100].as_millis() as u64;
+    let starts = [("half of the starts took at most, ms", start(50)), ("every start took at most, ms", start(100))];
+    let unended = ("answers whose task is not shown as ended", load.unended);
+    let clients =
+        [("calls answered", told.len() as u64), ("answers cut off, and asked for again", load.unanswered()), unended];
+    let ends = ends.iter().copied().chain(starts).chain(clients).map(|(what, figure)| (what.to_owned(), figure));
+    for (what, figure) in ends.chain(books.figures()) {
+        println!("{figure:>8}  {what}");
+    }
+    assert!(load.unended == 0 && books.violations.is_empty(), "{:#?}", books.violations);
 }

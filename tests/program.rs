@@ -24,8 +24,11 @@ pub(crate) struct Program {
     child: Child,
 }
 
-/// The binary, which lies beside the folder of this test's.
+/// The binary: the one that the environment names, or the one that lies beside the folder of this test's.
 pub(crate) fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("PROGRAM") {
+        return path.into();
+    }
     let test = std::env::current_exe().expect("this test's path");
     let folder = test.parent().and_then(|deps| deps.parent()).expect("a target folder");
     let binary = folder.join("cloudphone");
@@ -47,8 +50,15 @@ impl Program {
     }
 
     async fn start_with(home: Arc<TempDir>, log: File, flags: &[&str]) -> Self {
+        let mut program = Self::spawn(home, log, flags);
+        program.ready().await;
+        program
+    }
+
+    /// Starts it, and does not wait until it is [ready](Self::ready).
+    pub(crate) fn spawn(home: Arc<TempDir>, log: File, flags: &[&str]) -> Self {
         let data = home.path().join("data");
-        let mut child = Command::new(binary())
+        let child = Command::new(binary())
             .args(["--listen", "127.0.0.1:0", "--data"])
             .arg(&data)
             .args(flags)
@@ -57,33 +67,32 @@ impl Program {
             .kill_on_drop(true)
             .spawn()
             .expect("the program starts");
-        let mut lines = BufReader::new(child.stdout.as_mut().expect("its output")).lines();
-        let (mut welcome, mut url, mut keys) = (String::new(), String::new(), Vec::new());
+        Self { url: String::new(), keys: Vec::new(), welcome: String::new(), child, _home: home, data }
+    }
+
+    /// Reads until it has told how to use it, or has ended.
+    pub(crate) async fn ready(&mut self) {
+        let mut lines = BufReader::new(self.child.stdout.as_mut().expect("its output")).lines();
         while let Some(line) = lines.next_line().await.expect("text") {
             if let Some((_, at)) = line.strip_suffix("/mcp").and_then(|line| line.split_once(" at ")) {
-                url = at.to_owned();
+                self.url = at.to_owned();
             } else if let Some(id) = line.trim().strip_prefix("X-Api-Key:") {
-                keys.push(Key { id: id.trim().to_owned(), secret: String::new() });
-            } else if let (Some(secret), Some(key)) = (line.trim().strip_prefix("X-Api-Secret:"), keys.last_mut()) {
+                self.keys.push(Key { id: id.trim().to_owned(), secret: String::new() });
+            } else if let (Some(secret), Some(key)) = (line.trim().strip_prefix("X-Api-Secret:"), self.keys.last_mut())
+            {
                 key.secret = secret.trim().to_owned();
             }
-            welcome += &line;
-            welcome.push('\n');
+            self.welcome += &line;
+            self.welcome.push('\n');
             if line.contains("Ctrl-C") {
                 break;
             }
         }
-        Self { url, keys, welcome, child, _home: home, data }
     }
 
     /// What a tool answers.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
-        let params = json!({"name": tool, "arguments": arguments});
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-        let (url, key) = (format!("{}/mcp", self.url), &self.keys[0]);
-        let request = reqwest::Client::new().post(url).header("content-type", "application/json").body(body);
-        let request = request.header("x-api-key", &key.id).header("x-api-secret", &key.secret);
-        outcome(&request.send().await.expect("an answer").json().await.expect("JSON"))
+        call(&reqwest::Client::new(), &self.url, &self.keys[0], tool, arguments).await.expect("an answer")
     }
 
     /// The status that those credentials are answered with.
@@ -118,6 +127,22 @@ impl Program {
         self.child.stdout.as_mut().expect("its output").read_to_string(&mut last).await.expect("text");
         (self.child.wait().await.expect("it ends"), last)
     }
+}
+
+/// What a tool answers at that URL, unless the program ends before it has said all of it.
+pub(crate) async fn call(
+    client: &reqwest::Client,
+    url: &str,
+    key: &Key,
+    tool: &str,
+    arguments: Value,
+) -> reqwest::Result<Result<Value, Value>> {
+    let params = json!({"name": tool, "arguments": arguments});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let request = client.post(format!("{url}/mcp")).header("content-type", "application/json").body(body);
+    let request = request.header("x-api-key", &key.id).header("x-api-secret", &key.secret);
+    let answer = request.send().await?.bytes().await?;
+    Ok(outcome(&serde_json::from_slice(&answer).expect("JSON")))
 }
 
 /// Runs it with flags with which it cannot start: exit code and what it says.

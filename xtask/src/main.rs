@@ -1,5 +1,6 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
 
+mod crash;
 mod r#gen;
 mod interop;
 mod rules;
@@ -32,6 +33,8 @@ enum Verb {
     Soak(soak::Worlds),
     /// What a request costs, beside a handler that only returns the same bytes; fails beyond the gate; Linux
     Bench,
+    /// The program under load, killed and stopped again and again, and what it is answerable for audited
+    Crash(crash::Load),
     /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
     Interop,
 }
@@ -45,6 +48,7 @@ fn main() -> Result<()> {
             test::step(&root(), &["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests"])
                 .map(drop)
         }
+        Verb::Crash(load) => crash::run(&root(), load),
         Verb::Interop => interop::run(&root()),
     }
 }

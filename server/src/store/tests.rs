@@ -1,11 +1,16 @@
 //! What every store must do, tried on each of them.
 
+mod directory;
+mod races;
+
 use super::memory::Memory;
 use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_breaks_no_rule};
 use super::sqlite::Sqlite;
 use super::*;
 use crate::data::DataFolder;
 use crate::tasks::task::{Phase, Status, Upstream};
+use directory::*;
+use races::*;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,30 +38,38 @@ macro_rules! every_store {
 
 every_store! {
     a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked
-    of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task
     a_key_is_free_again_after_the_end
     the_same_key_of_another_application_is_its_own
     a_busy_target_names_who_has_it_and_until_when
     a_target_of_another_kind_is_another_target
-    of_two_writes_on_one_target_at_once_one_is_fresh_and_the_other_waits_for_it
     after_a_release_a_task_starts_when_the_target_has_settled
     a_release_in_the_past_holds_nobody_up
     a_release_beyond_the_time_of_a_whole_task_is_a_clocks_mistake
     an_id_that_is_taken_changes_nothing
-    a_step_from_another_version_of_an_ended_or_of_an_unknown_task_is_fenced
+    a_step_from_another_version_or_of_an_unknown_task_is_fenced
+    no_end_is_ever_written_over
     a_task_is_kept_as_it_was_written
+    a_clock_that_goes_back_between_writes_changes_no_order
     a_refund_the_end_the_release_and_the_wiping_are_one_step
     what_the_ledger_has_already_stops_the_whole_step
     a_timeline_tells_every_phase_in_order
     the_ledger_is_read_in_pages
     tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
+    tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages
     only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
+    a_target_settles_on_when_its_task_is_forgotten
     an_application_comes_back_as_it_was_put
     a_name_belongs_to_one_application
     a_key_is_rotated_and_revoked_in_place
     a_key_of_no_application_or_with_too_many_secrets_is_refused
     what_goes_its_way_breaks_no_rule
     each_broken_rule_names_its_task
+    of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task
+    of_many_writes_on_one_target_at_once_one_is_fresh_and_all_others_name_it
+    a_thousand_writes_on_targets_of_their_own_are_all_fresh_and_read_once_answered
+    of_many_steps_from_one_version_one_is_written
+    of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_lets_go
+    of_many_applications_of_one_name_at_once_one_is_made
 }
 
 async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(store: Arc<dyn Store>) {
@@ -72,26 +85,6 @@ async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(stor
     }
     assert_eq!(store.task(id(2)).await.unwrap(), None);
     assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Accepted::Fresh { wake_at: AT });
-}
-
-async fn of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task(store: Arc<dyn Store>) {
-    let calls: Vec<_> = (1..=64)
-        .map(|n| {
-            let store = Arc::clone(&store);
-            let target = format!("t{}", n % 2);
-            (id(n), tokio::spawn(async move { store.accept(new(n, "k", &target)).await.unwrap() }))
-        })
-        .collect();
-    let (mut fresh, mut hits) = (Vec::new(), Vec::new());
-    for (id, call) in calls {
-        match call.await.unwrap() {
-            Accepted::Fresh { .. } => fresh.push(id),
-            Accepted::Hit(InFlight { id, .. }) => hits.push(id),
-            Accepted::Busy { .. } => panic!("a hit comes first"),
-        }
-    }
-    assert_eq!((fresh.len(), hits.len()), (1, 63));
-    assert!(hits.iter().all(|hit| *hit == fresh[0]), "{hits:?}");
 }
 
 async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
@@ -122,22 +115,6 @@ async fn a_busy_target_names_who_has_it_and_until_when(store: Arc<dyn Store>) {
 async fn a_target_of_another_kind_is_another_target(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     accept(&store, NewTask { resource: "tray".to_owned(), ..new(2, "l", "t") }).await;
-}
-
-async fn of_two_writes_on_one_target_at_once_one_is_fresh_and_the_other_waits_for_it(store: Arc<dyn Store>) {
-    for round in 0..16_u128 {
-        let target = format!("t{round}");
-        let race = [1, 2].map(|n| {
-            let (store, n, target) = (Arc::clone(&store), 2 * round + n, target.clone());
-            tokio::spawn(async move { (id(n), store.accept(new(n, &format!("k{n}"), &target)).await.unwrap()) })
-        });
-        let [a, b] = race;
-        match (a.await.unwrap(), b.await.unwrap()) {
-            ((first, Accepted::Fresh { .. }), (_, Accepted::Busy { id, .. }))
-            | ((_, Accepted::Busy { id, .. }), (first, Accepted::Fresh { .. })) => assert_eq!(id, first),
-            other => panic!("{other:?}"),
-        }
-    }
 }
 
 async fn after_a_release_a_task_starts_when_the_target_has_settled(store: Arc<dyn Store>) {
@@ -172,7 +149,7 @@ async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {
     accept(&store, new(2, "l", "u")).await;
 }
 
-async fn a_step_from_another_version_of_an_ended_or_of_an_unknown_task_is_fenced(store: Arc<dyn Store>) {
+async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let step = |version| {
         let mut task = Task::accepted(terms(), AT);
@@ -183,11 +160,29 @@ async fn a_step_from_another_version_of_an_ended_or_of_an_unknown_task_is_fenced
     assert_eq!(store.advance(Advance { id: id(2), ..step(0) }).await.unwrap(), Advanced::Fenced);
     assert_eq!(store.ledger(0, 10).await.unwrap(), []);
     assert_eq!(store.advance(step(0)).await.unwrap(), Advanced::Written);
-    assert_eq!(store.advance(step(0)).await.unwrap(), Advanced::Fenced);
-    end(&store, 1, Status::Failed, AT).await;
     let before = (store.task(id(1)).await.unwrap(), store.timeline(id(1)).await.unwrap());
-    assert_eq!(store.advance(step(2)).await.unwrap(), Advanced::Fenced);
+    for version in [0, 2, u32::MAX] {
+        assert_eq!(store.advance(step(version)).await.unwrap(), Advanced::Fenced);
+    }
     assert_eq!((store.task(id(1)).await.unwrap(), store.timeline(id(1)).await.unwrap()), before);
+}
+
+async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
+    for (number, status) in (1..).zip(Status::ALL) {
+        let target = format!("t{number}");
+        accept(&store, new(number, &target, &target)).await;
+        end(&store, number, status, AT).await;
+        let before = store.task(id(number)).await.unwrap().unwrap();
+        let again = Status::ALL.map(Phase::Done).into_iter().chain([Phase::Ready, Phase::Sending, Phase::Verifying]);
+        for (phase, version) in again.flat_map(|phase| [0, 1, 2].map(|version| (phase, version))) {
+            let (task, entries, what) =
+                (Task { phase, ..before.task.clone() }, vec![Entry::Refund], "again".to_owned());
+            let step = Advance { id: id(number), version, task, entries, what, at: AT };
+            assert_eq!(store.advance(step).await.unwrap(), Advanced::Fenced);
+        }
+        assert_eq!(store.task(id(number)).await.unwrap(), Some(before));
+    }
+    assert_eq!(store.ledger(0, 9).await.unwrap(), []);
 }
 
 async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
@@ -221,6 +216,29 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
     assert_eq!(store.task(id(1)).await.unwrap().as_ref(), Some(&record));
     let left: Vec<_> = store.in_flight(None, 9).await.unwrap().iter().map(|task| (task.id, task.wake_at)).collect();
     assert_eq!(left, [(id(1), None)]);
+}
+
+async fn a_clock_that_goes_back_between_writes_changes_no_order(store: Arc<dyn Store>) {
+    let ago = |minutes| AT.minus(Duration::from_mins(minutes));
+    accept(&store, new(1, "k", "t")).await;
+    for (phase, minutes) in [(Phase::Baseline, 2), (Phase::Sending, 9), (Phase::Verifying, 5)] {
+        let Record { version, task, .. } = store.task(id(1)).await.unwrap().unwrap();
+        let (task, entries, what) = (Task { phase, ..task }, vec![], "step".to_owned());
+        let step = Advance { id: id(1), version, task, entries, what, at: ago(minutes) };
+        assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+    }
+    end_at(&store, 1, Status::Success, ago(30), ago(40)).await;
+    let told: Vec<_> = store.timeline(id(1)).await.unwrap().into_iter().map(|happening| happening.phase).collect();
+    assert_eq!(told, ["ready", "baseline", "sending", "verifying", "success"]);
+    // What settles is free again at a moment of the same clock, and a minute is the most that anybody waits for it.
+    for (number, minutes, waits) in [(2, 50, 60), (3, 0, 0)] {
+        let wake_at = ago(minutes).plus(Duration::from_secs(waits));
+        let accepted = store.accept(NewTask { at: ago(minutes), ..new(number, "k", "t") }).await.unwrap();
+        assert_eq!(accepted, Accepted::Fresh { wake_at });
+        end_at(&store, number, Status::Success, ago(minutes), ago(minutes)).await;
+    }
+    assert_eq!(store.purge(ago(39), 9).await.unwrap(), 2);
+    assert_eq!(store.task(id(3)).await.unwrap().unwrap().created_at, AT);
 }
 
 async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn Store>) {
@@ -323,6 +341,30 @@ async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: Arc<
     assert_eq!(ids(Some(u128::MAX), 9).await, []);
 }
 
+async fn tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages(store: Arc<dyn Store>) {
+    for n in 1..=8 {
+        let (application, key, target) = (format!("a{}", n % 2), format!("k{n}"), format!("t{}", n / 2));
+        accept(&store, NewTask { application, resource: format!("r{n}"), ..new(n, &key, &target) }).await;
+    }
+    end(&store, 5, Status::Failed, AT).await;
+    let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
+        let (application, target) = (application.map(str::to_owned), target.map(str::to_owned));
+        let tasks = store.tasks(Which { application, target, before: before.map(id), limit }).await.unwrap();
+        for task in &tasks {
+            assert_eq!(store.task(task.id).await.unwrap().as_ref(), Some(task));
+        }
+        tasks.into_iter().map(|task| u128::from_be_bytes(task.id.to_bytes())).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None, None, None, 99).await, [8, 7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!(listed(None, None, Some(7), 3).await, [6, 5, 4]);
+    assert_eq!(listed(Some("a1"), None, Some(7), 2).await, [5, 3]);
+    assert_eq!(listed(None, Some("t3"), None, 99).await, [7, 6]);
+    assert_eq!(listed(Some("a0"), Some("t3"), None, 99).await, [6]);
+    assert_eq!(listed(Some("a0"), Some("t0"), None, 99).await, []);
+    assert_eq!(listed(None, None, Some(1), 99).await, []);
+    assert_eq!(listed(None, None, Some(u128::MAX), 0).await, []);
+}
+
 async fn only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger(store: Arc<dyn Store>) {
     for (n, ended) in [(1, Some(300)), (2, Some(100)), (3, Some(200)), (4, None), (5, Some(400))] {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
@@ -353,69 +395,12 @@ async fn only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_
     accept(&store, new(6, "k1", "t1")).await;
 }
 
-async fn an_application_comes_back_as_it_was_put(store: Arc<dyn Store>) {
-    assert_eq!(store.directory().await.unwrap(), (vec![], vec![]));
-    let set = |targets: &[&str]| Some(targets.iter().map(|target| (*target).to_owned()).collect());
-    let first = ApplicationRow { grants: None, ..application("z", "first") };
-    let second = ApplicationRow { grants: set(&[]), permissions: vec![], ..application("b", "second") };
-    let third = ApplicationRow { grants: set(&["t2", "t1"]), ..application("c", "third") };
-    let mut rows = vec![first, second, third];
-    for row in &rows {
-        store.put_application(row.clone()).await.unwrap();
-    }
-    assert_eq!(store.directory().await.unwrap().0, rows);
-    for (grants, requests_per_minute) in [(set(&["t3"]), u32::MAX), (None, 0), (set(&[]), 1), (set(&["t1", "t4"]), 2)] {
-        rows[0] = ApplicationRow { grants, requests_per_minute, ..rows[0].clone() };
-        store.put_application(rows[0].clone()).await.unwrap();
-        assert_eq!(store.directory().await.unwrap().0, rows);
-    }
-    rows[0].name = "renamed".to_owned();
-    rows[0].permissions.reverse();
-    rows[0].created_at = Timestamp(1);
-    store.put_application(rows[0].clone()).await.unwrap();
-    assert_eq!(store.directory().await.unwrap().0, rows);
-}
-
-async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
-    for (id, name) in [("a", "first"), ("b", "second")] {
-        store.put_application(application(id, name)).await.unwrap();
-    }
-    let before = store.directory().await.unwrap();
-    for id in ["b", "c"] {
-        let error = store.put_application(application(id, "first")).await.unwrap_err();
-        assert_eq!(error.to_string(), "an application is named `first` already");
-    }
-    assert_eq!(store.directory().await.unwrap(), before);
-}
-
-async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
-    for (id, name) in [("a", "first"), ("b", "second")] {
-        store.put_application(application(id, name)).await.unwrap();
-    }
-    let secret = |n| SecretRow { verifier: [n; 32], sealed: vec![n; 3] };
-    let key = |id: &str, secrets: &[u8]| KeyRow {
-        id: id.to_owned(),
-        application: "a".to_owned(),
-        secrets: secrets.iter().map(|n| secret(*n)).collect(),
-        created_at: AT,
-        expires_at: (id == "k1").then_some(AT),
-    };
-    let other = KeyRow { application: "b".to_owned(), ..key("k2", &[9]) };
-    store.put_key(other.clone()).await.unwrap();
-    for secrets in [&[1][..], &[2, 1], &[3, 2], &[3], &[]] {
-        store.put_key(key("k1", secrets)).await.unwrap();
-        assert_eq!(store.directory().await.unwrap().1, [key("k1", secrets), other.clone()]);
-    }
-}
-
-async fn a_key_of_no_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
-    store.put_application(application("a", "first")).await.unwrap();
-    let key =
-        KeyRow { id: "k".to_owned(), application: "a".to_owned(), secrets: vec![], created_at: AT, expires_at: None };
-    let secret = SecretRow { verifier: [1; 32], sealed: vec![] };
-    store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }).await.unwrap_err();
-    store.put_key(KeyRow { secrets: vec![secret; 3], ..key }).await.unwrap_err();
-    assert_eq!(store.directory().await.unwrap().1, []);
+async fn a_target_settles_on_when_its_task_is_forgotten(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let settled = AT.plus(Duration::from_secs(30));
+    end(&store, 1, Status::Timeout, settled).await;
+    assert_eq!(store.purge(AT.plus(Duration::from_secs(1)), 9).await.unwrap(), 1);
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
 }
 
 /// 2026-07-28T12:00:00.123Z.

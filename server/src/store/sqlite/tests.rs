@@ -1,18 +1,19 @@
-//! What only a store on a disk can get wrong: files, locks, layouts, batches, damage. And the comparison with the one in
-//! memory, operation by operation.
+//! What only a store on a disk can get wrong: files, locks, batches, rows; layouts and damage; and the comparison with the one
+//! in memory, operation by operation.
+
+mod damage;
+mod layouts;
+mod model;
 
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::random::Random;
-use crate::store::memory::Memory;
 use crate::store::tests::{AT, accept, advance, application, end, id, new, terms};
 use crate::store::{NewTask, SecretRow};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Status, Task};
 use crate::telemetry::Written;
 use crate::vault::Vault;
-use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,6 +25,20 @@ use tokio::sync::oneshot;
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
+}
+
+/// Where there is a disk that is memory: thousands of commits need not wait for a real one.
+fn quick_folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
+}
+
+/// What a process leaves behind in that folder that is killed at this moment.
+fn left_behind(folder: &Path) -> TempDir {
+    let copy = quick_folder();
+    for name in ["cloudphone.db", "cloudphone.db-wal"] {
+        fs::copy(folder.join(name), copy.path().join(name)).unwrap();
+    }
+    copy
 }
 
 fn data(folder: &Path) -> DataFolder {
@@ -76,36 +91,6 @@ async fn its_files_are_for_the_owner_alone() {
     assert_eq!(files.len(), 4, "{files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
     assert!(DataFolder::open(&inner).is_err(), "a store keeps its folder");
-}
-
-#[test]
-fn what_is_no_database_is_refused() {
-    let outer = folder();
-    let folder = data(outer.path());
-    fs::write(folder.database().unwrap(), "not a database, but long enough to look like one").unwrap();
-    let refused = Sqlite::open(&folder).unwrap_err();
-    assert!(matches!(refused, OpenError::Database { .. }), "{refused}");
-}
-
-#[test]
-fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
-    let folder = folder();
-    drop(open(folder.path()));
-    let folder = data(folder.path());
-    let path = folder.database().unwrap();
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    let before = fs::read(&path).unwrap();
-    let refused = Sqlite::open(&folder).unwrap_err();
-    let text = refused.to_string();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 2, .. }), "{text}");
-    assert!(text.contains("layout 99") && text.contains("none beyond 2"), "{text}");
-    assert_eq!(fs::read(&path).unwrap(), before);
-}
-
-#[test]
-fn every_migration_in_the_folder_is_run() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/migrations");
-    assert_eq!(fs::read_dir(folder).unwrap().count(), super::open::MIGRATIONS.len());
 }
 
 #[test]
@@ -291,124 +276,4 @@ async fn a_moment_beyond_what_a_column_can_say_does_not_mean_that_a_lane_is_take
     end(&store, 1, Status::Timeout, Timestamp(u64::MAX)).await;
     assert!(matches!(store.accept(new(2, "l", "t")).await.unwrap(), Accepted::Fresh { .. }));
     assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
-}
-
-/// Something that is asked of both stores. Numbers choose among a few names, so that they meet.
-#[derive(Clone, Debug)]
-enum Operation {
-    Accept { application: u8, key: u8, target: u8, resource: u8 },
-    Advance { task: usize, stale: bool, step: usize },
-    Purge { age: u64, limit: u32 },
-    PutApplication { id: u8, name: u8, grants: Option<Vec<u8>> },
-    PutKey { id: u8, application: u8, secrets: Vec<u8> },
-}
-
-fn operation() -> impl Strategy<Value = Operation> {
-    use Operation::{Accept, Advance, Purge, PutApplication, PutKey};
-    let accept = (0..2_u8, 0..3_u8, 0..3_u8, 0..2_u8);
-    let grants = proptest::option::of(proptest::collection::vec(0..4_u8, 0..3));
-    prop_oneof![
-        6 => accept.prop_map(|(application, key, target, resource)| Accept { application, key, target, resource }),
-        9 => (0..8_usize, proptest::bool::weighted(0.1), 0..STEPS.len())
-            .prop_map(|(task, stale, step)| Advance { task, stale, step }),
-        1 => (0..60_000_u64, 0..4_u32).prop_map(|(age, limit)| Purge { age, limit }),
-        1 => (0..3_u8, 0..3_u8, grants).prop_map(|(id, name, grants)| PutApplication { id, name, grants }),
-        1 => (0..3_u8, 0..3_u8, proptest::collection::vec(0..4_u8, 0..4))
-            .prop_map(|(id, application, secrets)| PutKey { id, application, secrets }),
-    ]
-}
-
-/// Where a step can lead and what it enters; with an end comes a release.
-const STEPS: [(Phase, &[Entry]); 8] = [
-    (Phase::Baseline, &[]),
-    (Phase::Sending, &[Entry::Charge]),
-    (Phase::Verifying, &[]),
-    (Phase::Ready, &[Entry::Charge, Entry::Charge]),
-    (Phase::Done(Status::Success), &[]),
-    (Phase::Done(Status::Failed), &[Entry::ReverseCharge]),
-    (Phase::Done(Status::FailedSilent), &[Entry::Refund]),
-    (Phase::Done(Status::Timeout), &[Entry::Charge]),
-];
-
-#[test]
-fn whatever_is_asked_it_answers_as_the_store_in_memory_does() {
-    // Thousands of commits: where there is a disk that is memory, they need not wait for a real one.
-    let folder = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder());
-    let sqlite = Sqlite::open(&data(folder.path())).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut runner = TestRunner::new(ProptestConfig { cases: 250, failure_persistence: None, ..Default::default() });
-    let operations = proptest::collection::vec(operation(), 1..24);
-    let outcome = runner.run(&operations, |operations| {
-        runtime.block_on(async {
-            let clear = "DELETE FROM task; DELETE FROM lane; DELETE FROM ledger; DELETE FROM application_target;
-                         DELETE FROM api_key; DELETE FROM application;";
-            sqlite.writer.write(|db| Ok(db.execute_batch(clear)?)).await.unwrap();
-            let memory = Memory::default();
-            for (n, operation) in (0..).zip(&operations) {
-                let (disk, model) = (perform(&sqlite, n, operation).await, perform(&memory, n, operation).await);
-                prop_assert_eq!(disk, model);
-            }
-            prop_assert_eq!(everything(&sqlite).await, everything(&memory).await);
-            Ok(())
-        })
-    });
-    outcome.unwrap();
-}
-
-/// The answer, in words; of errors only that it is one.
-async fn perform(store: &dyn Store, n: u64, operation: &Operation) -> String {
-    let at = AT.plus(Duration::from_secs(7 * n));
-    match operation.clone() {
-        Operation::Accept { application, key, target, resource } => {
-            let task = new(n.into(), &format!("k{key}"), &format!("t{target}"));
-            let (application, resource) = (format!("a{application}"), format!("r{resource}"));
-            let answer = store.accept(NewTask { application, resource, at, fingerprint: [key; 32], ..task });
-            format!("{:?}", answer.await.map_err(drop))
-        }
-        Operation::Advance { task, stale, step } => {
-            let record = store.task(id(task as u128)).await.unwrap();
-            let (version, task_then) =
-                record.map_or((0, Task::accepted(terms(), at)), |record| (record.version, record.task));
-            let (phase, entries) = STEPS[step];
-            let (mut entries, done) = (entries.to_vec(), matches!(phase, Phase::Done(_)));
-            entries.extend(done.then(|| Entry::Release(at.plus(Duration::from_secs(10)))));
-            let next = Task { phase, finished_at: done.then_some(at), wake_at: (!done).then_some(at), ..task_then };
-            let version = if stale { version.wrapping_sub(1) } else { version };
-            let advance = Advance { id: id(task as u128), version, task: next, entries, what: format!("{n}"), at };
-            format!("{:?}", store.advance(advance).await.map_err(drop))
-        }
-        Operation::Purge { age, limit } => {
-            format!("{:?}", store.purge(at.minus(Duration::from_millis(age)), limit).await.map_err(drop))
-        }
-        Operation::PutApplication { id, name, grants } => {
-            let grants = grants.map(|targets| targets.iter().map(u8::to_string).collect());
-            let row = ApplicationRow { grants, ..application(&format!("a{id}"), &format!("n{name}")) };
-            format!("{:?}", store.put_application(row).await.map_err(drop))
-        }
-        Operation::PutKey { id, application, secrets } => {
-            let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n] };
-            let (id, application) = (format!("k{id}"), format!("a{application}"));
-            let row = KeyRow {
-                id,
-                application,
-                secrets: secrets.iter().map(secret).collect(),
-                created_at: at,
-                expires_at: Some(at),
-            };
-            format!("{:?}", store.put_key(row).await.map_err(drop))
-        }
-    }
-}
-
-/// All that can be read.
-async fn everything(store: &dyn Store) -> String {
-    let mut all = vec![format!("{:?}", (store.ledger(0, 999).await, store.in_flight(None, 999).await))];
-    all.push(format!("{:?}", store.directory().await));
-    for n in 0..24 {
-        all.push(format!("{:?}", (store.task(id(n)).await, store.timeline(id(n)).await)));
-    }
-    for (application, key) in (0..2).flat_map(|a| (0..3).map(move |k| (format!("a{a}"), format!("k{k}")))) {
-        all.push(format!("{:?}", store.repeat(&application, &key).await));
-    }
-    all.join("\n")
 }

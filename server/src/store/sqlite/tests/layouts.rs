@@ -1,0 +1,59 @@
+//! From every earlier layout to the latest, and no further.
+
+use super::super::open::MIGRATIONS;
+use super::*;
+
+/// What SQLite is told of each table and index, and which layout that is.
+fn layout(database: &Connection) -> (Vec<String>, usize) {
+    let mut select = database.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
+    let sql = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    (sql, database.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).unwrap() as usize)
+}
+
+#[test]
+fn every_migration_in_the_folder_is_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/migrations");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), super::open::MIGRATIONS.len());
+}
+
+#[test]
+fn a_database_of_every_earlier_layout_is_brought_to_the_latest() {
+    let latest = folder();
+    drop(open(latest.path()));
+    let latest = layout(&Connection::open(latest.path().join("cloudphone.db")).unwrap());
+    assert_eq!(latest.1, MIGRATIONS.len());
+    for earlier in 0..=MIGRATIONS.len() {
+        let folder = folder();
+        let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+        database.execute_batch(&MIGRATIONS[..earlier].concat()).unwrap();
+        database.pragma_update(None, "user_version", earlier as u32).unwrap();
+        drop(open(folder.path()));
+        assert_eq!(layout(&database), latest, "from {earlier}");
+    }
+}
+
+#[test]
+fn a_migration_that_fails_halfway_leaves_nothing_behind() {
+    let folder = folder();
+    let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+    database.execute_batch("CREATE TABLE ledger (in_the_way INTEGER)").unwrap();
+    let before = layout(&database);
+    let refused = Sqlite::open(&data(folder.path())).unwrap_err().to_string();
+    assert!(refused.contains("cloudphone.db") && refused.contains("ledger already exists"), "{refused}");
+    assert_eq!(layout(&database), before);
+}
+
+#[test]
+fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
+    let folder = folder();
+    drop(open(folder.path()));
+    let folder = data(folder.path());
+    let path = folder.database().unwrap();
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let before = fs::read(&path).unwrap();
+    let refused = Sqlite::open(&folder).unwrap_err();
+    let text = refused.to_string();
+    assert!(matches!(refused, OpenError::Newer { found: 99, known: 2, .. }), "{text}");
+    assert!(text.contains("layout 99") && text.contains("none beyond 2"), "{text}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}

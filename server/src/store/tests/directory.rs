@@ -1,0 +1,68 @@
+//! Applications and keys: what is put is what is read, and what must not be put is refused.
+
+use super::*;
+
+pub(super) async fn an_application_comes_back_as_it_was_put(store: Arc<dyn Store>) {
+    assert_eq!(store.directory().await.unwrap(), (vec![], vec![]));
+    let set = |targets: &[&str]| Some(targets.iter().map(|target| (*target).to_owned()).collect());
+    let first = ApplicationRow { grants: None, ..application("z", "first") };
+    let second = ApplicationRow { grants: set(&[]), permissions: vec![], ..application("b", "second") };
+    let third = ApplicationRow { grants: set(&["t2", "t1"]), ..application("c", "third") };
+    let mut rows = vec![first, second, third];
+    for row in &rows {
+        store.put_application(row.clone()).await.unwrap();
+    }
+    assert_eq!(store.directory().await.unwrap().0, rows);
+    for (grants, requests_per_minute) in [(set(&["t3"]), u32::MAX), (None, 0), (set(&[]), 1), (set(&["t1", "t4"]), 2)] {
+        rows[0] = ApplicationRow { grants, requests_per_minute, ..rows[0].clone() };
+        store.put_application(rows[0].clone()).await.unwrap();
+        assert_eq!(store.directory().await.unwrap().0, rows);
+    }
+    rows[0].name = "renamed".to_owned();
+    rows[0].permissions.reverse();
+    rows[0].created_at = Timestamp(1);
+    store.put_application(rows[0].clone()).await.unwrap();
+    assert_eq!(store.directory().await.unwrap().0, rows);
+}
+
+pub(super) async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {
+    for (id, name) in [("a", "first"), ("b", "second")] {
+        store.put_application(application(id, name)).await.unwrap();
+    }
+    let before = store.directory().await.unwrap();
+    for id in ["b", "c"] {
+        let error = store.put_application(application(id, "first")).await.unwrap_err();
+        assert_eq!(error.to_string(), "an application is named `first` already");
+    }
+    assert_eq!(store.directory().await.unwrap(), before);
+}
+
+pub(super) async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>) {
+    for (id, name) in [("a", "first"), ("b", "second")] {
+        store.put_application(application(id, name)).await.unwrap();
+    }
+    let secret = |n| SecretRow { verifier: [n; 32], sealed: vec![n; 3] };
+    let key = |id: &str, secrets: &[u8]| KeyRow {
+        id: id.to_owned(),
+        application: "a".to_owned(),
+        secrets: secrets.iter().map(|n| secret(*n)).collect(),
+        created_at: AT,
+        expires_at: (id == "k1").then_some(AT),
+    };
+    let other = KeyRow { application: "b".to_owned(), ..key("k2", &[9]) };
+    store.put_key(other.clone()).await.unwrap();
+    for secrets in [&[1][..], &[2, 1], &[3, 2], &[3], &[]] {
+        store.put_key(key("k1", secrets)).await.unwrap();
+        assert_eq!(store.directory().await.unwrap().1, [key("k1", secrets), other.clone()]);
+    }
+}
+
+pub(super) async fn a_key_of_no_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
+    store.put_application(application("a", "first")).await.unwrap();
+    let key =
+        KeyRow { id: "k".to_owned(), application: "a".to_owned(), secrets: vec![], created_at: AT, expires_at: None };
+    let secret = SecretRow { verifier: [1; 32], sealed: vec![] };
+    store.put_key(KeyRow { application: "b".to_owned(), ..key.clone() }).await.unwrap_err();
+    store.put_key(KeyRow { secrets: vec![secret; 3], ..key }).await.unwrap_err();
+    assert_eq!(store.directory().await.unwrap().1, []);
+}

@@ -1,0 +1,111 @@
+//! What is asked at the same time, from many threads: who wins, and what the others are told.
+
+use super::*;
+
+pub(super) async fn of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task(store: Arc<dyn Store>) {
+    // With two targets, so that no lane decides.
+    let (fresh, others) = race(&store, (1..=64).map(|n| new(n, "k", &format!("t{}", n % 2)))).await;
+    assert_eq!((fresh.len(), others.len()), (1, 63));
+    for other in others {
+        assert!(matches!(&other, Accepted::Hit(hit) if hit.id == fresh[0]), "{other:?}");
+    }
+}
+
+pub(super) async fn of_many_writes_on_one_target_at_once_one_is_fresh_and_all_others_name_it(store: Arc<dyn Store>) {
+    for round in 0..8 {
+        let numbers = 100 * round..100 * round + 32;
+        let (fresh, others) = race(&store, numbers.map(|n| new(n, &format!("k{n}"), &format!("t{round}")))).await;
+        assert_eq!((fresh.len(), others.len()), (1, 31));
+        for other in others {
+            assert!(matches!(other, Accepted::Busy { id, .. } if id == fresh[0]), "{other:?}");
+        }
+    }
+}
+
+pub(super) async fn a_thousand_writes_on_targets_of_their_own_are_all_fresh_and_read_once_answered(
+    store: Arc<dyn Store>,
+) {
+    at_once((1..=1_000).map(|n| {
+        let store = Arc::clone(&store);
+        async move {
+            accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+            assert!(store.task(id(n)).await.unwrap().is_some());
+        }
+    }))
+    .await;
+    assert_eq!(store.in_flight(None, 2_000).await.unwrap().len(), 1_000);
+}
+
+pub(super) async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let task = Task::accepted(terms(), AT);
+    let ended = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(AT), wake_at: None, ..task.clone() };
+    let sending = Task { phase: Phase::Sending, ..task };
+    for (version, task, entry) in [(0, sending, Entry::Charge), (1, ended, Entry::Refund)] {
+        let steps = (0..32).map(|n| {
+            let (store, task, entries) = (Arc::clone(&store), task.clone(), vec![entry]);
+            let step = Advance { id: id(1), version, task, entries, what: format!("by {n}"), at: AT };
+            async move { store.advance(step).await.unwrap() }
+        });
+        let written = at_once(steps).await.into_iter().filter(|step| *step == Advanced::Written);
+        assert_eq!(written.count(), 1);
+    }
+    let kinds: Vec<_> = store.ledger(0, 99).await.unwrap().into_iter().map(|row| row.kind).collect();
+    assert_eq!((kinds, store.timeline(id(1)).await.unwrap().len()), (vec!["charge", "refund"], 3));
+}
+
+pub(super) async fn of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_lets_go(store: Arc<dyn Store>) {
+    for round in 0..16 {
+        let (first, key, target) = (100 * round, format!("k{round}"), format!("t{round}"));
+        accept(&store, new(first, &key, &target)).await;
+        let ending = Arc::clone(&store);
+        let ending = tokio::spawn(async move { end(&ending, first, Status::Success, AT).await });
+        // By turns the same call again, and another one on the same target.
+        let keys = [key.clone(), format!("{key} and another")];
+        let calls = (1..32).map(|n| new(first + n, &keys[n as usize % 2], &target));
+        let (fresh, others) = race(&store, calls).await;
+        ending.await.unwrap();
+        assert!(fresh.len() <= 1, "{fresh:?}");
+        for other in others {
+            let (Accepted::Hit(InFlight { id: named, .. }) | Accepted::Busy { id: named, .. }) = other else {
+                panic!("{other:?}")
+            };
+            assert!(named == id(first) || fresh.contains(&named), "{named}");
+        }
+        let open = store.in_flight(Some(id(first)), 99).await.unwrap();
+        assert_eq!(open.into_iter().map(|task| task.id).collect::<Vec<_>>(), fresh);
+        for left in fresh {
+            let number = u128::from_be_bytes(left.to_bytes());
+            end(&store, number, Status::Success, AT).await;
+        }
+    }
+}
+
+pub(super) async fn of_many_applications_of_one_name_at_once_one_is_made(store: Arc<dyn Store>) {
+    let made = at_once((0..32).map(|n| {
+        let (store, row) = (Arc::clone(&store), application(&format!("a{n}"), "name"));
+        async move { store.put_application(row).await.is_ok() }
+    }));
+    assert_eq!(made.await.into_iter().filter(|made| *made).count(), 1);
+    assert_eq!(store.directory().await.unwrap().0.len(), 1);
+}
+
+/// The tasks that were fresh, and what the others were told.
+async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = NewTask>) -> (Vec<TaskId>, Vec<Accepted>) {
+    let calls = calls.map(|new| {
+        let store = Arc::clone(store);
+        async move { (new.id, store.accept(new).await.unwrap()) }
+    });
+    let (fresh, others): (Vec<_>, Vec<_>) =
+        at_once(calls).await.into_iter().partition(|(_, answer)| matches!(answer, Accepted::Fresh { .. }));
+    (fresh.into_iter().map(|(id, _)| id).collect(), others.into_iter().map(|(_, answer)| answer).collect())
+}
+
+async fn at_once<T: Send + 'static>(calls: impl Iterator<Item = impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+    let calls: Vec<_> = calls.map(tokio::spawn).collect();
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.unwrap());
+    }
+    answers
+}

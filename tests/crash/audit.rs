@@ -1,0 +1,213 @@
+//! Three accounts of what happened, side by side: what clients were told, what the database says, and what the simulated phones
+//! have written down.
+
+use super::database;
+use super::load::Told;
+use rusqlite::{Connection, Row};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+/// What must hold in the database once every task has ended, and the rows that say otherwise.
+const PROMISES: [(&str, &str); 10] = [
+    ("a task has ended", "SELECT * FROM task WHERE terminal = 0"),
+    ("arguments are wiped", "SELECT * FROM task WHERE sealed IS NOT NULL"),
+    ("a target is free", "SELECT * FROM lane WHERE held_until = 9223372036854775807"),
+    (
+        "each version of a task is told once",
+        "SELECT * FROM task WHERE version + 1 <> (SELECT count(*) FROM task_event WHERE task_id = id)",
+    ),
+    (
+        "the last that is told of a task is its end",
+        "SELECT * FROM task WHERE status <> (SELECT phase FROM task_event WHERE task_id = id ORDER BY version DESC)",
+    ),
+    (
+        "a task ends once",
+        "SELECT * FROM task JOIN task_event e ON task_id = id WHERE phase IN (SELECT status FROM task) AND e.version < task.version",
+    ),
+    (
+        "failed_silent is refunded and nothing else",
+        "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'refund' WHERE (status = 'failed_silent') <> (task_id IS NOT NULL)",
+    ),
+    (
+        "what was to be sent is charged and nothing else",
+        "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'charge' WHERE (state ->> 'attempts' > 0) <> (task_id IS NOT NULL)",
+    ),
+    (
+        "a charge is taken back where nothing has left, and nowhere else",
+        "SELECT * FROM task LEFT JOIN ledger ON task_id = task.id AND kind = 'reversal' WHERE (state ->> 'attempts' > 0 AND NOT state ->> 'left') <> (task_id IS NOT NULL)",
+    ),
+    ("an entry is of a task", "SELECT * FROM ledger WHERE task_id NOT IN (SELECT id FROM task)"),
+];
+
+/// What came of it all.
+#[derive(Default)]
+pub(super) struct Books {
+    /// By status.
+    tasks: BTreeMap<String, u64>,
+    /// Tasks that clients were told of, each once; and those of them that are not there.
+    acknowledged: u64,
+    lost: u64,
+    refunds: u64,
+    /// Commands that the phones took; and those that they took again and must not have.
+    commands: u64,
+    repeated: u64,
+    /// Everything that is not as it must be, these included.
+    pub(super) violations: Vec<String>,
+}
+
+/// A task as the database has it.
+struct Task {
+    target: String,
+    tool: String,
+    key: String,
+    status: String,
+    attempts: u32,
+    left: bool,
+    idempotent: bool,
+}
+
+impl Books {
+    /// Compares the three.
+    pub(super) fn compared(data: &Path, told: &[Told]) -> Self {
+        let db = database(data);
+        let tasks = tasks(&db);
+        let mut books = Self::default();
+        books.keeps_its_promises(&db);
+        books.agrees_with_what_was_told(&tasks, told);
+        books.agrees_with_what_was_done(&tasks, &commands(data));
+        for task in tasks.values() {
+            *books.tasks.entry(task.status.clone()).or_default() += 1;
+        }
+        books
+    }
+
+    /// What a maintainer wants to know.
+    pub(super) fn figures(&self) -> impl Iterator<Item = (String, u64)> {
+        let Self { tasks, acknowledged, lost, refunds, commands, repeated, violations } = self;
+        let figures = [
+            ("tasks", tasks.values().sum()),
+            ("of these, told to a client", *acknowledged),
+            ("told to a client and lost", *lost),
+            ("refunds", *refunds),
+            ("commands that the phones took", *commands),
+            ("of these, once too often", *repeated),
+            ("violations in all; the integrity of the database is among what is checked", violations.len() as u64),
+        ];
+        let ends = tasks.iter().map(|(status, count)| (format!("ended as {status}"), *count));
+        figures.map(|(what, figure)| (what.to_owned(), figure)).into_iter().chain(ends)
+    }
+
+    fn keeps_its_promises(&mut self, db: &Connection) {
+        let text = |sql: &str| db.query_row(sql, [], |row| row.get::<_, String>(0)).expect("text");
+        let sound = text("PRAGMA integrity_check");
+        if sound != "ok" {
+            self.violations.push(sound);
+        }
+        for (promise, against) in PROMISES {
+            let mut rows = db.prepare(against).expect("the tables that they are");
+            let broken = rows.query_map([], |_| Ok(())).expect("rows").count();
+            if broken > 0 {
+                self.violations.push(format!("{promise}: not in {broken} cases"));
+            }
+        }
+        let refunds = "SELECT count(*) FROM ledger WHERE kind = 'refund'";
+        self.refunds = db.query_row(refunds, [], |row| row.get::<_, u32>(0)).expect("a number").into();
+    }
+
+    fn agrees_with_what_was_told(&mut self, tasks: &HashMap<String, Task>, told: &[Told]) {
+        let (mut fresh, mut known) = (HashSet::new(), HashSet::new());
+        for (wish, answer) in told {
+            let (Ok(said) | Err(said)) = answer;
+            let code = answer.as_ref().err().map(|failure| failure["code"].as_str().expect("a code"));
+            if matches!(code, Some("not_supported" | "invalid_argument")) {
+                continue;
+            }
+            let id = said["task_id"].as_str().unwrap_or_default();
+            known.insert(id);
+            let Some(task) = tasks.get(id) else {
+                self.lost += 1;
+                self.violations.push(format!("{wish:?} was answered with {said}, which is not there"));
+                continue;
+            };
+            let ours = task.tool == wish.tool && wish.key.as_ref().is_none_or(|key| task.key == *key);
+            let sound = match code {
+                None => ours && (said["idempotent_hit"] == true || fresh.insert(id)),
+                Some(code) => code == "device_busy",
+            };
+            if !sound || task.target != wish.device {
+                self.violations.push(format!("{wish:?} was answered with {said}"));
+            }
+        }
+        self.acknowledged = known.len() as u64;
+    }
+
+    fn agrees_with_what_was_done(&mut self, tasks: &HashMap<String, Task>, commands: &HashMap<String, Vec<Value>>) {
+        for (id, commands) in commands {
+            self.commands += commands.len() as u64;
+            let Some(task) = tasks.get(id) else {
+                self.violations.push(format!("{id} was done and is no task"));
+                continue;
+            };
+            let may = if task.idempotent { task.attempts as usize } else { 1 };
+            if commands.len() > may {
+                self.repeated += (commands.len() - may) as u64;
+                self.violations.push(format!("{id} was taken {} times, and may be {may} times", commands.len()));
+            }
+            if !task.left {
+                self.violations.push(format!("{id} was taken, and says that nothing has left"));
+            }
+            if commands.iter().any(|command| device(command) != task.target) {
+                self.violations.push(format!("{id} was done on another device"));
+            }
+        }
+        let acting = commands.values().flatten().filter(|command| !command["acts_at"].is_null());
+        let changed: HashSet<String> = acting.map(device).collect();
+        for (id, task) in tasks {
+            let commands = commands.get(id).map_or(&[][..], Vec::as_slice);
+            let claimed = commands.iter().any(|command| command["answer"] == "ok");
+            let done = commands.iter().any(|command| !command["acts_at"].is_null());
+            let power = task.tool == "set_power";
+            let sound = match task.status.as_str() {
+                // What is wanted may be so before: a phone that is stopped, a proxy that a task before has set.
+                "success" if task.idempotent => done || power || changed.contains(&task.target),
+                "success" => done,
+                "success_unverified" => claimed,
+                // A proxy can be taken and leak.
+                "failed_silent" => claimed && !(power && done),
+                _ => true,
+            };
+            if !sound {
+                self.violations.push(format!("{id} says {}, and what was done is {commands:?}", task.status));
+            }
+        }
+    }
+}
+
+/// The phone that a command was taken for.
+fn device(command: &Value) -> String {
+    format!("phone-{:07}", command["phone"].as_u64().expect("an index"))
+}
+
+fn tasks(db: &Connection) -> HashMap<String, Task> {
+    let sql = "SELECT 'task_' || lower(hex(id)), target, tool, idem_key, coalesce(status, 'dispatched'),
+                      state ->> 'attempts', state ->> 'left', state -> 'terms' ->> 'idempotent' FROM task";
+    let task = |row: &Row<'_>| {
+        let (id, target, tool, key, status, attempts, left, idempotent) = row.try_into()?;
+        Ok((id, Task { target, tool, key, status, attempts, left, idempotent }))
+    };
+    let mut select = db.prepare(sql).expect("the table that it is");
+    select.query_map([], task).expect("rows").collect::<rusqlite::Result<_>>().expect("a task")
+}
+
+/// The commands that the phones took, by request.
+fn commands(data: &Path) -> HashMap<String, Vec<Value>> {
+    let mut commands = HashMap::<String, Vec<Value>>::new();
+    let journal = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
+    for line in journal.lines().skip(1) {
+        let command: Value = serde_json::from_str(line).expect("JSON");
+        commands.entry(command["request"].as_str().expect("an id").to_owned()).or_default().push(command);
+    }
+    commands
+}

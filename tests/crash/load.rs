@@ -1,0 +1,246 @@
+//! Clients that write without pause while the program ends again and again, and what each of them was told.
+
+use crate::cli::{json_of, operate};
+use crate::harness::Key;
+use crate::program::{Program, call};
+use cloudphone::random::SplitMix;
+use reqwest::Client;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Clients, each with a connection of its own.
+const CLIENTS: usize = 64;
+
+/// A life of the program, in milliseconds.
+const LIFE: Range<u64> = 50..350;
+
+/// That the program hangs shows in a minute; no other time is measured.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// That a task never ends shows when that many seconds have passed since the last start; no other time is measured.
+const ENDS: u64 = 150;
+
+/// A write that a client wants. It asks for it until it is answered.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) tool: &'static str,
+    pub(super) device: String,
+    pub(super) key: Option<String>,
+    arguments: Value,
+}
+
+impl Wish {
+    /// Most are on a device that nobody else writes to. One in eight repeats the one before, which is asked for at the same
+    /// time; another wants something else of its device.
+    fn new(seed: u64, number: u64) -> Self {
+        let (device, repeated) = match number % 8 {
+            3 => (number - 1, number),
+            7 => (number - 1, number - 1),
+            _ => (number, number),
+        };
+        let device = format!("phone-{:07}", device + 1);
+        let mut random = SplitMix(seed ^ repeated << 32);
+        let (tool, mut arguments) = match random.below(5) {
+            0 => ("clear_proxy", json!({})),
+            1 => ("set_power", json!({"action": "restart"})),
+            2 => ("set_power", json!({"action": "shutdown"})),
+            _ => (
+                "set_proxy",
+                json!({"scheme": "http", "host": "proxy.example.com", "port": 8080, "username": "user",
+                       "password": super::PASSWORD}),
+            ),
+        };
+        let key = (random.below(4) > 0).then(|| format!("wish-{repeated}"));
+        arguments["device_id"] = json!(device);
+        if let Some(key) = &key {
+            arguments["idempotency_key"] = json!(key);
+        }
+        Self { tool, device, key, arguments }
+    }
+}
+
+/// A wish and what was answered to it, at last.
+pub(super) type Told = (Wish, Result<Value, Value>);
+
+/// What all clients share.
+struct Shared {
+    seed: u64,
+    key: Key,
+    /// Where the program listens; nothing while it is down.
+    url: watch::Sender<Option<String>>,
+    /// The next wish.
+    next: AtomicU64,
+    /// Writes that were answered with a task of their own.
+    acknowledged: AtomicU64,
+    /// How often an answer got lost.
+    unanswered: AtomicU64,
+    satisfied: AtomicBool,
+    told: Mutex<Vec<Told>>,
+}
+
+impl Shared {
+    /// Wishes and asks, one after the other, until nobody wants more.
+    async fn client(self: Arc<Self>) {
+        let (http, mut url) = (Client::new(), self.url.subscribe());
+        while !self.satisfied.load(Relaxed) {
+            let wish = Wish::new(self.seed, self.next.fetch_add(1, Relaxed));
+            let answer = loop {
+                let at = url.wait_for(Option::is_some).await.expect("the sender is ours").clone().expect("it is");
+                match call(&http, &at, &self.key, wish.tool, wish.arguments.clone()).await {
+                    Ok(answer) => break answer,
+                    Err(_) => self.unanswered.fetch_add(1, Relaxed),
+                };
+            };
+            if answer.as_ref().is_ok_and(|task| task["idempotent_hit"] == false) {
+                self.acknowledged.fetch_add(1, Relaxed);
+            }
+            self.told.lock().expect("no panic").push((wish, answer));
+        }
+    }
+}
+
+/// A program under load.
+pub(super) struct Load {
+    home: Arc<TempDir>,
+    pub(super) data: PathBuf,
+    shared: Arc<Shared>,
+    clients: JoinSet<()>,
+    lives: SplitMix,
+    /// How long each start took that came to its end.
+    pub(super) starts: Vec<Duration>,
+    /// Answers whose task the server does not show as ended, at last.
+    pub(super) unended: u64,
+}
+
+impl Load {
+    /// Makes an application whose budget is no bottleneck, and begins to wish.
+    pub(super) async fn begin(seed: u64) -> Self {
+        let home = Arc::new(TempDir::new().expect("a temporary folder"));
+        let mut program = Program::start_at(home.clone(), &[]).await;
+        let data = program.data.clone();
+        operate(&data, "app create load --permission device --requests-per-minute 100000000").await;
+        operate(&data, "device assign load --all").await;
+        let key = json_of(&data, "key create load").await;
+        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
+        program.stop().await;
+        let shared = Arc::new(Shared {
+            seed,
+            key: Key { id, secret },
+            url: watch::Sender::new(None),
+            next: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
+            satisfied: AtomicBool::new(false),
+            told: Mutex::default(),
+        });
+        let clients = (0..CLIENTS).map(|_| Arc::clone(&shared).client()).collect();
+        Self { home, data, shared, clients, lives: SplitMix(seed), starts: Vec::new(), unended: 0 }
+    }
+
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.shared.acknowledged.load(Relaxed)
+    }
+
+    /// From now on no client wants more; what is not answered yet is still asked for.
+    pub(super) fn satisfy(&self) {
+        self.shared.satisfied.store(true, Relaxed);
+    }
+
+    pub(super) fn unanswered(&self) -> u64 {
+        self.shared.unanswered.load(Relaxed)
+    }
+
+    fn spawn(&self) -> Program {
+        let log = File::options().create(true).append(true).open(self.home.path().join("log")).expect("a log");
+        Program::spawn(self.home.clone(), log, &["--sim-devices", "1000000"])
+    }
+
+    fn life(&mut self) -> Duration {
+        Duration::from_millis(LIFE.start + self.lives.below(LIFE.end - LIFE.start))
+    }
+
+    async fn ready(&mut self, program: &mut Program, begun: Instant) {
+        program.ready().await;
+        assert!(!program.url.is_empty(), "it does not start: {}", self.log());
+        self.starts.push(begun.elapsed());
+        self.shared.url.send_replace(Some(program.url.clone()));
+    }
+
+    /// Starts the program, and kills it a moment later, wherever it is by then: every fourth time maybe before
+    /// it has started.
+    pub(super) async fn killed(&mut self) {
+        let (begun, life, early) = (Instant::now(), self.life(), self.lives.below(4) == 0);
+        let mut program = self.spawn();
+        let living = async {
+            self.ready(&mut program, begun).await;
+            sleep(life).await;
+        };
+        if early {
+            let _ = timeout(life, living).await;
+        } else {
+            living.await;
+        }
+        self.shared.url.send_replace(None);
+        program.kill().await;
+    }
+
+    /// Starts the program, and asks it to end a moment later; how long that took.
+    pub(super) async fn stopped(&mut self) -> Duration {
+        let (mut program, begun) = (self.spawn(), Instant::now());
+        self.ready(&mut program, begun).await;
+        sleep(self.life()).await;
+        self.shared.url.send_replace(None);
+        self.stop(&mut program).await
+    }
+
+    async fn stop(&self, program: &mut Program) -> Duration {
+        let begun = Instant::now();
+        let (status, last) = timeout(HANGS, program.stop()).await.expect("it ends by itself");
+        assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{status}, {last}: {}", self.log());
+        begun.elapsed()
+    }
+
+    /// Lets every wish be answered and every task end, and asks for each task once more; what was told, in whatever order.
+    pub(super) async fn settle(mut self) -> (Vec<Told>, Self) {
+        self.satisfy();
+        let (mut program, begun) = (self.spawn(), Instant::now());
+        self.ready(&mut program, begun).await;
+        while let Some(client) = self.clients.join_next().await {
+            client.expect("no client panics");
+        }
+        let told = std::mem::take(&mut *self.shared.told.lock().expect("no panic"));
+        for _ in 0..ENDS {
+            if super::phases(&self.data).is_empty() {
+                break;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        let client = Client::new();
+        for (_, answer) in &told {
+            if let Ok(task) = answer {
+                let poll = json!({"task_id": task["task_id"], "wait_seconds": 0});
+                let seen = call(&client, &program.url, &self.shared.key, "get_task", poll).await;
+                let ended = seen.expect("an answer").is_ok_and(|seen| seen["terminal"] == true);
+                self.unended += u64::from(!ended);
+            }
+        }
+        self.stop(&mut program).await;
+        (told, self)
+    }
+
+    /// The last that the program has logged.
+    fn log(&self) -> String {
+        let log = std::fs::read_to_string(self.home.path().join("log")).expect("a log");
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
