@@ -399,8 +399,8 @@ mod tests {
         let expected = [
             "there is no permission `fly`; there are `device_read`, `device`, `stream`",
             "an application is named `one` already",
-            "there is no application `app_0`",
-            "there is no key `cpk_0`",
+            "there is no application `app_0`; a list shows which there are",
+            "there is no key `cpk_0`; a list shows which there are",
         ];
         assert_eq!(refusals, expected);
     }
