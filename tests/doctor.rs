@@ -102,7 +102,8 @@ const FAULTS: &[Fault] = &[
     (
         |data| {
             let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
-            fs::write(day, "{\"time\":\"2026-").expect("written");
+            fs::write(day, "{\"time\":\"2026-\n").expect("written");
+            fs::write(data.join("audit/zzz"), "an operator's own").expect("written");
         },
         "audit trail",
         "its last line is no JSON",
@@ -143,6 +144,9 @@ async fn a_folder_that_cannot_be_examined_is_left_alone() {
     assert!(code == 1 && said.contains("there is no database in"), "{said}");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
     fs::write(folder.path().join("cloudphone.db"), "").expect("a file");
+    let (code, said) = operate(folder.path(), "doctor").await;
+    assert!(code == 1 && said.contains("there is no database in"), "{said}");
+    fs::write(folder.path().join("cloudphone.db"), "x").expect("a file");
     fs::create_dir(folder.path().join("lock")).expect("what cannot be written to");
     let (code, said) = operate(folder.path(), "doctor").await;
     assert!(code == 1 && said.contains("cannot use") && said.contains("--data names another folder"), "{said}");

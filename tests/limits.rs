@@ -1,6 +1,6 @@
 //! The budget of an application, and the audit of what was asked with it.
 
-use crate::harness::{Key, Server, Tenant, outcome, phones, serve};
+use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, serve};
 use crate::print_shop::{self, Mute, Shop};
 use cloudphone::framework::catalogue::PermissionSet;
 use cloudphone::phones::contract::CATALOGUE;
@@ -135,4 +135,17 @@ async fn the_audit_has_a_line_for_every_call_and_no_secret() {
         assert_eq!(line["time"], "2027-01-15T08:00:00.000Z");
         assert!(line["request_id"].is_string());
     }
+}
+
+#[tokio::test]
+async fn layout_that_a_client_sends_does_not_fill_the_audit() {
+    let (server, key) = open_phones().await;
+    let arguments = format!(r#"{{"device_id": "phone-0000001"{}}}"#, " ".repeat(100_000));
+    let params = format!(r#"{{"name": "get_device", "arguments": {arguments}}}"#);
+    let (status, answer) = server
+        .send(&key, format!(r#"{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {params}}}"#))
+        .await;
+    assert_eq!((status, outcome(&answer).is_ok()), (200, true), "{answer}");
+    let text = server.audit().await;
+    assert!(text.contains(r#""arguments":{"device_id":"phone-0000001"}"#) && text.len() < 500, "{} bytes", text.len());
 }

@@ -26,7 +26,7 @@ pub struct DataFolder {
 /// Whether there is a database in that folder.
 #[must_use]
 pub fn has_database(folder: &Path) -> bool {
-    folder.join(DATABASE).exists()
+    folder.join(DATABASE).metadata().is_ok_and(|about| about.len() > 0)
 }
 
 /// The database's name in the folder.
@@ -149,7 +149,8 @@ pub fn open_to_others(folder: &Path) -> io::Result<Vec<(PathBuf, u32)>> {
     let mut found = Vec::new();
     let mut paths = vec![folder.to_owned()];
     while let Some(path) = paths.pop() {
-        let about = match path.symlink_metadata() {
+        let about = if path == folder { path.metadata() } else { path.symlink_metadata() };
+        let about = match about {
             // A log of the database or an old file may go while this looks.
             Err(error) if error.kind() == ErrorKind::NotFound && path != folder => continue,
             about => about?,

@@ -188,15 +188,14 @@ fn trail(folder: &Path) -> Result<Vec<String>, Why> {
     Ok(last.filter(|line| !sound(line)).map(|_| "its last line is no JSON".to_owned()).into_iter().collect())
 }
 
-/// The last line of a trail, if it has any.
+/// The last line of a trail, if it has any. What follows it may still be on its way to the file.
 fn last_line(folder: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut files = folder.read_dir()?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    files.sort();
-    let Some(path) = files.pop() else { return Ok(None) };
+    let Some(path) = audit::days(folder)?.pop() else { return Ok(None) };
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LINE_MAX)))?;
     let mut end = Vec::new();
     file.take(LINE_MAX).read_to_end(&mut end)?;
-    Ok(end.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec).filter(|line| !line.is_empty()))
+    let ended = end.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |at| &end[..at]);
+    Ok(ended.rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec).filter(|line| !line.is_empty()))
 }

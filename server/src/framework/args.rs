@@ -41,6 +41,9 @@ pub struct Refused {
     pub names: Vec<String>,
 }
 
+/// Longest arguments, in bytes, that the audit shows with their layout.
+const SHOWN_AS_IT_CAME: usize = 512;
+
 /// Arguments that were taken, and what the audit may show of them.
 #[derive(Debug)]
 pub struct Taken<A> {
@@ -60,7 +63,10 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, Refused> {
     let read = A::read(&mut reader);
     reader.strangers();
     match read {
-        Some(args) if reader.mistakes.is_empty() => Ok(Taken { args, shown: reader.shown() }),
+        Some(args) if reader.mistakes.is_empty() => {
+            let as_it_came = reader.secrets.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
+            Ok(Taken { args, shown: (!as_it_came).then(|| reader.shown()) })
+        }
         _ => Err(reader.refuse()),
     }
 }
@@ -130,17 +136,15 @@ impl<'a> Reader<'a> {
         self.mistakes.extend(strangers.map(|(name, _)| format!("`{}` is no argument of this tool", shown(name))));
     }
 
-    fn shown(&self) -> Option<Box<RawValue>> {
-        if self.secrets.is_empty() {
-            return None;
-        }
+    /// Without what stands between the members, of which there can be any amount.
+    fn shown(&self) -> Box<RawValue> {
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
             let value = if self.secrets.iter().any(|secret| secret == name) { "\"[secret]\"" } else { value.get() };
             object.extend([if object.is_empty() { "{\"" } else { ",\"" }, name, "\":", value]);
         }
         object.push_str(if object.is_empty() { "{}" } else { "}" });
-        Some(RawValue::from_string(object).unwrap_or_default())
+        RawValue::from_string(object).unwrap_or_default()
     }
 
     fn refuse(self) -> Refused {

@@ -4,11 +4,15 @@
 //! no place, the call is refused. Lines wait in memory for at most a second, until the one writer thread appends them. What
 //! may stand in a line is for the caller to judge. Start at [`Audit`].
 
+mod trail;
+
+pub use trail::{days, tail, try_to_write};
+
 use crate::clock::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -282,41 +286,10 @@ fn create(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// Makes a file in a trail's folder, and removes it.
-///
-/// # Errors
-/// Nothing can be written there.
-pub fn try_to_write(dir: &Path) -> io::Result<()> {
-    let probe = dir.join(".writable");
-    OpenOptions::new().append(true).create(true).mode(0o600).open(&probe)?;
-    fs::remove_file(probe)
-}
-
-/// The last lines of a trail, at most `lines`, the latest last. What its writer still holds is not among them.
-///
-/// # Errors
-/// The folder cannot be read.
-pub fn tail(folder: &Path, lines: usize) -> io::Result<Vec<String>> {
-    let mut files: Vec<_> =
-        fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?.iter().map(fs::DirEntry::path).collect();
-    files.sort();
-    let mut last: Vec<String> = Vec::new();
-    while last.len() < lines
-        && let Some(file) = files.pop()
-    {
-        let text = fs::read_to_string(file)?;
-        let wanted = lines - last.len();
-        let mut earlier: Vec<String> = text.lines().rev().take(wanted).map(str::to_owned).collect();
-        earlier.reverse();
-        earlier.append(&mut last);
-        last = earlier;
-    }
-    Ok(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 

@@ -96,9 +96,9 @@ impl Views {
         }
     }
 
-    /// Keeps nothing of a phone that may have changed; who asks next reads.
+    /// Keeps nothing of a phone that may have changed; who asks next reads. Until then a page that was begun before has no place.
     pub fn forget(&self, id: &DeviceId) {
-        self.lock().remove(id);
+        self.insert(&mut self.lock(), id, Slot::default());
     }
 
     fn slot(&self, id: &DeviceId) -> Slot {
@@ -174,5 +174,11 @@ mod tests {
         assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap().snapshot, &read[0]));
         views.feed(Timestamp(1_001), &page);
         assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap().snapshot, &page[0]));
+
+        views.forget(&read[0].id);
+        views.feed(Timestamp(1_002), &page);
+        let anew = || async { Ok(Arc::new(Arc::clone(&read[0]).into())) };
+        let seen = views.get(&read[0].id, anew).await.unwrap();
+        assert!(Arc::ptr_eq(&seen.snapshot, &read[0]), "a page may have been begun before what it was forgotten for");
     }
 }

@@ -79,11 +79,12 @@ impl Engine {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
             let Some(task) = page.last() else { return Ok(Arc::new(engine)) };
             last = Some(task.id);
-            let latest = engine.parts.clock.now().plus(FOUND_WITHIN);
+            let now = engine.parts.clock.now();
             for Unfinished { id, application, key, wake_at } in page {
                 let claim = engine.claims.of(&application, &key);
                 engine.claims.add(claim);
-                engine.due.add(id, wake_at.unwrap_or_default().min(latest), Wake { claim, state: State::Unknown });
+                let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
+                engine.due.add(id, wake_at, Wake { claim, state: State::Unknown });
             }
         }
     }
