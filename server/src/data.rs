@@ -23,7 +23,7 @@ pub struct DataFolder {
     _lock: Arc<File>,
 }
 
-/// Whether there is a database in that folder.
+/// Whether there is a database in that folder, with anything in it.
 #[must_use]
 pub fn has_database(folder: &Path) -> bool {
     folder.join(DATABASE).metadata().is_ok_and(|about| about.len() > 0)
@@ -109,7 +109,7 @@ impl DataFolder {
             Err(Unusable::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
             known => return known,
         }
-        if has_database(&self.path) {
+        if self.join(DATABASE).exists() {
             return Err(Unusable::KeyLost(path));
         }
         let failed = |error| Unusable::Io(path.clone(), error);
