@@ -16,7 +16,7 @@ const PROMISES: [(&str, &str); 10] = [
     ("a target is free", "SELECT * FROM lane WHERE held_until = 9223372036854775807"),
     (
         "each version of a task is told once",
-        "SELECT * FROM task WHERE version + 1 <> (SELECT count(*) FROM task_event WHERE task_id = id)",
+        "SELECT * FROM task WHERE version <> (SELECT count(*) FROM task_event WHERE task_id = id)",
     ),
     (
         "the last that is told of a task is its end",
