@@ -48,10 +48,10 @@ pub enum AppCommand {
     Create {
         /// Its name
         name: String,
-        /// A permission: device_read, device (which includes it) or stream; may be repeated
+        /// A permission, as `cloudphone tools` names it; may be repeated
         #[arg(long = "permission", value_name = "PERMISSION", required = true)]
         permissions: Vec<String>,
-        /// Its request budget in any 60 seconds; 300 if left out
+        /// Its request budget in any 60 seconds; the contract's if left out
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         requests_per_minute: Option<u32>,
     },
