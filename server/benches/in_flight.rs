@@ -9,7 +9,7 @@ use cloudphone::data::DataFolder;
 use cloudphone::framework::BoxFuture;
 use cloudphone::random::Random;
 use cloudphone::store::sqlite::Sqlite;
-use cloudphone::store::{Accepted, Advance, NewTask, Store};
+use cloudphone::store::{Accepted, Advance, Identity, NewTask, Store};
 use cloudphone::tasks::engine::{Engine, Parts};
 use cloudphone::tasks::executor::{Executor, Unreadable, Write};
 use cloudphone::tasks::machine::{Facts, Sent};
@@ -117,12 +117,14 @@ async fn fill(store: &Arc<Sqlite>, vault: &Vault, count: u64) -> Result<()> {
         };
         let new = NewTask {
             id,
-            application: "app_0123456789abcdef".to_owned(),
-            key: format!("{number:064}"),
-            fingerprint: [0; 32],
+            identity: Identity {
+                application: "app_0123456789abcdef".to_owned(),
+                key: None,
+                fingerprint: [0; 32],
+                resource: "device".to_owned(),
+                target: format!("target-{number:09}"),
+            },
             tool: "set_proxy".to_owned(),
-            resource: "device".to_owned(),
-            target: format!("target-{number:09}"),
             sealed: vault.seal(&id.to_string(), r#"{"host":"proxy.example.com","port":1080}"#)?,
             terms: terms.clone(),
             at,

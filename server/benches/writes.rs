@@ -1,7 +1,7 @@
 //! How many writes are accepted each second, and how long one waits: `cargo bench --package cloudphone --bench writes`.
 //!
-//! Three ways to make a write durable, in turn on the same disk, with 1, 8 and 64 clients that each wait for their answer:
-//! the engine (one task, its timeline, its lane and its claim, sealed and indexed); a bare loop that commits what arrives
+//! Three ways to make a write durable, in turn on the same disk, with 1, 8, 64 and 256 clients that each wait for their answer:
+//! the engine (one task with its lane, sealed and indexed); a bare loop that commits what arrives
 //! together; and a commit for each write. The two others insert one row of the size of what the engine writes.
 
 use anyhow::{Context, Result};
@@ -31,8 +31,12 @@ const ROUNDS: usize = 3;
 /// How long one measurement takes.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// About what the engine writes for a task: its row, a line of its timeline, its lane.
-const ROW: i64 = 1_100;
+/// About what the engine writes for a task: its row of some 700 bytes, its place in an index, its lane.
+const ROW: i64 = 800;
+
+/// Targets, and how far the next is from the one before: it shares no divisor, so that each is new.
+const FLEET: u64 = 1_000_000;
+const STRIDE: u64 = 618_033;
 
 static TERMS: Terms =
     Terms { probe: Some("exit_ip"), baseline: true, idempotent: true, settle_seconds: 15, deadline_seconds: 60 };
@@ -43,7 +47,7 @@ const WAYS: [(&str, Way); 3] = [("engine", engine), ("group commit", group), ("c
 
 fn main() -> Result<()> {
     println!("clients  way            writes/s  p50 ms  p99 ms  of group commit  times commit each");
-    for clients in [1, 8, 64] {
+    for clients in [1, 8, 64, 256] {
         let mut seen: [Vec<Duration>; 3] = Default::default();
         for _ in 0..ROUNDS {
             for (seen, (_, way)) in seen.iter_mut().zip(WAYS) {
@@ -87,7 +91,8 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
         runtime.spawn(async move {
             let mut waits = Vec::new();
             while Instant::now() < until {
-                let target = format!("target-{:09}", next.fetch_add(1, Relaxed));
+                // One after the other all over a fleet, as they would come.
+                let target = format!("target-{:09}", next.fetch_add(1, Relaxed) * STRIDE % FLEET);
                 let begun = Instant::now();
                 let proposal = Proposal {
                     application: "app_0123456789abcdef",

@@ -23,8 +23,8 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, Broken>>;
 
 /// Keeps what outlives a process.
 pub trait Store: Debug + Send + Sync + 'static {
-    /// The task in flight that an application has under that idempotency key.
-    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>>;
+    /// The task in flight that such a call has made.
+    fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>>;
 
     /// Takes a task on: claims its key and the lane of its target, which decide races. It starts when the target has
     /// settled: at the lane's `held_until`, or at `new.at`.
@@ -34,8 +34,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// arguments are wiped.
     fn advance(&self, advance: Advance) -> Answer<'_, Advanced>;
 
-    /// Tasks in flight after that one, in the order of their ids.
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>>;
+    /// Tasks in flight after that one, in the order of their lanes.
+    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>>;
 
     /// A task, in flight or ended.
     fn task(&self, id: TaskId) -> Answer<'_, Option<Record>>;
@@ -74,23 +74,31 @@ pub trait Store: Debug + Send + Sync + 'static {
 #[error("{0}")]
 pub struct Broken(pub String);
 
+/// What a call for a write is told from others by. In flight there is one task at most of an application under a key that it gave,
+/// and of its calls without a key one at most with the same fingerprint: two of these have one lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose call it is.
+    pub application: String,
+    /// The idempotency key that it gave.
+    pub key: Option<String>,
+    /// Stands for tool, target and arguments: equal exactly if these are.
+    pub fingerprint: [u8; 32],
+    /// What kind of thing it acts on, and which one: the two name the lane.
+    pub resource: String,
+    /// See `resource`.
+    pub target: String,
+}
+
 /// A write that is to be taken on.
 #[derive(Clone, Debug)]
 pub struct NewTask {
     /// Names it.
     pub id: TaskId,
-    /// Whose it is.
-    pub application: String,
-    /// Its idempotency key.
-    pub key: String,
-    /// Stands for tool, target and arguments: equal exactly if these are.
-    pub fingerprint: [u8; 32],
+    /// What its call is told from others by.
+    pub identity: Identity,
     /// The tool.
     pub tool: String,
-    /// What kind of thing it acts on, and which one: the two name the lane.
-    pub resource: String,
-    /// See `resource`.
-    pub target: String,
     /// The arguments, sealed.
     pub sealed: Vec<u8>,
     /// How it is carried out.
@@ -151,10 +159,8 @@ pub struct Which {
 pub struct Unfinished {
     /// Names it.
     pub id: TaskId,
-    /// Whose it is.
-    pub application: String,
-    /// Its idempotency key.
-    pub key: String,
+    /// What its call is told from others by.
+    pub identity: Identity,
     /// When to look at it next; `None` while an effect was under way.
     pub wake_at: Option<Timestamp>,
 }

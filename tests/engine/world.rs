@@ -7,7 +7,9 @@ use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
 use cloudphone::framework::text::Secret;
 use cloudphone::random::Random;
 use cloudphone::store::memory::Memory;
-use cloudphone::store::{self, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
+use cloudphone::store::{
+    self, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, Identity, InFlight, KeyRow,
+};
 use cloudphone::store::{LedgerRow, NewTask, Record, Rule, Store, Unfinished, Which};
 use cloudphone::tasks::engine::{Engine, Parts};
 use cloudphone::tasks::executor::{Executor, Unreadable, Write};
@@ -110,15 +112,15 @@ impl Store for Flaky {
         self.memory.advance(advance)
     }
 
-    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
-        self.memory.repeat(application, key)
+    fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>> {
+        self.memory.repeat(identity)
     }
 
     fn accept(&self, new: NewTask) -> Answer<'_, store::Accepted> {
         self.memory.accept(new)
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.memory.in_flight(after, limit)
     }
 

@@ -151,7 +151,7 @@ pub struct Proposal<'a> {
     pub resource: &'static str,
     /// Which one.
     pub target: Box<str>,
-    /// The idempotency key: given, or derived from application, tool and arguments by whoever keeps the tasks.
+    /// The idempotency key, if one was given; without one the call is known by application, tool and arguments.
     pub key: Option<Box<str>>,
     /// The terms.
     pub terms: &'static Terms,

@@ -2,7 +2,9 @@
 
 mod rules;
 
-use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
+use super::{
+    Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, Identity, InFlight, KeyRow, LedgerRow,
+};
 use super::{NewTask, Record, Rule, Store, Unfinished, VIOLATIONS_MAX, Which};
 use crate::clock::Timestamp;
 use crate::tasks::machine::Entry;
@@ -18,10 +20,10 @@ pub struct Memory(Mutex<Tables>);
 #[derive(Debug, Default)]
 struct Tables {
     tasks: BTreeMap<TaskId, Row>,
-    /// Application and key, while their task is in flight.
+    /// Application and the key that it gave, while their task is in flight.
     claims: HashMap<(String, String), TaskId>,
     /// Resource and target.
-    lanes: HashMap<(String, String), Lane>,
+    lanes: BTreeMap<(String, String), Lane>,
     ledger: Vec<LedgerRow>,
     /// Which entries a task has in the ledger.
     entered: HashSet<(TaskId, &'static str)>,
@@ -32,8 +34,7 @@ struct Tables {
 #[derive(Debug)]
 struct Row {
     record: Record,
-    key: String,
-    fingerprint: [u8; 32],
+    identity: Identity,
     timeline: Vec<Happening>,
 }
 
@@ -61,8 +62,8 @@ fn broken<'a, T: Send + 'a>(why: String) -> Answer<'a, T> {
 }
 
 impl Store for Memory {
-    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
-        now(self.lock().claimed(application, key))
+    fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>> {
+        now(self.lock().made(&identity))
     }
 
     fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
@@ -75,16 +76,14 @@ impl Store for Memory {
         Box::pin(std::future::ready(advanced))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         let tables = self.lock();
-        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let later = tables.tasks.range((after, Bound::Unbounded));
-        let open = later.filter(|(_, row)| row.record.task.status().is_none());
-        let unfinished = open.map(|(id, Row { record, key, .. })| Unfinished {
-            id: *id,
-            application: record.application.clone(),
-            key: key.clone(),
-            wake_at: record.task.wake_at,
+        let after = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.identity.lane()));
+        let unfinished = tables.lanes.range((after, Bound::Unbounded)).filter_map(|(_, lane)| {
+            let Lane::Taken(id) = lane else { return None };
+            let Row { record, identity, .. } = tables.tasks.get(id)?;
+            let in_flight = record.task.status().is_none();
+            in_flight.then(|| Unfinished { id: *id, identity: identity.clone(), wake_at: record.task.wake_at })
         });
         now(unfinished.take(limit as usize).collect())
     }
@@ -169,18 +168,35 @@ impl Store for Memory {
     }
 }
 
+impl Identity {
+    /// What it claims beside the lane.
+    fn claim(&self) -> Option<(String, String)> {
+        self.key.clone().map(|key| (self.application.clone(), key))
+    }
+
+    fn lane(&self) -> (String, String) {
+        (self.resource.clone(), self.target.clone())
+    }
+}
+
 impl Tables {
-    fn claimed(&self, application: &str, key: &str) -> Option<InFlight> {
-        let id = *self.claims.get(&(application.to_owned(), key.to_owned()))?;
-        let Row { record, fingerprint, .. } = self.tasks.get(&id)?;
-        Some(InFlight { id, tool: record.tool.clone(), target: record.target.clone(), fingerprint: *fingerprint })
+    fn made(&self, asked: &Identity) -> Option<InFlight> {
+        let id = match (asked.claim(), self.lanes.get(&asked.lane())) {
+            (Some(claim), _) => *self.claims.get(&claim)?,
+            (None, Some(Lane::Taken(id))) => *id,
+            _ => return None,
+        };
+        let Row { record, identity, .. } = self.tasks.get(&id)?;
+        let made = asked.key.is_some() || record.task.status().is_none() && identity == asked;
+        let (tool, target, fingerprint) = (record.tool.clone(), record.target.clone(), identity.fingerprint);
+        made.then_some(InFlight { id, tool, target, fingerprint })
     }
 
     fn accept(&mut self, new: NewTask) -> Result<Accepted, Broken> {
-        if let Some(hit) = self.claimed(&new.application, &new.key) {
+        if let Some(hit) = self.made(&new.identity) {
             return Ok(Accepted::Hit(hit));
         }
-        let lane = (new.resource.clone(), new.target.clone());
+        let lane = new.identity.lane();
         let mut start = new.at;
         match self.lanes.get(&lane) {
             Some(Lane::Taken(id)) => {
@@ -192,18 +208,19 @@ impl Tables {
             Some(Lane::Settling(until)) => start = new.start(*until),
             None => {}
         }
-        let NewTask { id, application, key, fingerprint, tool, resource, target, sealed, terms, at } = new;
+        let NewTask { id, identity, tool, sealed, terms, at } = new;
         if self.tasks.contains_key(&id) {
             return Err(Broken(format!("there is a task {id} already")));
         }
         self.lanes.insert(lane, Lane::Taken(id));
-        self.claims.insert((application.clone(), key.clone()), id);
+        self.claims.extend(identity.claim().map(|claim| (claim, id)));
         let task = Task::accepted(terms, start);
         let (created_at, sealed) = (at, Some(sealed));
+        let Identity { application, resource, target, .. } = identity.clone();
         let record =
             Record { id, application, tool, resource, target, created_at, version: 0, task, sealed, refunded_at: None };
         let timeline = vec![Happening { at, phase: record.task.phase.as_str(), what: "accepted".to_owned() }];
-        self.tasks.insert(id, Row { record, key, fingerprint, timeline });
+        self.tasks.insert(id, Row { record, identity, timeline });
         Ok(Accepted::Fresh { wake_at: start })
     }
 
@@ -224,12 +241,11 @@ impl Tables {
         row.record.task = task;
         if let Phase::Done(_) = row.record.task.phase {
             row.record.sealed = None;
-            self.claims.remove(&(row.record.application.clone(), row.key.clone()));
+            row.identity.claim().and_then(|claim| self.claims.remove(&claim));
         }
         for entry in entries {
             if let Entry::Release(until) = entry {
-                let lane = (row.record.resource.clone(), row.record.target.clone());
-                self.lanes.insert(lane, Lane::Settling(until));
+                self.lanes.insert(row.identity.lane(), Lane::Settling(until));
             }
             if entry == Entry::Refund {
                 row.record.refunded_at = Some(at);

@@ -14,7 +14,9 @@ mod writer;
 
 pub use open::OpenError;
 
-use super::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow, LedgerRow};
+use super::{
+    Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, Identity, InFlight, KeyRow, LedgerRow,
+};
 use super::{NewTask, Record, Rule, Store, Unfinished, Which};
 use crate::clock::Timestamp;
 use crate::data::DataFolder;
@@ -70,9 +72,8 @@ impl Drop for Sqlite {
 }
 
 impl Store for Sqlite {
-    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
-        let (application, key) = (application.to_owned(), key.to_owned());
-        self.readers.read(move |db| tasks::repeat(db, &application, &key))
+    fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>> {
+        self.readers.read(move |db| tasks::repeat(db, &identity))
     }
 
     fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
@@ -83,7 +84,7 @@ impl Store for Sqlite {
         self.writer.write(move |db| tasks::advance(db, &advance))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.readers.read(move |db| tasks::in_flight(db, after, limit))
     }
 

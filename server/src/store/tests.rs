@@ -38,6 +38,7 @@ macro_rules! every_store {
 
 every_store! {
     a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked
+    a_call_without_a_key_is_known_by_what_it_asks_for
     a_key_is_free_again_after_the_end
     the_same_key_of_another_application_is_its_own
     a_busy_target_names_who_has_it_and_until_when
@@ -54,7 +55,7 @@ every_store! {
     what_the_ledger_has_already_stops_the_whole_step
     a_timeline_tells_every_phase_in_order
     the_ledger_is_read_in_pages
-    tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
+    tasks_in_flight_are_read_in_pages_in_the_order_of_their_lanes
     tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages
     only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
     a_target_settles_on_when_its_task_is_forgotten
@@ -65,6 +66,7 @@ every_store! {
     what_goes_its_way_breaks_no_rule
     each_broken_rule_names_its_task
     of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task
+    of_many_equal_calls_without_a_key_at_once_one_is_fresh_and_all_know_its_task
     of_many_writes_on_one_target_at_once_one_is_fresh_and_all_others_name_it
     a_thousand_writes_on_targets_of_their_own_are_all_fresh_and_read_once_answered
     of_many_steps_from_one_version_one_is_written
@@ -73,12 +75,12 @@ every_store! {
 }
 
 async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(store: Arc<dyn Store>) {
-    assert_eq!(store.repeat("app", "k").await.unwrap(), None);
-    let task = NewTask { fingerprint: [7; 32], ..new(1, "k", "t") };
+    assert_eq!(repeat(&store, "app", "k").await, None);
+    let task = alike(new(1, "k", "t"), |task| task.fingerprint = [7; 32]);
     assert_eq!(store.accept(task).await.unwrap(), Accepted::Fresh { wake_at: AT });
     let found = InFlight { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
-    assert_eq!(store.repeat("app", "k").await.unwrap(), Some(found.clone()));
-    assert_eq!(store.repeat("app", "K").await.unwrap(), None);
+    assert_eq!(repeat(&store, "app", "k").await, Some(found.clone()));
+    assert_eq!(repeat(&store, "app", "K").await, None);
     // Also for another target, which is free; and nothing is left behind of the attempt.
     for target in ["t", "u"] {
         assert_eq!(store.accept(new(2, "k", target)).await.unwrap(), Accepted::Hit(found.clone()));
@@ -87,34 +89,68 @@ async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(stor
     assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Accepted::Fresh { wake_at: AT });
 }
 
+async fn a_call_without_a_key_is_known_by_what_it_asks_for(store: Arc<dyn Store>) {
+    let call = |number, fingerprint, application: &str| {
+        let identity = Identity {
+            application: application.to_owned(),
+            key: None,
+            fingerprint: [fingerprint; 32],
+            resource: "printer".to_owned(),
+            target: "t".to_owned(),
+        };
+        NewTask { identity, ..new(number, "", "") }
+    };
+    let hit = InFlight { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
+    for round in 0..2 {
+        assert_eq!(store.repeat(call(1, 7, "app").identity).await.unwrap(), None);
+        let first = NewTask { id: id(1 + round), ..call(0, 7, "app") };
+        accept(&store, first.clone()).await;
+        let hit = InFlight { id: first.id, ..hit.clone() };
+        assert_eq!(store.repeat(first.identity.clone()).await.unwrap(), Some(hit.clone()));
+        assert_eq!(store.accept(NewTask { id: id(9), ..first.clone() }).await.unwrap(), Accepted::Hit(hit));
+        // Neither is what asks for something else, what another application asks, nor a call with a key that asks the same.
+        let with_key = alike(first, |call| call.key = Some("k".to_owned()));
+        for other in [call(9, 8, "app"), call(9, 7, "other"), NewTask { id: id(9), ..with_key }] {
+            assert_eq!(store.repeat(other.identity.clone()).await.unwrap(), None);
+            let answer = store.accept(other).await.unwrap();
+            assert!(matches!(answer, Accepted::Busy { .. }), "{answer:?}");
+        }
+        end(&store, 1 + round, Status::Success, AT).await;
+    }
+    // A task with a key is not found by a call without one.
+    accept(&store, alike(call(3, 7, "app"), |call| call.key = Some("k".to_owned()))).await;
+    assert_eq!(store.repeat(call(9, 7, "app").identity).await.unwrap(), None);
+    assert!(matches!(store.accept(call(9, 7, "app")).await.unwrap(), Accepted::Busy { .. }));
+}
+
 async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Success, AT).await;
-    assert_eq!(store.repeat("app", "k").await.unwrap(), None);
+    assert_eq!(repeat(&store, "app", "k").await, None);
     accept(&store, new(2, "k", "t")).await;
-    assert_eq!(store.repeat("app", "k").await.unwrap().unwrap().id, id(2));
+    assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(2));
     assert_eq!(store.task(id(1)).await.unwrap().unwrap().task.status(), Some(Status::Success));
 }
 
 async fn the_same_key_of_another_application_is_its_own(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    accept(&store, NewTask { application: "other".to_owned(), ..new(2, "k", "u") }).await;
-    assert_eq!(store.repeat("app", "k").await.unwrap().unwrap().id, id(1));
-    assert_eq!(store.repeat("other", "k").await.unwrap().unwrap().id, id(2));
+    accept(&store, alike(new(2, "k", "u"), |task| task.application = "other".to_owned())).await;
+    assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(1));
+    assert_eq!(repeat(&store, "other", "k").await.unwrap().id, id(2));
 }
 
 async fn a_busy_target_names_who_has_it_and_until_when(store: Arc<dyn Store>) {
-    accept(&store, NewTask { application: "owner".to_owned(), ..new(1, "k", "t") }).await;
+    accept(&store, alike(new(1, "k", "t"), |task| task.application = "owner".to_owned())).await;
     let (application, deadline_at) = ("owner".to_owned(), AT.plus(Duration::from_secs(60)));
     let busy = Accepted::Busy { id: id(1), application, deadline_at };
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), busy);
     assert_eq!(store.task(id(2)).await.unwrap(), None);
-    assert_eq!(store.repeat("app", "k").await.unwrap(), None, "a refused call has no claim");
+    assert_eq!(repeat(&store, "app", "k").await, None, "a refused call has no claim");
 }
 
 async fn a_target_of_another_kind_is_another_target(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    accept(&store, NewTask { resource: "tray".to_owned(), ..new(2, "l", "t") }).await;
+    accept(&store, alike(new(2, "l", "t"), |task| task.resource = "tray".to_owned())).await;
 }
 
 async fn after_a_release_a_task_starts_when_the_target_has_settled(store: Arc<dyn Store>) {
@@ -145,7 +181,7 @@ async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {
     let before = store.task(id(1)).await.unwrap();
     store.accept(new(1, "l", "u")).await.unwrap_err();
     assert_eq!(store.task(id(1)).await.unwrap(), before);
-    assert_eq!(store.repeat("app", "l").await.unwrap(), None);
+    assert_eq!(repeat(&store, "app", "l").await, None);
     accept(&store, new(2, "l", "u")).await;
 }
 
@@ -274,7 +310,7 @@ async fn what_the_ledger_has_already_stops_the_whole_step(store: Arc<dyn Store>)
         assert_eq!(store.ledger(0, 99).await.unwrap(), ledger);
         let busy = store.accept(new(9, "other", &target)).await.unwrap();
         assert!(matches!(busy, Accepted::Busy { .. }), "{busy:?}");
-        assert_eq!(store.repeat("app", &target).await.unwrap().unwrap().id, id(n));
+        assert_eq!(repeat(&store, "app", &target).await.unwrap().id, id(n));
     }
     // Twice in one step is once too often, too.
     accept(&store, new(4, "k4", "t4")).await;
@@ -322,29 +358,27 @@ async fn the_ledger_is_read_in_pages(store: Arc<dyn Store>) {
     assert_eq!(numbers(u64::MAX, u32::MAX).await, []);
 }
 
-async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: Arc<dyn Store>) {
-    for n in [4, 2, 5, 1, 3] {
-        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_lanes(store: Arc<dyn Store>) {
+    let mut known = Vec::new();
+    for (n, resource, target) in [(4, "b", "1"), (2, "a", "2"), (5, "a", "1"), (1, "b", "0"), (3, "b", "2")] {
+        let task = alike(new(n, &format!("k{n}"), target), |task| task.resource = resource.to_owned());
+        known.push(Unfinished { id: task.id, identity: task.identity.clone(), wake_at: Some(AT) });
+        accept(&store, task).await;
     }
-    end(&store, 3, Status::Success, AT).await;
-    let ids = async |after: Option<u128>, limit| {
-        let page = store.in_flight(after.map(id), limit).await.unwrap();
-        for Unfinished { id, application, key, wake_at } in &page {
-            let claim = format!("k{}", u128::from_be_bytes(id.to_bytes()));
-            assert_eq!((&**application, key, *wake_at), ("app", &claim, Some(AT)));
-        }
-        page.iter().map(|task| task.id).collect::<Vec<_>>()
-    };
-    assert_eq!(ids(None, 2).await, [id(1), id(2)]);
-    assert_eq!(ids(Some(2), 9).await, [id(4), id(5)]);
-    assert_eq!(ids(Some(5), 9).await, []);
-    assert_eq!(ids(Some(u128::MAX), 9).await, []);
+    end(&store, 1, Status::Success, AT).await;
+    known.sort_by_key(|task| (task.identity.resource.clone(), task.identity.target.clone()));
+    let ended = known.remove(2);
+    assert_eq!(store.in_flight(None, 2).await.unwrap(), known[..2]);
+    assert_eq!(store.in_flight(Some(known[1].clone()), 9).await.unwrap(), known[2..]);
+    assert_eq!(store.in_flight(Some(ended), 9).await.unwrap(), known[2..]);
+    assert_eq!(store.in_flight(Some(known[3].clone()), 9).await.unwrap(), []);
 }
 
 async fn tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages(store: Arc<dyn Store>) {
     for n in 1..=8 {
-        let (application, key, target) = (format!("a{}", n % 2), format!("k{n}"), format!("t{}", n / 2));
-        accept(&store, NewTask { application, resource: format!("r{n}"), ..new(n, &key, &target) }).await;
+        let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
+        let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
+        accept(&store, NewTask { identity, ..new(n, "", "") }).await;
     }
     end(&store, 5, Status::Failed, AT).await;
     let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
@@ -417,16 +451,30 @@ pub(super) fn terms() -> Terms {
 pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
     NewTask {
         id: id(number),
-        application: "app".to_owned(),
-        key: key.to_owned(),
-        fingerprint: [1; 32],
+        identity: Identity {
+            application: "app".to_owned(),
+            key: Some(key.to_owned()),
+            fingerprint: [1; 32],
+            resource: "printer".to_owned(),
+            target: target.to_owned(),
+        },
         tool: "print".to_owned(),
-        resource: "printer".to_owned(),
-        target: target.to_owned(),
         sealed: format!("sealed {number}").into_bytes(),
         terms: terms(),
         at: AT,
     }
+}
+
+/// That task, with another identity.
+pub(super) fn alike(mut new: NewTask, change: impl FnOnce(&mut Identity)) -> NewTask {
+    change(&mut new.identity);
+    new
+}
+
+/// What a call of that application with that key finds.
+pub(super) async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<InFlight> {
+    let call = alike(new(0, key, "elsewhere"), |call| call.application = application.to_owned());
+    store.repeat(call.identity).await.unwrap()
 }
 
 pub(super) fn application(id: &str, name: &str) -> ApplicationRow {

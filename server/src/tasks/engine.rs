@@ -14,9 +14,8 @@ use crate::clock::Clock;
 use crate::framework::BoxFuture;
 use crate::framework::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
 use crate::framework::text::Secret;
-use crate::hex;
 use crate::random::Random;
-use crate::store::{self, Broken, InFlight, NewTask, Record, Store, Unfinished};
+use crate::store::{self, Broken, Identity, InFlight, NewTask, Record, Store, Unfinished};
 use crate::telemetry::Driven;
 use crate::vault::{Digest, Vault};
 use claims::Claims;
@@ -77,14 +76,16 @@ impl Engine {
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
-            let Some(task) = page.last() else { return Ok(Arc::new(engine)) };
-            last = Some(task.id);
             let now = engine.parts.clock.now();
-            for Unfinished { id, application, key, wake_at } in page {
-                let claim = engine.claims.of(&application, &key);
+            for Unfinished { id, identity, wake_at } in &page {
+                let claim = engine.claims.of(identity);
                 engine.claims.add(claim);
                 let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
-                engine.due.add(id, wake_at, Wake { claim, state: State::Unknown });
+                engine.due.add(*id, wake_at, Wake { claim, state: State::Unknown });
+            }
+            last = page.into_iter().next_back();
+            if last.is_none() {
+                return Ok(Arc::new(engine));
             }
         }
     }
@@ -119,29 +120,26 @@ impl Engine {
     }
 
     async fn find(&self, proposal: &Proposal<'_>) -> Result<Option<Accepted>, Broken> {
-        let (key, fingerprint) = self.identity(proposal);
-        if self.claims.is_free(self.claims.of(proposal.application, &key)) {
+        let identity = self.identity(proposal);
+        if self.claims.is_free(self.claims.of(&identity)) {
             return Ok(None);
         }
-        let hit = self.parts.store.repeat(proposal.application, &key).await?;
+        let fingerprint = identity.fingerprint;
+        let hit = self.parts.store.repeat(identity).await?;
         Ok(hit.map(|hit| repeated(hit, &fingerprint)))
     }
 
     async fn take_on(&self, proposal: &Proposal<'_>, command: &Secret<String>) -> Result<Accepted, NotAccepted> {
         let Parts { store, executor: _, vault, clock: _, random, room } = &self.parts;
-        let (key, fingerprint) = self.identity(proposal);
-        let claim = self.claims.of(proposal.application, &key);
+        let identity = self.identity(proposal);
+        let (claim, fingerprint) = (self.claims.of(&identity), identity.fingerprint);
         let Some(place) = self.claims.reserve(claim, *room) else { return Err(NotAccepted::Full) };
         let at = proposal.now;
         let id = TaskId::new(at, random.bytes().map_err(broken)?);
         let new = NewTask {
             id,
-            application: proposal.application.to_owned(),
-            key,
-            fingerprint,
+            identity,
             tool: proposal.tool.to_owned(),
-            resource: proposal.resource.to_owned(),
-            target: proposal.target.to_string(),
             sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
             terms: proposal.terms.into(),
             at,
@@ -186,11 +184,14 @@ impl Engine {
         told
     }
 
-    /// The idempotency key and the fingerprint of a call. A derived key begins with a space, which no given one has.
-    fn identity(&self, proposal: &Proposal<'_>) -> (String, Digest) {
-        let fingerprint = self.parts.vault.mac(&["call", proposal.tool, proposal.arguments.expose()]);
-        let key = proposal.key.as_deref().map_or_else(|| format!(" {}", hex::encode(&fingerprint)), str::to_owned);
-        (key, fingerprint)
+    fn identity(&self, proposal: &Proposal<'_>) -> Identity {
+        Identity {
+            application: proposal.application.to_owned(),
+            key: proposal.key.as_deref().map(str::to_owned),
+            fingerprint: self.parts.vault.mac(&["call", proposal.tool, proposal.arguments.expose()]),
+            resource: proposal.resource.to_owned(),
+            target: proposal.target.to_string(),
+        }
     }
 
     async fn told(&self, poll: Poll<'_>) -> Result<Told, Untold> {

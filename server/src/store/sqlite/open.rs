@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What takes a database from one layout to the next. Its `user_version` says which it has.
-pub(super) const MIGRATIONS: [&str; 2] =
-    [include_str!("../migrations/0001_start.sql"), include_str!("../migrations/0002_refunds.sql")];
+pub(super) const MIGRATIONS: [&str; 3] = [
+    include_str!("../migrations/0001_start.sql"),
+    include_str!("../migrations/0002_refunds.sql"),
+    include_str!("../migrations/0003_claims.sql"),
+];
 
 /// The layout that this program reads and writes.
 const LAYOUT: u32 = MIGRATIONS.len() as u32;

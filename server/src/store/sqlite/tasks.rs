@@ -5,7 +5,10 @@
 
 use super::{Broken, millis, moment};
 use crate::clock::Timestamp;
-use crate::store::{Accepted, Advance, Advanced, Happening, InFlight, LedgerRow, NewTask, Record, Unfinished, Which};
+use crate::store::Which;
+use crate::store::{
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, Unfinished,
+};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Status, Task, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -16,23 +19,37 @@ use serde::de::value::{Error, StrDeserializer};
 /// `held_until` of a lane whose task is in flight.
 const TAKEN: i64 = i64::MAX;
 
-/// The task in flight under a key.
-pub(super) fn repeat(db: &Connection, application: &str, key: &str) -> Result<Option<InFlight>, Broken> {
-    let sql = "SELECT id, tool, target, fingerprint FROM task
-               WHERE application = ?1 AND idem_key = ?2 AND terminal = 0";
-    Ok(db.prepare_cached(sql)?.query_row((application, key), found).optional()?)
+/// The task in flight that such a call has made.
+pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFlight>, Broken> {
+    let Identity { application, key, fingerprint, resource, target } = identity;
+    let found = |row: &Row<'_>| {
+        let (id, tool, target, fingerprint) = row.try_into()?;
+        Ok(InFlight { id: TaskId::from_bytes(id), tool, target, fingerprint })
+    };
+    let found = if let Some(key) = key {
+        let sql = "SELECT id, tool, target, fingerprint FROM task
+                   WHERE application = ?1 AND idem_key = ?2 AND terminal = 0";
+        db.prepare_cached(sql)?.query_row((application, key), found)
+    } else {
+        let sql = "SELECT id, tool, task.target, fingerprint FROM lane JOIN task ON id = task_id
+                   WHERE lane.resource = ?1 AND lane.target = ?2 AND terminal = 0
+                         AND application = ?3 AND idem_key IS NULL AND fingerprint = ?4";
+        db.prepare_cached(sql)?.query_row((resource, target, application, fingerprint), found)
+    };
+    Ok(found.optional()?)
 }
 
 /// Takes a task on, if its key and its target's lane are free.
 pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken> {
-    let NewTask { id, application, key, fingerprint, tool, resource, target, sealed, terms, at } = new;
+    let NewTask { id, identity, tool, sealed, terms, at } = new;
+    let Identity { application, key, fingerprint, resource, target } = identity;
     let lane = "SELECT held_until, task_id FROM lane WHERE resource = ?1 AND target = ?2";
     let mut lane = db.prepare_cached(lane)?;
     let lane: Option<(i64, [u8; 16])> =
         lane.query_row((resource, target), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let start = match lane {
         Some((TAKEN, holder)) => {
-            let hit = repeat(db, application, key)?.map(Accepted::Hit);
+            let hit = repeat(db, identity)?.map(Accepted::Hit);
             return hit.map_or_else(|| busy(db, TaskId::from_bytes(holder)), Ok);
         }
         Some((settled_at, _)) => new.start(moment(settled_at)),
@@ -44,8 +61,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken>
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
                                     terminal, wake_at, state, sealed)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)
-                  ON CONFLICT (application, idem_key) WHERE terminal = 0 DO UPDATE SET idem_key = excluded.idem_key
-                  RETURNING id, tool, target, fingerprint";
+                  ON CONFLICT (application, idem_key) WHERE terminal = 0 AND idem_key IS NOT NULL DO NOTHING";
     let (created_at, wake_at, state) = (millis(*at), task.wake_at.map(millis), state(*id, &task)?);
     let stored = id.to_bytes();
     let values = rusqlite::params![
@@ -61,9 +77,9 @@ pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken>
         state,
         sealed
     ];
-    let claimed = db.prepare_cached(insert)?.query_row(values, found)?;
-    if claimed.id != *id {
-        return Ok(Accepted::Hit(claimed));
+    if db.prepare_cached(insert)?.execute(values)? == 0 {
+        let gone = || Broken(format!("the key of {id} was taken and is not there"));
+        return repeat(db, identity)?.map(Accepted::Hit).ok_or_else(gone);
     }
 
     let take = "INSERT INTO lane (resource, target, task_id, held_until) VALUES (?1, ?2, ?3, ?4)
@@ -81,26 +97,27 @@ pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Br
     let status = task.status().map(Status::as_str);
     let update = "UPDATE task SET version = version + 1, terminal = ?3, status = ?4, wake_at = ?5, finished_at = ?6,
                                   state = ?7, sealed = iif(?3, NULL, sealed)
-                  WHERE id = ?1 AND version = ?2 AND terminal = 0
-                  RETURNING version, application, resource, target";
+                  WHERE id = ?1 AND version = ?2 AND terminal = 0";
     let (wake_at, finished_at, state) = (task.wake_at.map(millis), task.finished_at.map(millis), state(*id, task)?);
     let stored = id.to_bytes();
     let values = rusqlite::params![stored, version, status.is_some(), status, wake_at, finished_at, state];
-    let row: Option<(u32, String, String, String)> =
-        db.prepare_cached(update)?.query_row(values, |row| row.try_into()).optional()?;
-    let Some((version, application, resource, target)) = row else { return Ok(Advanced::Fenced) };
+    if db.prepare_cached(update)?.execute(values)? == 0 {
+        return Ok(Advanced::Fenced);
+    }
 
-    let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2 + 1, ?3, ?4, ?5)";
     db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what))?;
     for entry in entries {
         if let Entry::Release(until) = entry {
-            let release = "UPDATE lane SET held_until = ?4 WHERE resource = ?1 AND target = ?2 AND task_id = ?3";
-            db.prepare_cached(release)?.execute((&resource, &target, stored, millis(*until)))?;
+            let release = "UPDATE lane SET held_until = ?2
+                           WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1) AND task_id = ?1";
+            db.prepare_cached(release)?.execute((stored, millis(*until)))?;
         }
         if let Some(kind) = entry.kind() {
-            let enter = "INSERT INTO ledger (task_id, application, kind, at) VALUES (?1, ?2, ?3, ?4)
+            let enter = "INSERT INTO ledger (task_id, application, kind, at)
+                         SELECT id, application, ?2, ?3 FROM task WHERE id = ?1
                          ON CONFLICT (task_id, kind) DO NOTHING";
-            if db.prepare_cached(enter)?.execute((stored, &application, kind, millis(*at)))? == 0 {
+            if db.prepare_cached(enter)?.execute((stored, kind, millis(*at)))? == 0 {
                 return Err(Broken(format!("the ledger has a {kind} of {id} already")));
             }
         }
@@ -109,16 +126,18 @@ pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Br
 }
 
 /// Tasks in flight after that one.
-pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<Unfinished>, Broken> {
-    let sql = "SELECT id, application, idem_key, wake_at FROM task
-               WHERE terminal = 0 AND id > ?1 ORDER BY id LIMIT ?2";
-    // No bytes come before any.
-    let after = after.map(TaskId::to_bytes);
-    let after = after.as_ref().map_or(&[][..], |id| id);
+pub(super) fn in_flight(db: &Connection, after: Option<Unfinished>, limit: u32) -> Result<Vec<Unfinished>, Broken> {
+    let sql = "SELECT id, application, idem_key, fingerprint, lane.resource, lane.target, wake_at
+               FROM lane JOIN task ON id = task_id
+               WHERE (lane.resource, lane.target) > (?1, ?2) AND held_until = ?3 AND terminal = 0
+               ORDER BY lane.resource, lane.target LIMIT ?4";
+    // No text comes before an empty one.
+    let (resource, target) = after.map(|after| (after.identity.resource, after.identity.target)).unwrap_or_default();
     let mut select = db.prepare_cached(sql)?;
-    let rows = select.query_map((after, limit), |row| {
-        let (id, application, key, wake_at): (_, _, _, Option<i64>) = row.try_into()?;
-        Ok(Unfinished { id: TaskId::from_bytes(id), application, key, wake_at: wake_at.map(moment) })
+    let rows = select.query_map((resource, target, TAKEN, limit), |row| {
+        let (id, application, key, fingerprint, resource, target, wake_at) = row.try_into()?;
+        let identity = Identity { application, key, fingerprint, resource, target };
+        Ok(Unfinished { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -213,11 +232,6 @@ fn busy(db: &Connection, holder: TaskId) -> Result<Accepted, Broken> {
     };
     let deadline_at = parse(holder, &state)?.deadline_at;
     Ok(Accepted::Busy { id: holder, application, deadline_at })
-}
-
-fn found(row: &Row<'_>) -> rusqlite::Result<InFlight> {
-    let (id, tool, target, fingerprint) = row.try_into()?;
-    Ok(InFlight { id: TaskId::from_bytes(id), tool, target, fingerprint })
 }
 
 fn state(id: TaskId, task: &Task) -> Result<String, Broken> {

@@ -1,8 +1,9 @@
 //! The one thread that writes. Requests that arrive while a commit is under way share the next one.
 //!
-//! Nobody is told before the commit has reached the disk. A request that fails is rolled back by itself; a commit that fails,
-//! or a transaction that SQLite has given up, fails for all that were in it. If the thread panics, the transaction is rolled
-//! back, and whoever waits or asks later is answered [`Broken`].
+//! Nobody is told before the commit has reached the disk. A request that fails takes its transaction with it, and the others
+//! are done anew without it: it is rare, and a savepoint for each would cost more than most requests. A commit that fails, fails
+//! for all that were in it. If the thread panics, the transaction is rolled back, and whoever waits or asks later is answered
+//! [`Broken`].
 
 use super::Broken;
 use super::queue::{Queue, Reply};
@@ -28,8 +29,8 @@ pub(super) struct Writer {
 
 /// Something to be written, and who is to be told.
 pub(super) trait Request: Send {
-    /// Writes, as a whole or not at all. An error means that the transaction must not be committed.
-    fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken>;
+    /// Writes, and says whether the transaction may be committed; if not, it may be asked again in another one.
+    fn write(&mut self, transaction: &Transaction<'_>) -> bool;
 
     /// Tells whoever asked, given how the commit went.
     fn answer(self: Box<Self>, committed: Result<(), Broken>);
@@ -63,16 +64,27 @@ impl Writer {
     pub(super) fn write<'a, T, F>(&'a self, work: F) -> Answer<'a, T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Broken> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Broken> + Send + 'static,
     {
         Box::pin(self.queue.ask(move |reply| -> Box<dyn Request> { Box::new(Write::new(work, reply)) }))
     }
 }
 
 /// Writes all of `requests` in one transaction, then answers them.
-pub(super) fn commit(connection: &mut Connection, requests: impl Iterator<Item = Box<dyn Request>>, counts: &Written) {
-    let mut taken = Vec::new();
-    let committed = write(connection, requests, &mut taken);
+pub(super) fn commit(
+    connection: &mut Connection,
+    mut requests: impl Iterator<Item = Box<dyn Request>>,
+    counts: &Written,
+) {
+    // Before anything can fail, so that it is answered.
+    let mut taken = Vec::from_iter(requests.next());
+    let committed = loop {
+        match write(connection, &mut requests, &mut taken) {
+            Ok(None) => break Ok(()),
+            Ok(Some(failed)) => taken.remove(failed).answer(Ok(())),
+            Err(why) => break Err(Broken::from(why)),
+        }
+    };
     let requests = taken.len();
     for request in taken {
         request.answer(committed.clone());
@@ -89,27 +101,29 @@ pub(super) fn commit(connection: &mut Connection, requests: impl Iterator<Item =
     }
 }
 
+/// Writes what was taken and all that follows, or nothing of it if one fails: which one.
 fn write(
     connection: &mut Connection,
-    mut requests: impl Iterator<Item = Box<dyn Request>>,
+    requests: &mut impl Iterator<Item = Box<dyn Request>>,
     taken: &mut Vec<Box<dyn Request>>,
-) -> Result<(), Broken> {
-    // Before anything can fail, so that it is answered.
-    taken.extend(requests.next());
+) -> rusqlite::Result<Option<usize>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    while let Some(request) = taken.last_mut() {
-        request.write(&transaction)?;
-        match requests.next() {
-            Some(next) => taken.push(next),
-            None => break,
+    for next in 0.. {
+        if next == taken.len() {
+            let Some(request) = requests.next() else { break };
+            taken.push(request);
+        }
+        if taken.get_mut(next).is_some_and(|request| !request.write(&transaction)) {
+            return Ok(Some(next));
         }
     }
-    transaction.commit().map_err(Broken::from)
+    transaction.commit()?;
+    Ok(None)
 }
 
 /// The one kind of request: a function, and the place for its answer.
 pub(super) struct Write<T, F> {
-    work: Option<F>,
+    work: F,
     done: Result<T, Broken>,
     reply: Reply<T>,
 }
@@ -117,26 +131,22 @@ pub(super) struct Write<T, F> {
 impl<T, F> Write<T, F> {
     /// Not yet written.
     pub(super) fn new(work: F, reply: Reply<T>) -> Self {
-        Self { work: Some(work), done: Err(Broken("not tried".to_owned())), reply }
+        Self { work, done: Err(Broken("not tried".to_owned())), reply }
     }
 }
 
 impl<T, F> Request for Write<T, F>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Result<T, Broken> + Send,
+    F: Fn(&Connection) -> Result<T, Broken> + Send,
 {
-    fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), Broken> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        let run = |sql| -> rusqlite::Result<_> { transaction.prepare_cached(sql)?.execute([]) };
-        run("SAVEPOINT request")?;
-        self.done = work(transaction);
-        if let Err(why) = &self.done {
-            // A full disk and the like make SQLite roll everything back at once, the savepoint included.
-            run("ROLLBACK TO request").map_err(|_| why.clone())?;
+    fn write(&mut self, transaction: &Transaction<'_>) -> bool {
+        self.done = (self.work)(transaction);
+        // A full disk and the like make SQLite roll everything back at once.
+        if transaction.is_autocommit() && self.done.is_ok() {
+            self.done = Err(Broken("the transaction was lost".to_owned()));
         }
-        run("RELEASE request")?;
-        Ok(())
+        self.done.is_ok()
     }
 
     fn answer(self: Box<Self>, committed: Result<(), Broken>) {

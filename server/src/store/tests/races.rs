@@ -11,6 +11,16 @@ pub(super) async fn of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know
     }
 }
 
+pub(super) async fn of_many_equal_calls_without_a_key_at_once_one_is_fresh_and_all_know_its_task(
+    store: Arc<dyn Store>,
+) {
+    let (fresh, others) = race(&store, (1..=64).map(|n| alike(new(n, "", "t"), |call| call.key = None))).await;
+    assert_eq!((fresh.len(), others.len()), (1, 63));
+    for other in others {
+        assert!(matches!(&other, Accepted::Hit(hit) if hit.id == fresh[0]), "{other:?}");
+    }
+}
+
 pub(super) async fn of_many_writes_on_one_target_at_once_one_is_fresh_and_all_others_name_it(store: Arc<dyn Store>) {
     for round in 0..8 {
         let numbers = 100 * round..100 * round + 32;
@@ -72,7 +82,7 @@ pub(super) async fn of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_l
             };
             assert!(named == id(first) || fresh.contains(&named), "{named}");
         }
-        let open = store.in_flight(Some(id(first)), 99).await.unwrap();
+        let open = store.in_flight(None, 99).await.unwrap();
         assert_eq!(open.into_iter().map(|task| task.id).collect::<Vec<_>>(), fresh);
         for left in fresh {
             let number = u128::from_be_bytes(left.to_bytes());

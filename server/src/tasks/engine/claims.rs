@@ -1,7 +1,8 @@
-//! Which idempotency keys tasks in flight have claimed, in a few bytes each; and with that, how many tasks there are.
+//! What tasks in flight have claimed, in a few bytes each; and with that, how many tasks there are.
 //!
-//! A key that is free here need not be looked for in the store. One that seems to be claimed must: two can look the same.
+//! What is free here need not be looked for in the store. What seems to be claimed must: two can look the same.
 
+use crate::store::Identity;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,13 +20,14 @@ struct Taken {
     times: HashMap<Claim, u32>,
 }
 
-/// Stands for an application and its idempotency key.
+/// Stands for an application and the key that it gave, or the fingerprint of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Claim(u64);
 
 impl Claims {
-    pub(super) fn of(&self, application: &str, key: &str) -> Claim {
-        Claim(self.hasher.hash_one((application, key)))
+    pub(super) fn of(&self, identity: &Identity) -> Claim {
+        let Identity { application, key, fingerprint, resource: _, target: _ } = identity;
+        Claim(self.hasher.hash_one((application, key.as_ref().ok_or(fingerprint))))
     }
 
     /// Whether surely no task has it.

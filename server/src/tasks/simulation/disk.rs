@@ -3,7 +3,9 @@
 use super::{Mutant, Nature, short};
 use crate::clock::Timestamp;
 use crate::store::memory::Memory;
-use crate::store::{Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, InFlight, KeyRow};
+use crate::store::{
+    Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, Identity, InFlight, KeyRow,
+};
 use crate::store::{LedgerRow, NewTask, Record, Rule, Store, Unfinished, Which};
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, TaskId};
@@ -17,8 +19,8 @@ pub(super) struct Platters {
     pub(super) memory: Memory,
     /// Refunds that a mutant has written on their own.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
-    /// Application, key and target of every task in flight.
-    pub(super) claims: Mutex<HashMap<TaskId, (String, String, String)>>,
+    /// Of every task in flight.
+    pub(super) claims: Mutex<HashMap<TaskId, Identity>>,
     /// What must never happen, as soon as it does.
     pub(super) violations: Mutex<Vec<String>>,
 }
@@ -75,24 +77,25 @@ impl Disk {
         if self.frozen_until().is_some() {
             return Err(Broken("the folder is somebody else's".to_owned()));
         }
-        let claim = (new.application.clone(), new.key.clone(), new.target.clone());
+        let claim = new.identity.clone();
         if self.nature.is(Mutant::NoLane) {
-            new.resource = new.id.to_string();
+            new.identity.resource = new.id.to_string();
         }
         if self.nature.is(Mutant::CheckThenInsert) {
-            if let Some(hit) = memory.repeat(&new.application, &new.key).await? {
+            if let Some(hit) = memory.repeat(new.identity.clone()).await? {
                 return Ok(Accepted::Hit(hit));
             }
             self.nature.pause(Duration::from_millis(20)).await;
-            new.key = new.id.to_string();
+            new.identity.key = Some(new.id.to_string());
         }
         let id = new.id;
         let accepted = memory.accept(new).await?;
         if let Accepted::Fresh { .. } = accepted {
             self.nature.note(|| format!("{} is taken on: {claim:?}", short(id)));
             let mut claims = claims.lock().expect("no panic");
-            for (other, (application, key, target)) in &*claims {
-                if *target == claim.2 || (application, key) == (&claim.0, &claim.1) {
+            for (other, Identity { application, key, target, .. }) in &*claims {
+                let same_key = key.is_some() && (application, key) == (&claim.application, &claim.key);
+                if same_key || *target == claim.target {
                     let what = format!("{} is taken on beside {}: {claim:?}", short(id), short(*other));
                     violations.lock().expect("no panic").push(what);
                 }
@@ -163,10 +166,10 @@ impl Disk {
 }
 
 impl Store for Disk {
-    fn repeat<'a>(&'a self, application: &'a str, key: &'a str) -> Answer<'a, Option<InFlight>> {
+    fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>> {
         Box::pin(async move {
             self.wait().await;
-            self.platters.memory.repeat(application, key).await
+            self.platters.memory.repeat(identity).await
         })
     }
 
@@ -188,7 +191,7 @@ impl Store for Disk {
         Box::pin(self.read(id))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.platters.memory.in_flight(after, limit)
     }
 

@@ -9,13 +9,13 @@ use proptest::test_runner::TestRunner;
 /// in order or by a `kill -9`, and to open what it left behind.
 #[derive(Clone, Debug)]
 enum Operation {
-    Accept { application: u8, key: u8, target: u8, resource: u8 },
+    Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8 },
     Advance { task: u8, stale: bool, step: usize },
     Purge { age: u64, limit: u32 },
-    Repeat { application: u8, key: u8 },
+    Repeat { application: u8, key: Option<u8>, target: u8, fingerprint: u8 },
     Task(u8),
     Tasks { whose: Option<u8>, target: Option<u8>, before: Option<u8>, limit: u32 },
-    InFlight { after: Option<u8>, limit: u32 },
+    InFlight { limit: u32 },
     Ledger { after: u64, limit: u32 },
     Directory,
     PutApplication { id: u8, name: u8, grants: Option<Vec<u8>> },
@@ -27,22 +27,25 @@ enum Operation {
 fn operation() -> impl Strategy<Value = (i64, Operation)> {
     use Operation::{Accept, Advance, Directory, InFlight, Ledger, Purge, PutApplication, PutKey, Reopen, Repeat};
     use proptest::option::of;
-    let accept = (0..2_u8, 0..3_u8, 0..3_u8, 0..2_u8);
+    let accept = (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8, 0..2_u8);
     let grants = of(proptest::collection::vec(0..4_u8, 0..3));
     let clock = prop_oneof![9 => 0..9_000_i64, 1 => -90_000..90_000_i64];
     let operation = prop_oneof![
-        6 => accept.prop_map(|(application, key, target, resource)| Accept { application, key, target, resource }),
+        6 => accept.prop_map(|(application, key, target, resource, fingerprint)| {
+            Accept { application, key, target, resource, fingerprint }
+        }),
         9 => (0..8_u8, proptest::bool::weighted(0.1), 0..STEPS.len())
             .prop_map(|(task, stale, step)| Advance { task, stale, step }),
         1 => (0..60_000_u64, 0..4_u32).prop_map(|(age, limit)| Purge { age, limit }),
         1 => (0..3_u8, 0..3_u8, grants).prop_map(|(id, name, grants)| PutApplication { id, name, grants }),
         1 => (0..3_u8, 0..3_u8, proptest::collection::vec(0..4_u8, 0..4))
             .prop_map(|(id, application, secrets)| PutKey { id, application, secrets }),
-        1 => (0..2_u8, 0..3_u8).prop_map(|(application, key)| Repeat { application, key }),
+        1 => (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8)
+            .prop_map(|(application, key, target, fingerprint)| Repeat { application, key, target, fingerprint }),
         1 => (0..8_u8).prop_map(Operation::Task),
         1 => (of(0..2_u8), of(0..3_u8), of(0..24_u8), 0..9_u32)
             .prop_map(|(whose, target, before, limit)| Operation::Tasks { whose, target, before, limit }),
-        1 => (of(0..24_u8), 0..9_u32).prop_map(|(after, limit)| InFlight { after, limit }),
+        1 => (0..9_u32).prop_map(|limit| InFlight { limit }),
         1 => (0..9_u64, 0..9_u32).prop_map(|(after, limit)| Ledger { after, limit }),
         1 => Just(Directory),
         1 => any::<bool>().prop_map(|killed| Reopen { killed }),
@@ -90,14 +93,23 @@ fn whatever_is_asked_it_answers_as_the_store_in_memory_does() {
     outcome.unwrap();
 }
 
+fn identity(application: u8, key: Option<u8>, resource: u8, target: u8, fingerprint: u8) -> Identity {
+    Identity {
+        application: format!("a{application}"),
+        key: key.map(|key| format!("k{key}")),
+        fingerprint: [fingerprint; 32],
+        resource: format!("r{resource}"),
+        target: format!("t{target}"),
+    }
+}
+
 /// The answer, in words; of errors only that it is one.
 async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation) -> String {
     let number = |task: u8| id(task.into());
     match operation.clone() {
-        Operation::Accept { application, key, target, resource } => {
-            let task = new(n.into(), &format!("k{key}"), &format!("t{target}"));
-            let (application, resource) = (format!("a{application}"), format!("r{resource}"));
-            let answer = store.accept(NewTask { application, resource, at, fingerprint: [key; 32], ..task });
+        Operation::Accept { application, key, target, resource, fingerprint } => {
+            let identity = identity(application, key, resource, target, fingerprint);
+            let answer = store.accept(NewTask { identity, at, ..new(n.into(), "", "") });
             format!("{:?}", answer.await.map_err(drop))
         }
         Operation::Advance { task, stale, step } => {
@@ -115,8 +127,9 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::Purge { age, limit } => {
             format!("{:?}", store.purge(at.minus(Duration::from_millis(age)), limit).await.map_err(drop))
         }
-        Operation::Repeat { application, key } => {
-            format!("{:?}", store.repeat(&format!("a{application}"), &format!("k{key}")).await.map_err(drop))
+        Operation::Repeat { application, key, target, fingerprint } => {
+            let identity = identity(application, key, 0, target, fingerprint);
+            format!("{:?}", store.repeat(identity).await.map_err(drop))
         }
         Operation::Task(task) => {
             let (task, timeline) = (store.task(number(task)).await, store.timeline(number(task)).await);
@@ -127,8 +140,10 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
             let which = Which { application, target, before: before.map(number), limit };
             format!("{:?}", store.tasks(which).await.map_err(drop))
         }
-        Operation::InFlight { after, limit } => {
-            format!("{:?}", store.in_flight(after.map(number), limit).await.map_err(drop))
+        Operation::InFlight { limit } => {
+            let first = store.in_flight(None, limit).await.unwrap();
+            let rest = store.in_flight(first.last().cloned(), 99).await.unwrap();
+            format!("{first:?} {rest:?}")
         }
         Operation::Ledger { after, limit } => format!("{:?}", store.ledger(after, limit).await.map_err(drop)),
         Operation::Directory => format!("{:?}", store.directory().await.map_err(drop)),
@@ -160,8 +175,10 @@ pub(super) async fn everything(store: &dyn Store) -> String {
     for n in 0..40 {
         all.push(format!("{:?}", (store.task(id(n)).await, store.timeline(id(n)).await)));
     }
-    for (application, key) in (0..2).flat_map(|a| (0..3).map(move |k| (format!("a{a}"), format!("k{k}")))) {
-        all.push(format!("{:?}", store.repeat(&application, &key).await));
+    for (application, n) in (0..2).flat_map(|application| (0..3).map(move |n| (application, n))) {
+        for (key, fingerprint) in [(Some(n), 0), (None, 0), (None, 1)] {
+            all.push(format!("{:?}", store.repeat(identity(application, key, 0, n, fingerprint)).await));
+        }
     }
     all.join("\n")
 }
