@@ -61,7 +61,51 @@ const FAULTS: &[Fault] = &[
     (
         |data| sql(data, "INSERT INTO ledger SELECT 99, id, application, 'reversal', 0 FROM task WHERE terminal = 1"),
         "charges",
-        "has a reversal and did not end as failed",
+        "has a reversal that is not due",
+    ),
+    (|data| sql(data, "DELETE FROM ledger WHERE kind = 'charge'"), "charges", "has no charge, and one is due"),
+    (
+        |data| sql(data, "UPDATE task SET state = json_set(state, '$.left', json('false')) WHERE terminal = 1"),
+        "charges",
+        "has no reversal, and one is due",
+    ),
+    (
+        |data| sql(data, "UPDATE ledger SET application = 'app_0' WHERE kind = 'charge'"),
+        "records",
+        "has a charge on the account of app_0, and is of app_",
+    ),
+    (
+        |data| sql(data, "UPDATE task SET state = x'ff' || ''"),
+        "records",
+        "has a state that cannot be read: expected value",
+    ),
+    (|data| sql(data, "UPDATE task SET state = '{}'"), "records", "has a state that cannot be read: missing field"),
+    (
+        |data| sql(data, "UPDATE task SET status = 'success' WHERE terminal = 1"),
+        "records",
+        "has a status that contradicts its state",
+    ),
+    (|data| sql(data, "UPDATE task SET wake_at = 1"), "records", "has a wake_at that contradicts its state"),
+    (|data| sql(data, "UPDATE task SET finished_at = NULL"), "records", "has a finished_at that contradicts its state"),
+    (
+        |data| {
+            let never = "state = json_set(state, '$.finished_at', NULL), finished_at = NULL";
+            sql(data, &format!("UPDATE task SET {never} WHERE terminal = 1"));
+        },
+        "records",
+        "has a finished_at that contradicts its state",
+    ),
+    (
+        |data| sql(data, "UPDATE task_event SET phase = 'ready'"),
+        "records",
+        "has a latest event that contradicts its state",
+    ),
+    (|data| sql(data, "DELETE FROM task_event"), "records", "its timeline does not have each step to that once"),
+    (|data| sql(data, "DELETE FROM task_event WHERE version = 1"), "records", "does not have each step to that once"),
+    (
+        |data| sql(data, "UPDATE task_event SET version = 99 WHERE version = 1"),
+        "records",
+        "does not have each step to that once",
     ),
     (
         |data| sql(data, "UPDATE task SET state = json_set(state, '$.deadline_at', '2026-01-01T00:00:00Z')"),

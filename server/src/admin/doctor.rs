@@ -50,7 +50,7 @@ const KEY: Check = Check(
 );
 
 /// The rules of a store, in the order in which they are tried: one may break because of those before it.
-fn rules(now: Timestamp) -> [(Rule, Check); 7] {
+fn rules(now: Timestamp) -> [(Rule, Check); 8] {
     [
         (
             Rule::Integrity,
@@ -70,6 +70,14 @@ fn rules(now: Timestamp) -> [(Rule, Check); 7] {
             ),
         ),
         (
+            Rule::Records,
+            Check(
+                "records",
+                "what is written of a task in several places says the same in all of them",
+                "restore the folder from a backup; nothing but this program may change its database",
+            ),
+        ),
+        (
             Rule::Refunds,
             Check(
                 "refunds",
@@ -81,7 +89,7 @@ fn rules(now: Timestamp) -> [(Rule, Check); 7] {
             Rule::Charges,
             Check(
                 "charges",
-                "a task is charged at most once, and a reversal takes a charge back",
+                "each task that was to be sent has one charge, which is taken back exactly if nothing left; no other has any",
                 "see `cloudphone task show TASK`; settle it with the application, and report it as a bug",
             ),
         ),
