@@ -6,8 +6,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -45,6 +46,20 @@ fn damage(data: &Path) {
 
 fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
+}
+
+/// Moves something out of the folder, and leaves a link to it there.
+fn moved(data: &Path, name: &str) -> PathBuf {
+    let elsewhere = data.with_file_name(name);
+    fs::rename(data.join(name), &elsewhere).expect("moved");
+    symlink(&elsewhere, data.join(name)).expect("a link");
+    elsewhere
+}
+
+/// A pipe, which nobody ever writes to, in place of what is there.
+fn pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().expect("mkfifo").success());
 }
 
 /// One fault: how it comes about, the check that sees it, and a part of what that says.
@@ -140,9 +155,20 @@ const FAULTS: &[Fault] = &[
         "it does not open the secrets of cpk_",
     ),
     (|data| fs::remove_file(data.join("master.key")).expect("removed"), "master key", "No such file"),
-    (|data| mode(data, 0o755), "file modes", "has mode 755"),
-    (|data| mode(&data.join("master.key"), 0o640), "file modes", "master.key has mode 640"),
-    (|data| mode(&data.join("audit"), 0o701), "file modes", "audit has mode 701"),
+    (|data| mode(data, 0o755), "files", "has mode 755"),
+    (|data| mode(&data.join("master.key"), 0o640), "files", "master.key has mode 640"),
+    (|data| mode(&data.join("audit"), 0o701), "files", "audit has mode 701"),
+    (|data| drop(moved(data, "audit")), "files", "audit is a link to what may lie elsewhere"),
+    (|data| drop(moved(data, "cloudphone.db")), "files", "cloudphone.db is a link to what may lie elsewhere"),
+    (|data| mode(&moved(data, "master.key"), 0o604), "files", "master.key has mode 604"),
+    (
+        |data| pipe(&data.join("audit/audit-9999-01-01.jsonl")),
+        "files",
+        "audit-9999-01-01.jsonl is no file and no folder",
+    ),
+    (|data| pipe(&data.join("audit/.writable")), "audit trail", "`.writable` in it is no file; remove it"),
+    (|data| pipe(&data.join("master.key")), "master key", "master.key is not a master key"),
+    (|data| pipe(&data.join("simulated.jsonl")), "files", "simulated.jsonl is no file and no folder"),
     (
         |data| {
             let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();

@@ -12,8 +12,9 @@ use crate::store::sqlite::Sqlite;
 use crate::store::{Rule, Store};
 use crate::vault::Vault;
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,10 +30,11 @@ const LINE_MAX: u64 = 1 << 20;
 /// Something that is looked at: its name, what holds if all is well, and what to do where it does not.
 struct Check(&'static str, &'static str, &'static str);
 
-const MODES: Check = Check(
-    "file modes",
-    "only the owner can reach what is in the folder",
-    "take the rights of others away: chmod -R go= on the data folder",
+const FILES: Check = Check(
+    "files",
+    "all in the folder are files and folders that only the owner can reach",
+    "take the rights of others away: chmod -R go= on the data folder; put what a link leads to in its place, and remove what \
+     is no file",
 );
 const TRAIL: Check = Check(
     "audit trail",
@@ -41,8 +43,12 @@ const TRAIL: Check = Check(
 );
 const OPENS: Check =
     Check("database", "it opens", "do as it says; if it is damaged, keep a copy and restore the folder from a backup");
-const WRITES: Check =
-    Check("writing", "the database can be written to", "make room on the disk, and give the owner the right to write");
+const WRITES: Check = Check(
+    "writing",
+    "the database can be written to, and is the one in the folder",
+    "make room on the disk, and give the owner the right to write; move back a database that was moved away; of one that was \
+     removed, copy the open files from /proc/PID/fd before you stop the server",
+);
 const KEY: Check = Check(
     "master key",
     "it opens the secret of every key",
@@ -135,7 +141,7 @@ pub(super) async fn alone(path: &Path) -> Result<Value, Why> {
 /// Examines a folder and its store, or says why that cannot be opened.
 pub(super) async fn examine(folder: &Path, store: Result<&dyn Store, Why>, now: Timestamp) -> Value {
     let mut report = Report::default();
-    report.enter(&MODES, modes(folder));
+    report.enter(&FILES, files(folder));
     report.enter(&TRAIL, trail(&folder.join(AUDIT)));
     match store {
         Ok(store) => {
@@ -176,9 +182,17 @@ impl Report {
     }
 }
 
-fn modes(folder: &Path) -> Result<Vec<String>, Why> {
-    let open = data::open_to_others(folder).map_err(|error| error.to_string())?;
-    Ok(open.iter().map(|(path, mode)| format!("{} has mode {mode:o}", path.display())).collect())
+fn files(folder: &Path) -> Result<Vec<String>, Why> {
+    let wrong = |about: &Metadata| match (about.file_type(), about.permissions().mode() & 0o777) {
+        (kind, _) if kind.is_symlink() => Some("is a link to what may lie elsewhere".to_owned()),
+        (kind, _) if !(kind.is_file() || kind.is_dir() || kind.is_socket()) => {
+            Some("is no file and no folder".to_owned())
+        }
+        (_, mode) if mode & 0o077 != 0 => Some(format!("has mode {mode:o}")),
+        _ => None,
+    };
+    let all = data::everything(folder).map_err(|error| error.to_string())?;
+    Ok(all.iter().filter_map(|(path, about)| Some(format!("{} {}", path.display(), wrong(about)?))).collect())
 }
 
 async fn master_key(folder: &Path, store: &dyn Store) -> Result<Vec<String>, Why> {

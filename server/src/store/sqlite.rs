@@ -38,7 +38,9 @@ pub struct Sqlite {
     /// Ends what the inspector is doing.
     interrupt: InterruptHandle,
     writer: Writer,
-    _folder: DataFolder,
+    folder: DataFolder,
+    /// The database's file, as it was opened.
+    file: Option<(u64, u64)>,
 }
 
 impl Sqlite {
@@ -51,7 +53,8 @@ impl Sqlite {
         let Connections { writer, readers, inspector } = open::connect(folder)?;
         let interrupt = inspector.get_interrupt_handle();
         let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
-        Ok(Self { readers, inspector, interrupt, writer: Writer::start(writer)?, _folder: folder.clone() })
+        let (writer, file) = (Writer::start(writer)?, folder.database_file());
+        Ok(Self { readers, inspector, interrupt, writer, folder: folder.clone(), file })
     }
 }
 
@@ -124,7 +127,15 @@ impl Store for Sqlite {
     }
 
     fn touch(&self) -> Answer<'_, ()> {
-        self.writer.write(open::touch)
+        let (folder, file) = (self.folder.clone(), self.file);
+        self.writer.write(move |db| {
+            if folder.database_file() != file {
+                let folder = folder.path().display();
+                let why = "was removed or replaced, and what is written is lost when the server stops";
+                return Err(Broken(format!("the database that was opened in `{folder}` {why}")));
+            }
+            open::touch(db)
+        })
     }
 }
 
