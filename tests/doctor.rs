@@ -143,6 +143,7 @@ const FAULTS: &[Fault] = &[
     (damage, "integrity", ""),
     (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
     (|data| sql(data, "CREATE TABLE mine (a)"), "layout", "table mine is not what this program makes"),
+    (|data| sql(data, "PRAGMA user_version = 1"), "database", "the next start of a server brings it up to date"),
     (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer one that wrote it"),
     (
         |data| fs::write(data.join("cloudphone.db"), "no database".repeat(99)).expect("written"),
@@ -168,6 +169,20 @@ const FAULTS: &[Fault] = &[
     ),
     (|data| pipe(&data.join("audit/.writable")), "audit trail", "`.writable` in it is no file; remove it"),
     (|data| pipe(&data.join("master.key")), "master key", "master.key is not a master key"),
+    (
+        |data| {
+            let journal = data.join("simulated.jsonl");
+            let torn = fs::read_to_string(&journal).expect("a journal") + "{\n";
+            fs::write(journal, torn).expect("written");
+        },
+        "simulated phones",
+        "simulated.jsonl` is damaged in line 4: EOF while parsing an object",
+    ),
+    (
+        |data| pipe(&data.join("simulated.jsonl")),
+        "simulated phones",
+        "simulated.jsonl` is no journal of simulated phones",
+    ),
     (|data| pipe(&data.join("simulated.jsonl")), "files", "simulated.jsonl is no file and no folder"),
     (
         |data| {

@@ -50,6 +50,11 @@ pub enum Unusable {
     /// There is something that only a master key opens, and none.
     #[error("{0} is missing, without which nothing in this folder can be opened; restore it from where it was kept")]
     KeyLost(PathBuf),
+    /// There is a master key, and nothing in the database that it was made for.
+    #[error(
+        "{0} is empty, beside a master key; restore it from a backup, or remove it to begin without any application"
+    )]
+    Emptied(PathBuf),
 }
 
 impl DataFolder {
@@ -95,6 +100,9 @@ impl DataFolder {
     /// See [`Unusable`].
     pub fn database(&self) -> Result<PathBuf, Unusable> {
         let path = self.join(DATABASE);
+        if path.exists() && !has_database(&self.path) && self.join(MASTER_KEY).exists() {
+            return Err(Unusable::Emptied(path));
+        }
         let made = private().create(true).truncate(false).open(&path);
         made.map(|_| path.clone()).map_err(|error| Unusable::Io(path, error))
     }

@@ -3,10 +3,11 @@
 //! Repairs nothing, and works with a running server or without one. What must hold of the database stands in
 //! [`Rule`]; here are the words for it, and what lies beside the database. Start at [`examine`].
 
-use super::{AUDIT, Why};
+use super::{AUDIT, JOURNAL, Why};
 use crate::clock::{Clock, Timestamp};
 use crate::data::{self, DataFolder};
 use crate::framework::{audit, registry};
+use crate::phones::upstream::sim::Sim;
 use crate::random::Random;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Rule, Store};
@@ -40,6 +41,11 @@ const TRAIL: Check = Check(
     "audit trail",
     "its folder can be written to, and its last line can be read",
     "make room and give the owner the right to write; a line that was cut short stays readable to people",
+);
+const PHONES: Check = Check(
+    "simulated phones",
+    "what was done on them can be told again at the next start",
+    "restore simulated.jsonl from a backup, or remove it: the phones are then as they were before all commands",
 );
 const OPENS: Check =
     Check("database", "it opens", "do as it says; if it is damaged, keep a copy and restore the folder from a backup");
@@ -133,7 +139,7 @@ fn rules(now: Timestamp) -> [(Rule, Check); 8] {
 /// Another process has it.
 pub(super) async fn alone(path: &Path) -> Result<Value, Why> {
     let folder = DataFolder::open(path).map_err(|error| error.to_string())?;
-    let store = Sqlite::open(&folder).map_err(|error| error.to_string());
+    let store = Sqlite::open_as_it_is(&folder).map_err(|error| error.to_string());
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
     Ok(examine(path, store, Clock::system().now()).await)
 }
@@ -143,6 +149,8 @@ pub(super) async fn examine(folder: &Path, store: Result<&dyn Store, Why>, now: 
     let mut report = Report::default();
     report.enter(&FILES, files(folder));
     report.enter(&TRAIL, trail(&folder.join(AUDIT)));
+    let journal = Sim::examine(&folder.join(JOURNAL));
+    report.enter(&PHONES, journal.map(|()| Vec::new()).map_err(|error| error.to_string()));
     match store {
         Ok(store) => {
             for (rule, check) in rules(now) {

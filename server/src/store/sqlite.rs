@@ -50,7 +50,19 @@ impl Sqlite {
     /// # Errors
     /// A newer program has written it, or it cannot be opened.
     pub fn open(folder: &DataFolder) -> Result<Self, OpenError> {
-        let Connections { writer, readers, inspector } = open::connect(folder)?;
+        Self::connected(folder, open::connect(folder, 0)?)
+    }
+
+    /// The same, where that changes nothing: of a database that has the latest layout.
+    ///
+    /// # Errors
+    /// Another program has written it, be it newer or older, or it cannot be opened.
+    pub fn open_as_it_is(folder: &DataFolder) -> Result<Self, OpenError> {
+        Self::connected(folder, open::connect(folder, open::LAYOUT)?)
+    }
+
+    fn connected(folder: &DataFolder, connections: Connections) -> Result<Self, OpenError> {
+        let Connections { writer, readers, inspector } = connections;
         let interrupt = inspector.get_interrupt_handle();
         let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
         let (writer, file) = (Writer::start(writer)?, folder.database_file());
