@@ -6,8 +6,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -47,6 +48,20 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
 }
 
+/// Moves something out of the folder, and leaves a link to it there.
+fn moved(data: &Path, name: &str) -> PathBuf {
+    let elsewhere = data.with_file_name(name);
+    fs::rename(data.join(name), &elsewhere).expect("moved");
+    symlink(&elsewhere, data.join(name)).expect("a link");
+    elsewhere
+}
+
+/// A pipe, which nobody ever writes to, in place of what is there.
+fn pipe(path: &Path) {
+    let _ = fs::remove_file(path);
+    assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().expect("mkfifo").success());
+}
+
 /// One fault: how it comes about, the check that sees it, and a part of what that says.
 type Fault = (fn(&Path), &'static str, &'static str);
 
@@ -61,7 +76,51 @@ const FAULTS: &[Fault] = &[
     (
         |data| sql(data, "INSERT INTO ledger SELECT 99, id, application, 'reversal', 0 FROM task WHERE terminal = 1"),
         "charges",
-        "has a reversal and did not end as failed",
+        "has a reversal that is not due",
+    ),
+    (|data| sql(data, "DELETE FROM ledger WHERE kind = 'charge'"), "charges", "has no charge, and one is due"),
+    (
+        |data| sql(data, "UPDATE task SET state = json_set(state, '$.left', json('false')) WHERE terminal = 1"),
+        "charges",
+        "has no reversal, and one is due",
+    ),
+    (
+        |data| sql(data, "UPDATE ledger SET application = 'app_0' WHERE kind = 'charge'"),
+        "records",
+        "has a charge on the account of app_0, and is of app_",
+    ),
+    (
+        |data| sql(data, "UPDATE task SET state = x'ff' || ''"),
+        "records",
+        "has a state that cannot be read: expected value",
+    ),
+    (|data| sql(data, "UPDATE task SET state = '{}'"), "records", "has a state that cannot be read: missing field"),
+    (
+        |data| sql(data, "UPDATE task SET status = 'success' WHERE terminal = 1"),
+        "records",
+        "has a status that contradicts its state",
+    ),
+    (|data| sql(data, "UPDATE task SET wake_at = 1"), "records", "has a wake_at that contradicts its state"),
+    (|data| sql(data, "UPDATE task SET finished_at = NULL"), "records", "has a finished_at that contradicts its state"),
+    (
+        |data| {
+            let never = "state = json_set(state, '$.finished_at', NULL), finished_at = NULL";
+            sql(data, &format!("UPDATE task SET {never} WHERE terminal = 1"));
+        },
+        "records",
+        "has a finished_at that contradicts its state",
+    ),
+    (
+        |data| sql(data, "UPDATE task_event SET phase = 'ready'"),
+        "records",
+        "has a latest event that contradicts its state",
+    ),
+    (|data| sql(data, "DELETE FROM task_event"), "records", "its timeline does not have each step to that once"),
+    (|data| sql(data, "DELETE FROM task_event WHERE version = 1"), "records", "does not have each step to that once"),
+    (
+        |data| sql(data, "UPDATE task_event SET version = 99 WHERE version = 1"),
+        "records",
+        "does not have each step to that once",
     ),
     (
         |data| sql(data, "UPDATE task SET state = json_set(state, '$.deadline_at', '2026-01-01T00:00:00Z')"),
@@ -84,6 +143,7 @@ const FAULTS: &[Fault] = &[
     (damage, "integrity", ""),
     (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
     (|data| sql(data, "CREATE TABLE mine (a)"), "layout", "table mine is not what this program makes"),
+    (|data| sql(data, "PRAGMA user_version = 1"), "database", "the next start of a server brings it up to date"),
     (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer one that wrote it"),
     (
         |data| fs::write(data.join("cloudphone.db"), "no database".repeat(99)).expect("written"),
@@ -96,9 +156,34 @@ const FAULTS: &[Fault] = &[
         "it does not open the secrets of cpk_",
     ),
     (|data| fs::remove_file(data.join("master.key")).expect("removed"), "master key", "No such file"),
-    (|data| mode(data, 0o755), "file modes", "has mode 755"),
-    (|data| mode(&data.join("master.key"), 0o640), "file modes", "master.key has mode 640"),
-    (|data| mode(&data.join("audit"), 0o701), "file modes", "audit has mode 701"),
+    (|data| mode(data, 0o755), "files", "has mode 755"),
+    (|data| mode(&data.join("master.key"), 0o640), "files", "master.key has mode 640"),
+    (|data| mode(&data.join("audit"), 0o701), "files", "audit has mode 701"),
+    (|data| drop(moved(data, "audit")), "files", "audit is a link to what may lie elsewhere"),
+    (|data| drop(moved(data, "cloudphone.db")), "files", "cloudphone.db is a link to what may lie elsewhere"),
+    (|data| mode(&moved(data, "master.key"), 0o604), "files", "master.key has mode 604"),
+    (
+        |data| pipe(&data.join("audit/audit-9999-01-01.jsonl")),
+        "files",
+        "audit-9999-01-01.jsonl is no file and no folder",
+    ),
+    (|data| pipe(&data.join("audit/.writable")), "audit trail", "`.writable` in it is no file; remove it"),
+    (|data| pipe(&data.join("master.key")), "master key", "master.key is not a master key"),
+    (
+        |data| {
+            let journal = data.join("simulated.jsonl");
+            let torn = fs::read_to_string(&journal).expect("a journal") + "{\n";
+            fs::write(journal, torn).expect("written");
+        },
+        "simulated phones",
+        "simulated.jsonl` is damaged in line 4: EOF while parsing an object",
+    ),
+    (
+        |data| pipe(&data.join("simulated.jsonl")),
+        "simulated phones",
+        "simulated.jsonl` is no journal of simulated phones",
+    ),
+    (|data| pipe(&data.join("simulated.jsonl")), "files", "simulated.jsonl is no file and no folder"),
     (
         |data| {
             let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();

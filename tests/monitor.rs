@@ -188,7 +188,7 @@ async fn it_is_unready_until_it_serves() {
 }
 
 #[tokio::test]
-async fn it_is_unready_while_the_store_cannot_write_and_while_it_stops() {
+async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() {
     let mut program = Program::start(WATCHED).await;
     let url = monitor(&program);
     let ready = format!("{url}/readyz");
@@ -202,6 +202,20 @@ async fn it_is_unready_while_the_store_cannot_write_and_while_it_stops() {
     let locked = said.lines().find(|line| line.ends_with("database is locked"));
     assert!(code == 1 && locked.is_some_and(|line| line.trim_start().starts_with("writing")), "{said}");
     db.execute_batch("ROLLBACK").expect("no lock");
+    until(&ready, 200).await;
+
+    let (database, aside) = (program.data.join("cloudphone.db"), program.data.join("aside"));
+    fs::rename(&database, &aside).expect("moved");
+    for replaced in [false, true] {
+        if replaced {
+            fs::copy(&aside, &database).expect("another of its name");
+        }
+        let why = "was removed or replaced, and what is written is lost when the server stops\n";
+        assert!(get(&ready).await.2.ends_with(why), "{replaced}");
+        let (code, said) = operate(&program.data, "doctor").await;
+        assert!(code == 1 && said.contains(why.trim_end()) && said.contains("/proc/PID/fd"), "{said}");
+    }
+    fs::rename(&aside, &database).expect("moved back");
     until(&ready, 200).await;
 
     // A request of which the last byte is still to come holds the stop up.

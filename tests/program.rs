@@ -239,6 +239,20 @@ async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
 }
 
 #[tokio::test]
+async fn an_emptied_database_is_refused_at_the_start_and_left_as_it_is() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    program.stop().await;
+    let database = program.data.join("cloudphone.db");
+    File::create(&database).expect("emptied");
+    let (_, said) = refused(&["--listen", "127.0.0.1:0", "--data", program.data.to_str().expect("UTF-8")]).await;
+    assert!(said.contains("cloudphone.db is empty, beside a master key; restore it from a backup"), "{said}");
+    assert_eq!(database.metadata().expect("a file").len(), 0);
+    std::fs::remove_file(&database).expect("removed");
+    assert_eq!(Program::start_at(home, &[]).await.keys.len(), 2, "it begins anew");
+}
+
+#[tokio::test]
 async fn a_log_that_cannot_be_written_stops_nothing() {
     // A full disk that has the log as well, or a pipe that nobody reads any more, is the same to the program.
     let full = File::options().write(true).open("/dev/full").expect("a full device");

@@ -59,6 +59,9 @@ impl Office {
 /// The audit trail's name in the data folder.
 const AUDIT: &str = "audit";
 
+/// The journal of the simulated phones.
+const JOURNAL: &str = "simulated.jsonl";
+
 /// The simulated phones.
 #[derive(Clone, Copy, Debug)]
 pub struct Fleet {
@@ -91,7 +94,7 @@ impl Opened {
         let store: Arc<dyn Store> = database.clone();
         let registry = Registry::open(store.clone(), &CATALOGUE, vault.clone(), clock.clone(), random.clone()).await?;
         let sim = Sim::new(fleet.seed, fleet.devices, clock.clone(), &random.bytes()?);
-        let sim = Arc::new(sim.journaled(&folder.join("simulated.jsonl")).context("cannot simulate phones")?);
+        let sim = Arc::new(sim.journaled(&folder.join(JOURNAL)).context("cannot simulate phones")?);
         let office = Office { registry, store, upstream: sim.clone(), folder: folder.path().to_owned(), clock };
         Ok(Self { office, vault, sim, database })
     }

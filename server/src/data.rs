@@ -10,9 +10,9 @@
 
 use crate::hex;
 use crate::random::Random;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,6 +50,11 @@ pub enum Unusable {
     /// There is something that only a master key opens, and none.
     #[error("{0} is missing, without which nothing in this folder can be opened; restore it from where it was kept")]
     KeyLost(PathBuf),
+    /// There is a master key, and nothing in the database that it was made for.
+    #[error(
+        "{0} is empty, beside a master key; restore it from a backup, or remove it to begin without any application"
+    )]
+    Emptied(PathBuf),
 }
 
 impl DataFolder {
@@ -95,8 +100,17 @@ impl DataFolder {
     /// See [`Unusable`].
     pub fn database(&self) -> Result<PathBuf, Unusable> {
         let path = self.join(DATABASE);
+        if path.exists() && !has_database(&self.path) && self.join(MASTER_KEY).exists() {
+            return Err(Unusable::Emptied(path));
+        }
         let made = private().create(true).truncate(false).open(&path);
         made.map(|_| path.clone()).map_err(|error| Unusable::Io(path, error))
+    }
+
+    /// Which file has the database's name at this moment: its device and inode.
+    #[must_use]
+    pub fn database_file(&self) -> Option<(u64, u64)> {
+        self.join(DATABASE).metadata().ok().map(|about| (about.dev(), about.ino()))
     }
 
     /// The master key. It is made at the first start, before there is anything that needs it.
@@ -131,6 +145,10 @@ impl DataFolder {
 pub fn read_master_key(folder: &Path) -> Result<[u8; 32], Unusable> {
     let path = folder.join(MASTER_KEY);
     let failed = |error| Unusable::Io(path.clone(), error);
+    // Before it is opened: a pipe would hold up whoever does that.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(Unusable::NoKey(path));
+    }
     let mut file = File::open(&path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -141,15 +159,17 @@ pub fn read_master_key(folder: &Path) -> Result<[u8; 32], Unusable> {
     hex::decode(text.trim_end()).and_then(|key| key.try_into().ok()).ok_or(Unusable::NoKey(path))
 }
 
-/// Everything in a folder that others than its owner can reach, with its mode; the folder itself included.
+/// Everything in a folder, with what is known of it; the folder itself included. Of links, only that to a master key is followed,
+/// which may well be kept elsewhere.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn open_to_others(folder: &Path) -> io::Result<Vec<(PathBuf, u32)>> {
+pub fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let mut found = Vec::new();
     let mut paths = vec![folder.to_owned()];
     while let Some(path) = paths.pop() {
-        let about = if path == folder { path.metadata() } else { path.symlink_metadata() };
+        let follows = path == folder || path == folder.join(MASTER_KEY);
+        let about = if follows { path.metadata() } else { path.symlink_metadata() };
         let about = match about {
             // A log of the database or an old file may go while this looks.
             Err(error) if error.kind() == ErrorKind::NotFound && path != folder => continue,
@@ -160,12 +180,9 @@ pub fn open_to_others(folder: &Path) -> io::Result<Vec<(PathBuf, u32)>> {
                 paths.push(entry?.path());
             }
         }
-        let mode = about.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 && !about.is_symlink() {
-            found.push((path, mode));
-        }
+        found.push((path, about));
     }
-    found.sort();
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(found)
 }
 

@@ -65,7 +65,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// What breaks a rule, each in words for the operator; at most [`VIOLATIONS_MAX`]. Holds up no other call.
     fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>>;
 
-    /// Writes something that changes nothing, which shows that it can.
+    /// Writes something that changes nothing, which shows that it can, and that it will be found again.
     fn touch(&self) -> Answer<'_, ()>;
 }
 

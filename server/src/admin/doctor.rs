@@ -3,17 +3,19 @@
 //! Repairs nothing, and works with a running server or without one. What must hold of the database stands in
 //! [`Rule`]; here are the words for it, and what lies beside the database. Start at [`examine`].
 
-use super::{AUDIT, Why};
+use super::{AUDIT, JOURNAL, Why};
 use crate::clock::{Clock, Timestamp};
 use crate::data::{self, DataFolder};
 use crate::framework::{audit, registry};
+use crate::phones::upstream::sim::Sim;
 use crate::random::Random;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Rule, Store};
 use crate::vault::Vault;
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,20 +31,30 @@ const LINE_MAX: u64 = 1 << 20;
 /// Something that is looked at: its name, what holds if all is well, and what to do where it does not.
 struct Check(&'static str, &'static str, &'static str);
 
-const MODES: Check = Check(
-    "file modes",
-    "only the owner can reach what is in the folder",
-    "take the rights of others away: chmod -R go= on the data folder",
+const FILES: Check = Check(
+    "files",
+    "all in the folder are files and folders that only the owner can reach",
+    "take the rights of others away: chmod -R go= on the data folder; put what a link leads to in its place, and remove what \
+     is no file",
 );
 const TRAIL: Check = Check(
     "audit trail",
     "its folder can be written to, and its last line can be read",
     "make room and give the owner the right to write; a line that was cut short stays readable to people",
 );
+const PHONES: Check = Check(
+    "simulated phones",
+    "what was done on them can be told again at the next start",
+    "restore simulated.jsonl from a backup, or remove it: the phones are then as they were before all commands",
+);
 const OPENS: Check =
     Check("database", "it opens", "do as it says; if it is damaged, keep a copy and restore the folder from a backup");
-const WRITES: Check =
-    Check("writing", "the database can be written to", "make room on the disk, and give the owner the right to write");
+const WRITES: Check = Check(
+    "writing",
+    "the database can be written to, and is the one in the folder",
+    "make room on the disk, and give the owner the right to write; move back a database that was moved away; of one that was \
+     removed, copy the open files from /proc/PID/fd before you stop the server",
+);
 const KEY: Check = Check(
     "master key",
     "it opens the secret of every key",
@@ -50,7 +62,7 @@ const KEY: Check = Check(
 );
 
 /// The rules of a store, in the order in which they are tried: one may break because of those before it.
-fn rules(now: Timestamp) -> [(Rule, Check); 7] {
+fn rules(now: Timestamp) -> [(Rule, Check); 8] {
     [
         (
             Rule::Integrity,
@@ -70,6 +82,14 @@ fn rules(now: Timestamp) -> [(Rule, Check); 7] {
             ),
         ),
         (
+            Rule::Records,
+            Check(
+                "records",
+                "what is written of a task in several places says the same in all of them",
+                "restore the folder from a backup; nothing but this program may change its database",
+            ),
+        ),
+        (
             Rule::Refunds,
             Check(
                 "refunds",
@@ -81,7 +101,7 @@ fn rules(now: Timestamp) -> [(Rule, Check); 7] {
             Rule::Charges,
             Check(
                 "charges",
-                "a task is charged at most once, and a reversal takes a charge back",
+                "each task that was to be sent has one charge, which is taken back exactly if nothing left; no other has any",
                 "see `cloudphone task show TASK`; settle it with the application, and report it as a bug",
             ),
         ),
@@ -119,7 +139,7 @@ fn rules(now: Timestamp) -> [(Rule, Check); 7] {
 /// Another process has it.
 pub(super) async fn alone(path: &Path) -> Result<Value, Why> {
     let folder = DataFolder::open(path).map_err(|error| error.to_string())?;
-    let store = Sqlite::open(&folder).map_err(|error| error.to_string());
+    let store = Sqlite::open_as_it_is(&folder).map_err(|error| error.to_string());
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
     Ok(examine(path, store, Clock::system().now()).await)
 }
@@ -127,8 +147,10 @@ pub(super) async fn alone(path: &Path) -> Result<Value, Why> {
 /// Examines a folder and its store, or says why that cannot be opened.
 pub(super) async fn examine(folder: &Path, store: Result<&dyn Store, Why>, now: Timestamp) -> Value {
     let mut report = Report::default();
-    report.enter(&MODES, modes(folder));
+    report.enter(&FILES, files(folder));
     report.enter(&TRAIL, trail(&folder.join(AUDIT)));
+    let journal = Sim::examine(&folder.join(JOURNAL));
+    report.enter(&PHONES, journal.map(|()| Vec::new()).map_err(|error| error.to_string()));
     match store {
         Ok(store) => {
             for (rule, check) in rules(now) {
@@ -168,9 +190,17 @@ impl Report {
     }
 }
 
-fn modes(folder: &Path) -> Result<Vec<String>, Why> {
-    let open = data::open_to_others(folder).map_err(|error| error.to_string())?;
-    Ok(open.iter().map(|(path, mode)| format!("{} has mode {mode:o}", path.display())).collect())
+fn files(folder: &Path) -> Result<Vec<String>, Why> {
+    let wrong = |about: &Metadata| match (about.file_type(), about.permissions().mode() & 0o777) {
+        (kind, _) if kind.is_symlink() => Some("is a link to what may lie elsewhere".to_owned()),
+        (kind, _) if !(kind.is_file() || kind.is_dir() || kind.is_socket()) => {
+            Some("is no file and no folder".to_owned())
+        }
+        (_, mode) if mode & 0o077 != 0 => Some(format!("has mode {mode:o}")),
+        _ => None,
+    };
+    let all = data::everything(folder).map_err(|error| error.to_string())?;
+    Ok(all.iter().filter_map(|(path, about)| Some(format!("{} {}", path.display(), wrong(about)?))).collect())
 }
 
 async fn master_key(folder: &Path, store: &dyn Store) -> Result<Vec<String>, Why> {

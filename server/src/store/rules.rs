@@ -1,6 +1,8 @@
 //! What holds of everything that is kept: the rules by which an operator knows that nothing was lost.
 
 use crate::clock::Timestamp;
+use crate::tasks::machine::Entry;
+use crate::tasks::task::Task;
 
 /// Most violations of a rule that are told at a time.
 pub const VIOLATIONS_MAX: usize = 1_000;
@@ -14,7 +16,7 @@ pub enum Rule {
     Layout,
     /// A task that ended as `failed_silent` has its one refund, and nothing else has any.
     Refunds,
-    /// A task is charged once at most, and nothing is taken back that was not charged.
+    /// A task has a charge if it was to be sent, which is taken back if it ended and nothing has left; and no other.
     Charges,
     /// A lane is held by exactly the task in flight on it.
     Lanes,
@@ -22,6 +24,20 @@ pub enum Rule {
     Secrets,
     /// A task in flight has a deadline after this moment.
     Deadlines(Timestamp),
+    /// What is written of a task in several places says the same in all of them.
+    Records,
+}
+
+/// What is wrong with the charge of a task that has entries of those kinds in the ledger.
+pub(super) fn charged(task: &Task, has: impl Fn(&'static str) -> bool) -> Vec<String> {
+    let kinds = [Entry::Charge, Entry::ReverseCharge].into_iter().filter_map(|entry| Some((entry, entry.kind()?)));
+    kinds
+        .filter_map(|(entry, kind)| match (entry.is_due(task), has(kind)) {
+            (true, false) => Some(format!("has no {kind}, and one is due")),
+            (false, true) => Some(format!("has a {kind} that is not due")),
+            _ => None,
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -40,7 +40,9 @@ pub struct Sqlite {
     /// Ends what the inspector is doing.
     interrupt: InterruptHandle,
     writer: Writer,
-    _folder: DataFolder,
+    folder: DataFolder,
+    /// The database's file, as it was opened.
+    file: Option<(u64, u64)>,
 }
 
 impl Sqlite {
@@ -50,10 +52,23 @@ impl Sqlite {
     /// # Errors
     /// A newer program has written it, or it cannot be opened.
     pub fn open(folder: &DataFolder) -> Result<Self, OpenError> {
-        let Connections { writer, readers, inspector } = open::connect(folder)?;
+        Self::connected(folder, open::connect(folder, 0)?)
+    }
+
+    /// The same, where that changes nothing: of a database that has the latest layout.
+    ///
+    /// # Errors
+    /// Another program has written it, be it newer or older, or it cannot be opened.
+    pub fn open_as_it_is(folder: &DataFolder) -> Result<Self, OpenError> {
+        Self::connected(folder, open::connect(folder, open::LAYOUT)?)
+    }
+
+    fn connected(folder: &DataFolder, connections: Connections) -> Result<Self, OpenError> {
+        let Connections { writer, readers, inspector } = connections;
         let interrupt = inspector.get_interrupt_handle();
         let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
-        Ok(Self { readers, inspector, interrupt, writer: Writer::start(writer)?, _folder: folder.clone() })
+        let (writer, file) = (Writer::start(writer)?, folder.database_file());
+        Ok(Self { readers, inspector, interrupt, writer, folder: folder.clone(), file })
     }
 }
 
@@ -125,7 +140,15 @@ impl Store for Sqlite {
     }
 
     fn touch(&self) -> Answer<'_, ()> {
-        self.writer.write(open::touch)
+        let (folder, file) = (self.folder.clone(), self.file);
+        self.writer.write(move |db| {
+            if folder.database_file() != file {
+                let folder = folder.path().display();
+                let why = "was removed or replaced, and what is written is lost when the server stops";
+                return Err(Broken(format!("the database that was opened in `{folder}` {why}")));
+            }
+            open::touch(db)
+        })
     }
 }
 

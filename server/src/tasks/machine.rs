@@ -122,6 +122,18 @@ impl Entry {
             Self::Release(_) => None,
         }
     }
+
+    /// Whether a task that stands so has had it: each is made once at most, on the way there.
+    #[must_use]
+    pub fn is_due(self, task: &Task) -> bool {
+        let Task { attempts, left, .. } = *task;
+        match self {
+            Self::Charge => attempts > 0,
+            Self::ReverseCharge => attempts > 0 && !left && task.status().is_some(),
+            Self::Refund => task.status() == Some(Status::FailedSilent),
+            Self::Release(_) => task.status().is_some(),
+        }
+    }
 }
 
 /// What an upstream can do about a request whose answer was lost.

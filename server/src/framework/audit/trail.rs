@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// Nothing can be written there.
 pub fn try_to_write(dir: &Path) -> io::Result<()> {
     let probe = dir.join(".writable");
+    // To open a pipe waits for whoever reads it.
+    if probe.symlink_metadata().is_ok_and(|about| !about.is_file()) {
+        return Err(io::Error::other("`.writable` in it is no file; remove it"));
+    }
     OpenOptions::new().append(true).create(true).mode(0o600).open(&probe)?;
     fs::remove_file(probe)
 }

@@ -105,6 +105,14 @@ impl Sim {
         Ok(Self { record: Mutex::new(Record { truth, journal }), ..self })
     }
 
+    /// Whether the journal at `path` can be told again. It stays as it is, and a fleet may have it open.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn examine(path: &Path) -> io::Result<()> {
+        journal::examine(path)
+    }
+
     /// The same fleet on a platform that can do that about a request whose answer was lost; by default it can do nothing.
     #[must_use]
     pub fn with_facts(self, facts: Facts) -> Self {

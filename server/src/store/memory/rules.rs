@@ -1,6 +1,7 @@
 //! What breaks a [`Rule`], in the words of every store.
 
 use super::{Lane, Tables};
+use crate::store::rules::charged;
 use crate::store::{Record, Rule};
 use crate::tasks::task::{Status, TaskId};
 
@@ -14,7 +15,7 @@ impl Tables {
         let holds = |lane: &Lane, id: TaskId| matches!(lane, Lane::Taken(holder) if *holder == id);
         let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
         match rule {
-            Rule::Integrity | Rule::Layout => Vec::new(),
+            Rule::Integrity | Rule::Layout | Rule::Records => Vec::new(),
             Rule::Refunds => {
                 let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
                 let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));
@@ -27,9 +28,11 @@ impl Tables {
             }
             Rule::Charges => {
                 let uncharged = with("reversal").filter(|id| !entered(*id, "charge"));
-                let other = |id: &TaskId| status(id).is_some_and(|status| status != Some(Status::Failed));
-                let other = with("reversal").filter(other).map(say("has a reversal and did not end as failed"));
-                uncharged.map(say("has a reversal and no charge that it takes back")).chain(other).collect()
+                let uncharged = uncharged.map(say("has a reversal and no charge that it takes back"));
+                let wrong = records().flat_map(|Record { id, task, .. }| {
+                    charged(task, |kind| entered(*id, kind)).into_iter().map(move |what| format!("{id} {what}"))
+                });
+                uncharged.chain(wrong).collect()
             }
             Rule::Lanes => {
                 let idle = self.lanes.iter().filter_map(|((_, target), lane)| match lane {

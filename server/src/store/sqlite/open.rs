@@ -15,7 +15,7 @@ pub(super) const MIGRATIONS: [&str; 3] = [
 ];
 
 /// The layout that this program reads and writes.
-const LAYOUT: u32 = MIGRATIONS.len() as u32;
+pub(super) const LAYOUT: u32 = MIGRATIONS.len() as u32;
 
 /// Connections that read.
 const READERS: usize = 2;
@@ -52,6 +52,17 @@ pub enum OpenError {
         /// The latest layout that this program knows.
         known: u32,
     },
+    /// An older program has left it, and it is to stay as it is.
+    #[error(
+        "the database `{path}` has layout {found}, which is older than this cloudphone's {LAYOUT}; \
+         the next start of a server brings it up to date"
+    )]
+    Older {
+        /// Its path.
+        path: PathBuf,
+        /// The layout that it has.
+        found: u32,
+    },
     /// There is no thread to be had for it.
     #[error("the store has no thread: {0}")]
     Thread(#[from] io::Error),
@@ -73,8 +84,8 @@ pub(super) struct Connections {
     pub(super) inspector: Connection,
 }
 
-/// Opens the database of a folder.
-pub(super) fn connect(folder: &DataFolder) -> Result<Connections, OpenError> {
+/// Opens the database of a folder, unless its layout is older than that one.
+pub(super) fn connect(folder: &DataFolder, oldest: u32) -> Result<Connections, OpenError> {
     let path = folder.database()?;
     let failed = |source| OpenError::Database { path: path.clone(), source };
 
@@ -82,6 +93,9 @@ pub(super) fn connect(folder: &DataFolder) -> Result<Connections, OpenError> {
     let found = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     if found > LAYOUT {
         return Err(OpenError::Newer { path, found, known: LAYOUT });
+    }
+    if found < oldest {
+        return Err(OpenError::Older { path, found });
     }
     migrate(&mut writer, found).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);

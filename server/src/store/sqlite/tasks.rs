@@ -238,7 +238,7 @@ fn state(id: TaskId, task: &Task) -> Result<String, Broken> {
     serde_json::to_string(task).map_err(|error| Broken(format!("the state of {id} cannot be written: {error}")))
 }
 
-pub(super) fn parse(id: TaskId, state: &str) -> Result<Task, Broken> {
+fn parse(id: TaskId, state: &str) -> Result<Task, Broken> {
     serde_json::from_str(state).map_err(|error| Broken(format!("the state of {id} cannot be read: {error}")))
 }
 

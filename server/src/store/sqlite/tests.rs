@@ -96,7 +96,8 @@ async fn its_files_are_for_the_owner_alone() {
 #[test]
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
-    let super::open::Connections { writer, readers, inspector } = super::open::connect(&data(folder.path())).unwrap();
+    let super::open::Connections { writer, readers, inspector } =
+        super::open::connect(&data(folder.path()), 0).unwrap();
     for connection in readers.iter().chain([&writer, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
@@ -134,7 +135,7 @@ type Work = fn(&Connection) -> Result<i64, Broken>;
 /// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i64>) {
     let folder = folder();
-    let mut connection = super::open::connect(&data(folder.path())).unwrap().writer;
+    let mut connection = super::open::connect(&data(folder.path()), 0).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -192,7 +193,7 @@ fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let mut connection = super::open::connect(&data(folder.path())).unwrap().writer;
+    let mut connection = super::open::connect(&data(folder.path()), 0).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
     let other = Connection::open(data(folder.path()).database().unwrap()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -7,7 +7,7 @@
 use super::DEVICES_MAX;
 use super::truth::Taken;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -38,8 +38,10 @@ impl Journal {
     /// # Errors
     /// It cannot be read or written; or it is another fleet's, of another version, or damaged before its last line.
     pub(super) fn open(path: &Path, seed: u64) -> Result<(Self, Vec<Taken>)> {
-        let wrong = |why: String| Error::new(ErrorKind::InvalidData, format!("`{}` {why}", path.display()));
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(wrong(path, NO_JOURNAL));
+        }
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
         let header = line(&Header { simulated_phones: VERSION, seed })?;
@@ -47,26 +49,13 @@ impl Journal {
             file.write_all_at(&header, 0)?;
             return Ok((Self::File { file, length: header.len() as u64 }, Vec::new()));
         }
-        let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let mut lines = text[..length].split_inclusive(|byte| *byte == b'\n');
-        let Some(Ok(Header { simulated_phones, seed: made_with })) = lines.next().map(serde_json::from_slice) else {
-            return Err(wrong("is no journal of simulated phones; choose another data folder".into()));
-        };
-        if simulated_phones != VERSION {
-            return Err(wrong(format!("has version {simulated_phones}, and only {VERSION} is known here")));
-        }
+        let Told { seed: made_with, length, taken } = told(path, &text)?;
         if made_with != seed {
             let hint = "start with that seed, or with another data folder";
-            return Err(wrong(format!("was made with seed {made_with}, not {seed}; {hint}")));
+            return Err(wrong(path, &format!("was made with seed {made_with}, not {seed}; {hint}")));
         }
-        let taken = lines.enumerate().map(|(n, line)| match serde_json::from_slice::<Taken>(line) {
-            Ok(taken) if (1..=DEVICES_MAX).contains(&taken.phone) => Ok(taken),
-            Ok(taken) => Err(wrong(format!("is damaged in line {}: no phone has index {}", n + 2, taken.phone))),
-            Err(why) => Err(wrong(format!("is damaged in line {}: {why}", n + 2))),
-        });
-        let taken = taken.collect::<Result<_>>()?;
-        file.set_len(length as u64)?;
-        Ok((Self::File { file, length: length as u64 }, taken))
+        file.set_len(length)?;
+        Ok((Self::File { file, length }, taken))
     }
 
     /// Writes a command down. It is then in the page cache: that outlives the process, which is what is promised. It does not
@@ -82,6 +71,56 @@ impl Journal {
         *length += line.len() as u64;
         Ok(())
     }
+}
+
+/// Reads the journal at `path`, which a fleet may have open, and leaves it as it is; one that was not begun is sound.
+///
+/// # Errors
+/// It cannot be read; or it is none, of another version, or damaged before its last line.
+pub(super) fn examine(path: &Path) -> Result<()> {
+    match path.metadata() {
+        // To read from a pipe waits for whoever writes to it.
+        Ok(about) if !about.is_file() => Err(wrong(path, NO_JOURNAL)),
+        Ok(about) if about.len() > 0 => told(path, &fs::read(path)?).map(drop),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What a journal tells.
+struct Told {
+    seed: u64,
+    /// Where its last whole line ends.
+    length: u64,
+    taken: Vec<Taken>,
+}
+
+const NO_JOURNAL: &str = "is no journal of simulated phones; choose another data folder";
+
+fn told(path: &Path, text: &[u8]) -> Result<Told> {
+    let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let mut lines = text[..length].split_inclusive(|byte| *byte == b'\n');
+    let Some(Ok(Header { simulated_phones, seed })) = lines.next().map(serde_json::from_slice) else {
+        return Err(wrong(path, NO_JOURNAL));
+    };
+    if simulated_phones != VERSION {
+        return Err(wrong(path, &format!("has version {simulated_phones}, and only {VERSION} is known here")));
+    }
+    let taken = lines.zip(2..).map(|(line, n)| match serde_json::from_slice::<Taken>(line) {
+        Ok(taken) if (1..=DEVICES_MAX).contains(&taken.phone) => Ok(taken),
+        Ok(taken) => Err(wrong(path, &format!("is damaged in line {n}: no phone has index {}", taken.phone))),
+        Err(why) => {
+            // It counts lines from the beginning of this one.
+            let why = why.to_string();
+            let why = why.split(" at line ").next().unwrap_or_default();
+            Err(wrong(path, &format!("is damaged in line {n}: {why}")))
+        }
+    });
+    Ok(Told { seed, length: length as u64, taken: taken.collect::<Result<_>>()? })
+}
+
+fn wrong(path: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, format!("`{}` {why}", path.display()))
 }
 
 fn line(of: &impl Serialize) -> Result<Vec<u8>> {

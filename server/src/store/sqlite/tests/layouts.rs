@@ -84,3 +84,18 @@ fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     assert!(text.contains("layout 99") && text.contains("none beyond 3"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
+
+#[test]
+fn who_only_looks_leaves_an_older_database_as_it_is() {
+    let folder = folder();
+    let folder = data(folder.path());
+    let path = folder.database().unwrap();
+    let database = Connection::open(&path).unwrap();
+    database.execute_batch(MIGRATIONS[0]).unwrap();
+    database.pragma_update(None, "user_version", 1).unwrap();
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(Sqlite::open_as_it_is(&folder), Err(OpenError::Older { found: 1, .. })));
+    assert_eq!(fs::read(&path).unwrap(), before);
+    drop(Sqlite::open(&folder).unwrap());
+    Sqlite::open_as_it_is(&folder).unwrap();
+}

@@ -118,11 +118,13 @@ async fn what_is_no_journal_of_this_fleet_is_refused_and_left_as_it_is() {
         (format!("{line}\n"), "is no journal"),
         (good.replace(r#""phone":1"#, r#""phone":0"#), "line 2: no phone has index 0"),
         (good.replace(r#""restart""#, r#""repaint""#), "line 2: unknown variant `repaint`"),
-        (format!("{good}{line} {line}\n{line}\n"), "is damaged in line 3"),
+        (format!("{good}{line} {line}\n{line}\n"), "is damaged in line 3: trailing characters"),
+        (format!("{good}{{\n"), "is damaged in line 3: EOF while parsing"),
     ] {
         fs::write(&path, &text).unwrap();
         let error = open(&path, &clock).map(drop).unwrap_err().to_string();
-        assert!(error.contains(why) && error.contains("simulated.jsonl"), "{error}");
+        assert!(error.contains(why) && error.contains("simulated.jsonl") && !error.contains("column"), "{error}");
+        assert!(Sim::examine(&path).is_err() || why.contains("seed"), "{why}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "{why}");
     }
 }
