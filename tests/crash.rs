@@ -25,12 +25,12 @@ fn proxy(number: u32) -> (&'static str, Value) {
     ("set_proxy", proxy)
 }
 
-fn restart(number: u32) -> (&'static str, Value) {
+pub(crate) fn restart(number: u32) -> (&'static str, Value) {
     ("set_power", json!({"device_id": format!("phone-{number:07}"), "action": "restart"}))
 }
 
 /// The database, as a second reader sees it.
-fn database(data: &Path) -> Connection {
+pub(crate) fn database(data: &Path) -> Connection {
     Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
 }
 
@@ -45,7 +45,7 @@ fn phases(data: &Path) -> HashMap<String, String> {
 }
 
 /// Returns once each of these phones is in that phase.
-async fn reached(data: &Path, expected: &[(u32, &str)]) {
+pub(crate) async fn reached(data: &Path, expected: &[(u32, &str)]) {
     for _ in 0..3_000 {
         let phases = phases(data);
         let is =

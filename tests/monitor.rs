@@ -15,23 +15,23 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
+pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
 /// Where a program is watched.
-fn monitor(program: &Program) -> String {
+pub(crate) fn monitor(program: &Program) -> String {
     let (_, after) = program.welcome.split_once("/metrics are at ").expect("the monitor's URL");
     after.lines().next().expect("a line").to_owned()
 }
 
 /// Status, media type and text of an answer.
-async fn get(url: &str) -> (u16, String, String) {
+pub(crate) async fn get(url: &str) -> (u16, String, String) {
     let answer = reqwest::get(url).await.expect("an answer");
     let kind = answer.headers()["content-type"].to_str().expect("text").to_owned();
     (answer.status().as_u16(), kind, answer.text().await.expect("text"))
 }
 
 /// Asks until the answer has that status: its text.
-async fn until(url: &str, status: u16) -> String {
+pub(crate) async fn until(url: &str, status: u16) -> String {
     for _ in 0..600 {
         match get(url).await {
             (found, _, text) if found == status => return text,
