@@ -5,6 +5,7 @@ use crate::harness::Key;
 use crate::program::Program;
 use cloudphone::admin::monitor::Monitor;
 use cloudphone::clock::Timestamp;
+use cloudphone::framework::transport::edge::Doorkeeper;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,10 +174,16 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
     assert!(code == 1 && said.contains(&format!("{task} ended as failed_silent and has no refund")), "{said}");
 }
 
+/// A monitor of nothing.
+async fn open() -> Monitor {
+    let door = Doorkeeper::keyless(None, &[]).expect("a policy");
+    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), Timestamp(7_000), door).await;
+    monitor.expect("a free port")
+}
+
 #[tokio::test]
 async fn it_is_unready_until_it_serves() {
-    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), Timestamp(7_000)).await;
-    let monitor = monitor.expect("a free port");
+    let monitor = open().await;
     let url = format!("http://{}", monitor.address());
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
     let (status, _, why) = get(&format!("{url}/readyz")).await;
@@ -231,13 +238,15 @@ async fn it_is_unready_while_the_store_cannot_write_and_while_it_stops() {
 #[tokio::test]
 async fn it_is_watched_only_where_the_operator_says_and_by_no_web_page() {
     assert!(!Program::start(&[]).await.welcome.contains("/metrics"));
-    let program = Program::start(WATCHED).await;
+    let program = Program::start(&[WATCHED, &["--allow-host", "watcher.example"]].concat()).await;
     let url = monitor(&program);
     let client = reqwest::Client::new();
     let status = async |request: reqwest::RequestBuilder| request.send().await.expect("an answer").status().as_u16();
     let metrics = || client.get(format!("{url}/metrics"));
     assert_eq!(status(metrics()).await, 200);
-    assert_eq!(status(metrics().header("host", "rebound.example")).await, 403);
+    for (host, expected) in [("rebound.example", 403), ("watcher.example:9090", 200), ("10.1.2.3:9090", 200)] {
+        assert_eq!(status(metrics().header("host", host)).await, expected, "{host}");
+    }
     assert_eq!(status(metrics().header("origin", "https://page.example")).await, 403);
     assert_eq!(status(client.post(format!("{url}/metrics"))).await, 405);
     assert_eq!(status(client.get(format!("{url}/mcp"))).await, 404);

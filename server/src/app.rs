@@ -104,7 +104,8 @@ impl App {
         let (clock, random) = (Clock::system(), Random::System);
         let monitor = match admin_listen {
             Some(address) => {
-                let monitor = Monitor::listen(address, clock.now()).await;
+                let door = Doorkeeper::keyless(public_url.as_deref(), &allow_hosts).map_err(|why| anyhow!(why))?;
+                let monitor = Monitor::listen(address, clock.now(), door).await;
                 Some(monitor.map_err(|error| cannot_listen("--admin-listen", address, &error))?)
             }
             None => None,

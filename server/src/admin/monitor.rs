@@ -5,7 +5,7 @@
 
 use crate::clock::Timestamp;
 use crate::framework::audit::Backlog;
-use crate::framework::transport::edge::{self, Crowd, Doorkeeper, Limits};
+use crate::framework::transport::edge::{self, Crowd, Doorkeeper, Limits, Refused};
 use crate::store::sqlite::Sqlite;
 use crate::store::{Broken, Rule, Store, VIOLATIONS_MAX};
 use crate::tasks::engine::Engine;
@@ -65,14 +65,13 @@ struct Probes {
 }
 
 impl Monitor {
-    /// Opens the door of a program that began then, and that does not serve yet.
+    /// Opens the door of a program that began then, and that does not serve yet, to whom `door` lets in.
     ///
     /// # Errors
     /// There is nothing to listen on.
-    pub async fn listen(address: SocketAddr, begun: Timestamp) -> io::Result<Self> {
+    pub async fn listen(address: SocketAddr, begun: Timestamp, door: Doorkeeper) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let door = Doorkeeper::new(address, None, &[], &[]).map_err(io::Error::other)?;
         let state = Arc::new(Probes { begun, door, sources: OnceLock::new(), stopping: AtomicBool::new(false) });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
         let crowd = Crowd::new(Limits {
@@ -118,8 +117,12 @@ impl Drop for Monitor {
 async fn answer(State(probes): State<Arc<Probes>>, request: Request) -> Response<Body> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
     // A page in the operator's browser must not read this under a name of its own.
-    if probes.door.check(request.headers(), authority).is_err() {
-        return respond(StatusCode::FORBIDDEN, "no web page and no other host is answered here\n".to_owned());
+    match probes.door.check(request.headers(), authority) {
+        Ok(_) => {}
+        Err(host @ Refused::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{host}\n")),
+        Err(Refused::Origin(_)) => {
+            return respond(StatusCode::FORBIDDEN, "no web page is answered here\n".to_owned());
+        }
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return respond(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n".to_owned());
