@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
@@ -192,6 +193,36 @@ async fn it_is_unready_until_it_serves() {
     assert_eq!(metrics["process_start_time_seconds"], 7.0);
     monitor.close().await;
     reqwest::get(&url).await.expect_err("it is closed");
+}
+
+#[tokio::test]
+async fn whoever_connects_and_says_nothing_locks_nobody_else_out() {
+    let monitor = open().await;
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+        idle.push(socket.connect(monitor.address()).await.expect("connected"));
+    }
+    assert_eq!(get(&format!("http://{}/healthz", monitor.address())).await.0, 200);
+}
+
+#[tokio::test]
+async fn probes_of_a_store_that_cannot_write_share_one_try() {
+    let program = Program::start(WATCHED).await;
+    let url = monitor(&program);
+    until(&format!("{url}/readyz"), 200).await;
+    let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let mut probes = JoinSet::new();
+    for _ in 0..20 {
+        let ready = format!("{url}/readyz");
+        probes.spawn(async move { get(&ready).await.0 });
+    }
+    assert_eq!(probes.join_all().await, [503; 20]);
+    let metrics = parse(&get(&format!("{url}/metrics")).await.2);
+    // The engine may have something to write as well.
+    assert!(metrics["cloudphone_store_queue"] < 5.0, "what nobody waits for any more holds up what somebody does");
 }
 
 #[tokio::test]
