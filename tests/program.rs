@@ -207,7 +207,12 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
         (&["--listen", &taken], "another program listens there; choose another with --listen"),
         (&["--listen", "192.0.2.1:80"], "this machine has no such address; choose another with --listen"),
         (&["--listen", "nonsense"], "invalid value 'nonsense' for '--listen <ADDRESS:PORT>'"),
-        (&["--listen", "127.0.0.1:0", "--data", file], "--data names another folder"),
+        (
+            &["--listen", "127.0.0.1:9", "--admin-listen", "127.0.0.1:9"],
+            "are both 127.0.0.1:9; each needs a port of its own",
+        ),
+        (&["--data", file], "for '--data <DIR>': it is a file; a folder is expected"),
+        (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "--data names another folder"),
         (&["--sim-devices", "0"], "0 is not in 1..=1000000"),
         (&["--listen", "127.0.0.1:0", "--public-url", "ftp://x"], "--public-url"),
         (&["--listen", "127.0.0.1:0", "--allow-origin", "example.com"], "--allow-origin"),

@@ -102,6 +102,9 @@ impl App {
             sim_seed,
         } = config;
         let (clock, random) = (Clock::system(), Random::System);
+        if admin_listen == Some(listen) && listen.port() != 0 {
+            return Err(anyhow!("--listen and --admin-listen are both {listen}; each needs a port of its own"));
+        }
         let monitor = match admin_listen {
             Some(address) => {
                 let door = Doorkeeper::keyless(public_url.as_deref(), &allow_hosts).map_err(|why| anyhow!(why))?;
