@@ -16,6 +16,8 @@ mod descriptions;
 mod devices;
 mod doctor;
 mod engine;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod house;
 mod limits;
 mod monitor;

@@ -25,12 +25,12 @@ fn proxy(number: u32) -> (&'static str, Value) {
     ("set_proxy", proxy)
 }
 
-fn restart(number: u32) -> (&'static str, Value) {
+pub(crate) fn restart(number: u32) -> (&'static str, Value) {
     ("set_power", json!({"device_id": format!("phone-{number:07}"), "action": "restart"}))
 }
 
 /// The database, as a second reader sees it.
-fn database(data: &Path) -> Connection {
+pub(crate) fn database(data: &Path) -> Connection {
     Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
 }
 
@@ -45,7 +45,7 @@ fn phases(data: &Path) -> HashMap<String, String> {
 }
 
 /// Returns once each of these phones is in that phase.
-async fn reached(data: &Path, expected: &[(u32, &str)]) {
+pub(crate) async fn reached(data: &Path, expected: &[(u32, &str)]) {
     for _ in 0..3_000 {
         let phases = phases(data);
         let is =
@@ -162,6 +162,31 @@ async fn no_stop_under_load_loses_or_repeats_anything() {
     }
     audited(load, &[("ended by SIGTERM, exit code 0", 20), ("the slowest of these, ms", slowest.as_millis() as u64)])
         .await;
+}
+
+/// What would be the worst of crashes is done to the files of a program that was killed, for the audit to find.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_repeated() {
+    let mut load = Load::begin(1).await;
+    let mut books = Books::default();
+    while load.acknowledged() < 20 || books.commands < 20 {
+        load.killed().await;
+        books = Books::compared(&load.data, &load.told());
+        assert_eq!((books.lost, books.repeated), (0, 0), "{:#?}", books.violations);
+    }
+
+    let path = load.data.join("simulated.jsonl");
+    let journal = fs::read_to_string(&path).expect("the journal");
+    let once = journal.lines().rfind(|line| line.contains("restart")).expect("a command that must not be repeated");
+    fs::write(&path, format!("{journal}{once}\n")).expect("written");
+    assert_eq!(Books::compared(&load.data, &load.told()).repeated, 1);
+
+    let told = load.acknowledged();
+    // All that was committed since the last orderly stop is there.
+    fs::write(load.data.join("cloudphone.db-wal"), "").expect("written");
+    load.killed().await;
+    let books = Books::compared(&load.data, &load.told());
+    assert!(books.lost >= told, "of {told}: {:#?}", books.violations);
 }
 
 /// Lets everything end, compares the books, and prints the figures.

@@ -5,6 +5,7 @@ use crate::harness::Key;
 use crate::program::Program;
 use cloudphone::admin::monitor::Monitor;
 use cloudphone::clock::Timestamp;
+use cloudphone::framework::transport::edge::Doorkeeper;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,25 +14,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
-const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
+pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
 /// Where a program is watched.
-fn monitor(program: &Program) -> String {
+pub(crate) fn monitor(program: &Program) -> String {
     let (_, after) = program.welcome.split_once("/metrics are at ").expect("the monitor's URL");
     after.lines().next().expect("a line").to_owned()
 }
 
 /// Status, media type and text of an answer.
-async fn get(url: &str) -> (u16, String, String) {
+pub(crate) async fn get(url: &str) -> (u16, String, String) {
     let answer = reqwest::get(url).await.expect("an answer");
     let kind = answer.headers()["content-type"].to_str().expect("text").to_owned();
     (answer.status().as_u16(), kind, answer.text().await.expect("text"))
 }
 
 /// Asks until the answer has that status: its text.
-async fn until(url: &str, status: u16) -> String {
+pub(crate) async fn until(url: &str, status: u16) -> String {
     for _ in 0..600 {
         match get(url).await {
             (found, _, text) if found == status => return text,
@@ -173,10 +175,16 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
     assert!(code == 1 && said.contains(&format!("{task} ended as failed_silent and has no refund")), "{said}");
 }
 
+/// A monitor of nothing.
+async fn open() -> Monitor {
+    let door = Doorkeeper::keyless(None, &[]).expect("a policy");
+    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), Timestamp(7_000), door).await;
+    monitor.expect("a free port")
+}
+
 #[tokio::test]
 async fn it_is_unready_until_it_serves() {
-    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), Timestamp(7_000)).await;
-    let monitor = monitor.expect("a free port");
+    let monitor = open().await;
     let url = format!("http://{}", monitor.address());
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
     let (status, _, why) = get(&format!("{url}/readyz")).await;
@@ -185,6 +193,36 @@ async fn it_is_unready_until_it_serves() {
     assert_eq!(metrics["process_start_time_seconds"], 7.0);
     monitor.close().await;
     reqwest::get(&url).await.expect_err("it is closed");
+}
+
+#[tokio::test]
+async fn whoever_connects_and_says_nothing_locks_nobody_else_out() {
+    let monitor = open().await;
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+        idle.push(socket.connect(monitor.address()).await.expect("connected"));
+    }
+    assert_eq!(get(&format!("http://{}/healthz", monitor.address())).await.0, 200);
+}
+
+#[tokio::test]
+async fn probes_of_a_store_that_cannot_write_share_one_try() {
+    let program = Program::start(WATCHED).await;
+    let url = monitor(&program);
+    until(&format!("{url}/readyz"), 200).await;
+    let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let mut probes = JoinSet::new();
+    for _ in 0..20 {
+        let ready = format!("{url}/readyz");
+        probes.spawn(async move { get(&ready).await.0 });
+    }
+    assert_eq!(probes.join_all().await, [503; 20]);
+    let metrics = parse(&get(&format!("{url}/metrics")).await.2);
+    // The engine may have something to write as well.
+    assert!(metrics["cloudphone_store_queue"] < 5.0, "what nobody waits for any more holds up what somebody does");
 }
 
 #[tokio::test]
@@ -245,13 +283,15 @@ async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() 
 #[tokio::test]
 async fn it_is_watched_only_where_the_operator_says_and_by_no_web_page() {
     assert!(!Program::start(&[]).await.welcome.contains("/metrics"));
-    let program = Program::start(WATCHED).await;
+    let program = Program::start(&[WATCHED, &["--allow-host", "watcher.example"]].concat()).await;
     let url = monitor(&program);
     let client = reqwest::Client::new();
     let status = async |request: reqwest::RequestBuilder| request.send().await.expect("an answer").status().as_u16();
     let metrics = || client.get(format!("{url}/metrics"));
     assert_eq!(status(metrics()).await, 200);
-    assert_eq!(status(metrics().header("host", "rebound.example")).await, 403);
+    for (host, expected) in [("rebound.example", 403), ("watcher.example:9090", 200), ("10.1.2.3:9090", 200)] {
+        assert_eq!(status(metrics().header("host", host)).await, expected, "{host}");
+    }
     assert_eq!(status(metrics().header("origin", "https://page.example")).await, 403);
     assert_eq!(status(client.post(format!("{url}/metrics"))).await, 405);
     assert_eq!(status(client.get(format!("{url}/mcp"))).await, 404);

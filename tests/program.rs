@@ -57,8 +57,13 @@ impl Program {
 
     /// Starts it, and does not wait until it is [ready](Self::ready).
     pub(crate) fn spawn(home: Arc<TempDir>, log: File, flags: &[&str]) -> Self {
+        Self::spawn_by(Command::new(binary()), home, log, flags)
+    }
+
+    /// The same by a command that takes its flags.
+    pub(crate) fn spawn_by(mut command: Command, home: Arc<TempDir>, log: impl Into<Stdio>, flags: &[&str]) -> Self {
         let data = home.path().join("data");
-        let child = Command::new(binary())
+        let child = command
             .args(["--listen", "127.0.0.1:0", "--data"])
             .arg(&data)
             .args(flags)
@@ -104,6 +109,11 @@ impl Program {
         request.send().await.expect("an answer").status().as_u16()
     }
 
+    /// Names it to the system.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().expect("it runs")
+    }
+
     /// Ends it with SIGKILL.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.expect("it ran");
@@ -111,7 +121,7 @@ impl Program {
 
     /// Asks it to end, as an operator does.
     pub(crate) async fn ask_to_stop(&self) {
-        let pid = self.child.id().expect("it runs").to_string();
+        let pid = self.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill").success());
     }
 
@@ -197,7 +207,12 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
         (&["--listen", &taken], "another program listens there; choose another with --listen"),
         (&["--listen", "192.0.2.1:80"], "this machine has no such address; choose another with --listen"),
         (&["--listen", "nonsense"], "invalid value 'nonsense' for '--listen <ADDRESS:PORT>'"),
-        (&["--listen", "127.0.0.1:0", "--data", file], "--data names another folder"),
+        (
+            &["--listen", "127.0.0.1:9", "--admin-listen", "127.0.0.1:9"],
+            "are both 127.0.0.1:9; each needs a port of its own",
+        ),
+        (&["--data", file], "for '--data <DIR>': it is a file; a folder is expected"),
+        (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "--data names another folder"),
         (&["--sim-devices", "0"], "0 is not in 1..=1000000"),
         (&["--listen", "127.0.0.1:0", "--public-url", "ftp://x"], "--public-url"),
         (&["--listen", "127.0.0.1:0", "--allow-origin", "example.com"], "--allow-origin"),

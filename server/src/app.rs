@@ -102,9 +102,13 @@ impl App {
             sim_seed,
         } = config;
         let (clock, random) = (Clock::system(), Random::System);
+        if admin_listen == Some(listen) && listen.port() != 0 {
+            return Err(anyhow!("--listen and --admin-listen are both {listen}; each needs a port of its own"));
+        }
         let monitor = match admin_listen {
             Some(address) => {
-                let monitor = Monitor::listen(address, clock.now()).await;
+                let door = Doorkeeper::keyless(public_url.as_deref(), &allow_hosts).map_err(|why| anyhow!(why))?;
+                let monitor = Monitor::listen(address, clock.now(), door).await;
                 Some(monitor.map_err(|error| cannot_listen("--admin-listen", address, &error))?)
             }
             None => None,

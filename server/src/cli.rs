@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     serve: Serve,
 
     /// Folder for what outlives the program: tasks, applications, keys, the audit trail
-    #[arg(long, global = true, env = "CLOUDPHONE_DATA", value_name = "DIR", default_value = "data")]
+    #[arg(long, global = true, env = "CLOUDPHONE_DATA", value_name = "DIR", default_value = "data", value_parser = folder)]
     data: PathBuf,
 
     /// Answer with JSON, for programs
@@ -132,6 +132,12 @@ pub(crate) enum Task {
 
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
+}
+
+/// It need not be there yet.
+fn folder(text: &str) -> Result<PathBuf, &'static str> {
+    let path = PathBuf::from(text);
+    if path.is_file() { Err("it is a file; a folder is expected") } else { Ok(path) }
 }
 
 impl From<Arguments> for Task {

@@ -48,11 +48,11 @@ pub(super) struct Books {
     tasks: BTreeMap<String, u64>,
     /// Tasks that clients were told of, each once; and those of them that are not there.
     acknowledged: u64,
-    lost: u64,
+    pub(super) lost: u64,
     refunds: u64,
     /// Commands that the phones took; and those that they took again and must not have.
-    commands: u64,
-    repeated: u64,
+    pub(super) commands: u64,
+    pub(super) repeated: u64,
     /// Everything that is not as it must be, these included.
     pub(super) violations: Vec<String>,
 }

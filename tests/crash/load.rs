@@ -150,6 +150,11 @@ impl Load {
         self.shared.acknowledged.load(Relaxed)
     }
 
+    /// What was told so far, in whatever order.
+    pub(super) fn told(&self) -> Vec<Told> {
+        self.shared.told.lock().expect("no panic").clone()
+    }
+
     /// From now on no client wants more; what is not answered yet is still asked for.
     pub(super) fn satisfy(&self) {
         self.shared.satisfied.store(true, Relaxed);
@@ -209,7 +214,7 @@ impl Load {
         begun.elapsed()
     }
 
-    /// Lets every wish be answered and every task end, and asks for each task once more; what was told, in whatever order.
+    /// Lets every wish be answered and every task end, and asks for each task once more; [what was told](Self::told).
     pub(super) async fn settle(mut self) -> (Vec<Told>, Self) {
         self.satisfy();
         let (mut program, begun) = (self.spawn(), Instant::now());
@@ -217,7 +222,7 @@ impl Load {
         while let Some(client) = self.clients.join_next().await {
             client.expect("no client panics");
         }
-        let told = std::mem::take(&mut *self.shared.told.lock().expect("no panic"));
+        let told = self.told();
         for _ in 0..ENDS {
             if super::phases(&self.data).is_empty() {
                 break;

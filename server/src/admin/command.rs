@@ -163,6 +163,15 @@ pub enum TaskCommand {
         limit: u32,
     },
     /// Show one task: what was sent, what was read, and why it ended as it did
+    ///
+    /// Its timeline is in phases, and ends with the task's status:
+    ///
+    ///   ready      it waits to be sent, at first or again
+    ///   baseline   the device is read, to be compared with later
+    ///   sending    it may have left from here on
+    ///   polling    the platform has taken it, and is asked what came of it
+    ///   verifying  the platform has answered, or will not; the device is read
+    #[command(verbatim_doc_comment)]
     Show {
         /// The task's id
         task: String,

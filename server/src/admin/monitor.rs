@@ -5,7 +5,7 @@
 
 use crate::clock::Timestamp;
 use crate::framework::audit::Backlog;
-use crate::framework::transport::edge::{self, Crowd, Doorkeeper, Limits};
+use crate::framework::transport::edge::{self, Crowd, Doorkeeper, Limits, Refused};
 use crate::store::sqlite::Sqlite;
 use crate::store::{Broken, Rule, Store, VIOLATIONS_MAX};
 use crate::tasks::engine::Engine;
@@ -22,12 +22,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::sync::{Mutex, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-/// Connections at a time: a few programs that watch, and nobody else.
-const CONNECTIONS: usize = 64;
+/// Connections at a time. Few programs watch; whoever takes all that one address may have locks out nobody elsewhere.
+const CONNECTIONS: usize = 1_024;
+const CONNECTIONS_PER_ADDRESS: usize = 32;
+
+/// For the head of a request. Whoever watches asks every few seconds at most, and needs no connection in between.
+const HEAD: Duration = Duration::from_secs(1);
 
 /// How long the store may take for an answer about itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,22 +66,30 @@ struct Probes {
     door: Doorkeeper,
     sources: OnceLock<Sources>,
     stopping: AtomicBool,
+    /// The write that tries the store, of which there is one at a time: it goes on when those who wait for it leave.
+    touch: Mutex<JoinSet<Result<(), Broken>>>,
 }
 
 impl Monitor {
-    /// Opens the door of a program that began then, and that does not serve yet.
+    /// Opens the door of a program that began then, and that does not serve yet, to whom `door` lets in.
     ///
     /// # Errors
     /// There is nothing to listen on.
-    pub async fn listen(address: SocketAddr, begun: Timestamp) -> io::Result<Self> {
+    pub async fn listen(address: SocketAddr, begun: Timestamp, door: Doorkeeper) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let door = Doorkeeper::new(address, None, &[], &[]).map_err(io::Error::other)?;
-        let state = Arc::new(Probes { begun, door, sources: OnceLock::new(), stopping: AtomicBool::new(false) });
+        let state = Arc::new(Probes {
+            begun,
+            door,
+            sources: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            touch: Mutex::default(),
+        });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
         let crowd = Crowd::new(Limits {
             connections: CONNECTIONS,
-            connections_per_address: CONNECTIONS,
+            connections_per_address: CONNECTIONS_PER_ADDRESS,
+            head: HEAD,
             grace: Duration::from_secs(1),
             ..Limits::default()
         });
@@ -106,6 +118,7 @@ impl Monitor {
     pub async fn close(mut self) {
         drop(self.stop.take());
         let _ = (&mut self.task).await;
+        self.state.touch.lock().await.shutdown().await;
     }
 }
 
@@ -118,8 +131,12 @@ impl Drop for Monitor {
 async fn answer(State(probes): State<Arc<Probes>>, request: Request) -> Response<Body> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
     // A page in the operator's browser must not read this under a name of its own.
-    if probes.door.check(request.headers(), authority).is_err() {
-        return respond(StatusCode::FORBIDDEN, "no web page and no other host is answered here\n".to_owned());
+    match probes.door.check(request.headers(), authority) {
+        Ok(_) => {}
+        Err(host @ Refused::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{host}\n")),
+        Err(Refused::Origin(_)) => {
+            return respond(StatusCode::FORBIDDEN, "no web page is answered here\n".to_owned());
+        }
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return respond(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n".to_owned());
@@ -159,11 +176,23 @@ impl Probes {
         if lag > LATE {
             return Some(format!("the engine is {} s late", lag.as_secs()));
         }
-        match timeout(PATIENCE, database.touch()).await {
+        match timeout(PATIENCE, self.touch(database)).await {
             Ok(Ok(())) => None,
             Ok(Err(Broken(why))) => Some(format!("the store cannot write: {why}")),
             Err(_) => Some(format!("the store has written nothing for {} s", PATIENCE.as_secs())),
         }
+    }
+
+    /// Writes nothing that matters; joins whoever does so already.
+    async fn touch(&self, database: &Arc<Sqlite>) -> Result<(), Broken> {
+        let mut touch = self.touch.lock().await;
+        // One that ended while nobody waited tells of a time that may be long past.
+        while touch.try_join_next().is_some() {}
+        if touch.is_empty() {
+            let database = Arc::clone(database);
+            touch.spawn(async move { database.touch().await });
+        }
+        touch.join_next().await.and_then(Result::ok).unwrap_or_else(|| Err(Broken("it panicked".to_owned())))
     }
 
     async fn metrics(&self) -> String {

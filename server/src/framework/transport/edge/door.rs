@@ -16,6 +16,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 pub struct Doorkeeper {
     /// Bound to loopback: every loopback name is welcome, on any port.
     at_loopback: bool,
+    /// Every address is welcome, on any port.
+    addresses: bool,
     hosts: Vec<Host>,
     /// As browsers write them: `scheme://host[:port]`, or `null`.
     origins: Vec<String>,
@@ -60,7 +62,17 @@ impl Doorkeeper {
             hosts.push(host);
             origins.push(origin);
         }
-        Ok(Self { at_loopback: bound.ip().to_canonical().is_loopback(), hosts, origins })
+        Ok(Self { at_loopback: bound.ip().to_canonical().is_loopback(), addresses: false, hosts, origins })
+    }
+
+    /// The policy of a server that asks for no key: wherever it listens, it judges as one at loopback does. It answers to
+    /// addresses as well, which is how probes ask: rebinding takes a name.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn keyless(public_url: Option<&str>, allow_hosts: &[String]) -> Result<Self, String> {
+        let door = Self::new((Ipv4Addr::LOCALHOST, 0).into(), public_url, allow_hosts, &[])?;
+        Ok(Self { addresses: true, ..door })
     }
 
     /// Judges a request by its headers. `authority` is that of a target in absolute form, which overrides `Host`
@@ -92,7 +104,9 @@ impl Doorkeeper {
 
     fn knows_host(&self, host: &str) -> bool {
         let Some((name, port)) = split_port(host) else { return false };
-        (self.at_loopback && is_loopback(name)) || self.hosts.iter().any(|host| host.is(name, port))
+        (self.at_loopback && is_loopback(name))
+            || (self.addresses && is_address(name))
+            || self.hosts.iter().any(|host| host.is(name, port))
     }
 
     fn knows_origin(&self, origin: &str) -> bool {
@@ -196,6 +210,10 @@ fn is_loopback(name: &str) -> bool {
         || ipv6(name) == Some(Ipv6Addr::LOCALHOST)
 }
 
+fn is_address(name: &str) -> bool {
+    name.parse::<Ipv4Addr>().is_ok() || ipv6(name).is_some()
+}
+
 fn is_loopback_origin(origin: &str) -> bool {
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     host.and_then(split_port).is_some_and(|(name, _)| is_loopback(name))
@@ -251,7 +269,16 @@ mod tests {
         let open = doorkeeper(EVERYWHERE, None, &[], &["https://app.example"]);
         let listed = doorkeeper(EVERYWHERE, None, &["Service.example", "other.example:8443", "[2001:db8::1]"], &[]);
         let public = doorkeeper(LOOPBACK, Some("https://service.example:8443/base"), &[], &[]);
+        let keyless = Doorkeeper::keyless(None, &["watcher.example".to_owned()]).expect("usable");
         let cases: &[(&Doorkeeper, &[&str], &str)] = &[
+            (&keyless, &["Host: 10.1.2.3:9090"], "ok"),
+            (&keyless, &["Host: [2001:db8::1]:9090"], "ok"),
+            (&keyless, &["Host: localhost:9090"], "ok"),
+            (&keyless, &["Host: watcher.example:9090"], "ok"),
+            (&keyless, &["Host: evil.example:9090"], "host"),
+            (&keyless, &["Host: 10.1.2.3.evil.example"], "host"),
+            (&keyless, &[], "host"),
+            (&local, &["Host: 10.1.2.3:8080"], "host"),
             (&local, &["Host: localhost"], "ok"),
             (&local, &["Host: LocalHost:1"], "ok"),
             (&local, &["Host: 127.0.0.1:8080"], "ok"),

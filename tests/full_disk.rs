@@ -1,0 +1,112 @@
+//! The program on a disk that is full for a while.
+//!
+//! A limit of the size of its files stands in for the disk: it takes nobody special to set, and another process can lift it.
+
+use crate::crash::{database, reached, restart};
+use crate::monitor::{WATCHED, get, monitor, until};
+use crate::program::{Program, binary};
+use cloudphone::framework::audit::days;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, PipeWriter, pipe};
+use std::sync::Arc;
+use std::thread;
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// Writes that are asked for while the disk is full.
+const ASKED: usize = 20;
+
+/// From now on no file of the program grows beyond that.
+fn limit(program: &Program, bytes: Option<u64>) {
+    let pid = Pid::from_raw(program.id().try_into().expect("a process"));
+    prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it is ours");
+}
+
+/// Asks for a restart of that phone: the task that it is answered with.
+async fn accepted(program: &Program, phone: u32) -> String {
+    let (tool, arguments) = restart(phone);
+    let task = program.call(tool, arguments).await.expect("accepted");
+    task["task_id"].as_str().expect("an id").to_owned()
+}
+
+/// The lines that a program logs, as they come.
+fn lines() -> (PipeWriter, UnboundedReceiver<Value>) {
+    let ((log, into), (tell, told)) = (pipe().expect("a pipe"), unbounded_channel());
+    thread::spawn(move || {
+        for line in BufReader::new(log).lines() {
+            let line = serde_json::from_str(&line.expect("text")).expect("JSON");
+            // The test may have failed, and be gone.
+            let _ = tell.send(line);
+        }
+    });
+    (into, told)
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_everything_goes_on() {
+    // With the signal ignored, a write beyond the limit fails like one to a full disk.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(binary());
+    let (into, mut log) = lines();
+    let mut program = Program::spawn_by(shell, Arc::new(TempDir::new().expect("a folder")), into, WATCHED);
+    program.ready().await;
+    let url = monitor(&program);
+    let ready = format!("{url}/readyz");
+    let under_way = accepted(&program, 5).await;
+    reached(&program.data, &[(5, "polling")]).await;
+
+    limit(&program, Some(0));
+    for phone in [1, 18].into_iter().cycle().take(ASKED) {
+        let (tool, arguments) = restart(phone);
+        let refused = program.call(tool, arguments).await.expect_err("it cannot be stored");
+        assert_eq!((&refused["code"], &refused["retryable"]), (&json!("internal"), &json!(true)), "{refused}");
+    }
+    let why = until(&ready, 503).await;
+    assert!(why.starts_with("the store cannot write: disk"), "{why}");
+    assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
+    program.call("list_devices", json!({})).await.expect("a page");
+    program.call("get_device", json!({"device_id": "phone-0000001"})).await.expect("a phone");
+    assert_eq!(accepted(&program, 5).await, under_way, "what is in flight is known");
+    // The end of the task is seen meanwhile, and cannot be written down.
+    let mut logged = Vec::new();
+    while !logged.last().is_some_and(|line: &Value| line["message"].to_string().contains("a step could not be")) {
+        logged.push(log.recv().await.expect("it runs"));
+    }
+    let asked = json!({"task_id": under_way, "wait_seconds": 0});
+    assert_eq!(program.call("get_task", asked).await.expect("a task")["status"], "dispatched");
+
+    limit(&program, None);
+    until(&ready, 200).await;
+    let told = [under_way, accepted(&program, 1).await, accepted(&program, 18).await];
+    for id in &told {
+        let mut task = Value::Null;
+        while task["terminal"] != true {
+            task = program.call("get_task", json!({"task_id": id, "wait_seconds": 50})).await.expect("a task");
+        }
+        assert_eq!(task["status"], "success", "{task}");
+    }
+    let (status, last) = program.stop().await;
+    assert!(status.success(), "{last}");
+
+    let kept = database(&program.data).query_row("SELECT count(*) FROM task", [], |row| row.get(0));
+    assert_eq!(kept, Ok(3));
+    let journal = fs::read_to_string(program.data.join("simulated.jsonl")).expect("the journal");
+    let done = journal.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).expect("a whole line"));
+    let done: Vec<_> = done.map(|command| command["request"].as_str().expect("an id").to_owned()).collect();
+    assert_eq!(done, told, "each was done once, and nothing else was");
+    let trail = days(&program.data.join("audit")).expect("a folder");
+    let trail: String = trail.iter().map(|day| fs::read_to_string(day).expect("text")).collect();
+    let outcomes =
+        trail.lines().map(|line| serde_json::from_str::<Value>(line).expect("a whole line")["outcome"].clone());
+    assert_eq!(outcomes.filter(|outcome| outcome == "internal").count(), ASKED, "{trail}");
+
+    while let Some(line) = log.recv().await {
+        logged.push(line);
+    }
+    let said = |text: &str| logged.iter().filter(|line| line["message"].to_string().contains(text)).count();
+    assert_eq!((said("the audit trail cannot be written"), said("the audit trail can be written again")), (1, 1));
+    assert_eq!(said("internal error"), ASKED, "by each of these a client can ask what it was");
+}
