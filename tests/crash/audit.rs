@@ -61,7 +61,8 @@ pub(super) struct Books {
 struct Task {
     target: String,
     tool: String,
-    key: String,
+    /// The one that was given.
+    key: Option<String>,
     status: String,
     attempts: u32,
     left: bool,
@@ -131,7 +132,7 @@ impl Books {
                 self.violations.push(format!("{wish:?} was answered with {said}, which is not there"));
                 continue;
             };
-            let ours = task.tool == wish.tool && wish.key.as_ref().is_none_or(|key| task.key == *key);
+            let ours = task.tool == wish.tool && task.key == wish.key;
             let sound = match code {
                 None => ours && (said["idempotent_hit"] == true || fresh.insert(id)),
                 Some(code) => code == "device_busy",
