@@ -128,11 +128,10 @@ const FAULTS: &[Fault] = &[
         "is in flight, and should have ended at 2026-01-01T00:00:00.000Z",
     ),
     (
-        |data| sql(data, "UPDATE lane SET held_until = 9223372036854775807"),
+        |data| sql(data, "UPDATE task SET terminal = 0, status = NULL, target = 'phone-0000005'"),
         "lanes",
-        "holds the lane of phone-0000013 and is not in flight",
+        "is in flight on phone-0000005, and so is another task",
     ),
-    (|data| sql(data, "DELETE FROM lane"), "lanes", "does not hold the lane of phone-0000005"),
     (|data| sql(data, "UPDATE task SET sealed = x'00' WHERE terminal = 1"), "secrets", "were not wiped"),
     (|data| sql(data, "UPDATE task SET sealed = NULL"), "secrets", "its arguments are gone"),
     (

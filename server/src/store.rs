@@ -26,16 +26,16 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// The task in flight that such a call has made.
     fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>>;
 
-    /// Takes a task on: claims its key and the lane of its target, which decide races. It starts when the target has
-    /// settled: at the lane's `held_until`, or at `new.at`.
+    /// Takes a task on: claims its key and the lane of its target, which decide races, until it ends. It starts when the target
+    /// has settled, or at `new.at`.
     fn accept(&self, new: NewTask) -> Answer<'_, Accepted>;
 
     /// Writes a task's next version with its entries, unless it is at another version or has ended. With the end, its sealed
-    /// arguments are wiped.
+    /// arguments are wiped, and its key and its lane are free.
     fn advance(&self, advance: Advance) -> Answer<'_, Advanced>;
 
-    /// Tasks in flight after that one, in the order of their lanes.
-    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>>;
+    /// Tasks in flight after that one, in the order of their ids.
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>>;
 
     /// A task, in flight or ended.
     fn task(&self, id: TaskId) -> Answer<'_, Option<Record>>;

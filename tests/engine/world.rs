@@ -120,7 +120,7 @@ impl Store for Flaky {
         self.memory.accept(new)
     }
 
-    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.memory.in_flight(after, limit)
     }
 

@@ -22,8 +22,10 @@ struct Tables {
     tasks: BTreeMap<TaskId, Row>,
     /// Application and the key that it gave, while their task is in flight.
     claims: HashMap<(String, String), TaskId>,
-    /// Resource and target.
-    lanes: BTreeMap<(String, String), Lane>,
+    /// Resource and target, while a task is in flight on it.
+    lanes: HashMap<(String, String), TaskId>,
+    /// Until when a target settles.
+    settling: HashMap<(String, String), Timestamp>,
     ledger: Vec<LedgerRow>,
     /// Which entries a task has in the ledger.
     entered: HashSet<(TaskId, &'static str)>,
@@ -36,14 +38,6 @@ struct Row {
     record: Record,
     identity: Identity,
     timeline: Vec<Happening>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Lane {
-    /// A task is in flight.
-    Taken(TaskId),
-    /// The target settles until then.
-    Settling(Timestamp),
 }
 
 impl Memory {
@@ -76,15 +70,14 @@ impl Store for Memory {
         Box::pin(std::future::ready(advanced))
     }
 
-    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         let tables = self.lock();
-        let after = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.identity.lane()));
-        let unfinished = tables.lanes.range((after, Bound::Unbounded)).filter_map(|(_, lane)| {
-            let Lane::Taken(id) = lane else { return None };
-            let Row { record, identity, .. } = tables.tasks.get(id)?;
-            let in_flight = record.task.status().is_none();
-            in_flight.then(|| Unfinished { id: *id, identity: identity.clone(), wake_at: record.task.wake_at })
-        });
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let unfinished =
+            tables.tasks.range((after, Bound::Unbounded)).filter_map(|(id, Row { record, identity, .. })| {
+                let in_flight = record.task.status().is_none();
+                in_flight.then(|| Unfinished { id: *id, identity: identity.clone(), wake_at: record.task.wake_at })
+            });
         now(unfinished.take(limit as usize).collect())
     }
 
@@ -181,13 +174,10 @@ impl Identity {
 
 impl Tables {
     fn made(&self, asked: &Identity) -> Option<InFlight> {
-        let id = match (asked.claim(), self.lanes.get(&asked.lane())) {
-            (Some(claim), _) => *self.claims.get(&claim)?,
-            (None, Some(Lane::Taken(id))) => *id,
-            _ => return None,
-        };
+        let claim = asked.claim();
+        let id = *claim.map_or_else(|| self.lanes.get(&asked.lane()), |claim| self.claims.get(&claim))?;
         let Row { record, identity, .. } = self.tasks.get(&id)?;
-        let made = asked.key.is_some() || record.task.status().is_none() && identity == asked;
+        let made = asked.key.is_some() || identity == asked;
         let (tool, target, fingerprint) = (record.tool.clone(), record.target.clone(), identity.fingerprint);
         made.then_some(InFlight { id, tool, target, fingerprint })
     }
@@ -197,22 +187,18 @@ impl Tables {
             return Ok(Accepted::Hit(hit));
         }
         let lane = new.identity.lane();
-        let mut start = new.at;
-        match self.lanes.get(&lane) {
-            Some(Lane::Taken(id)) => {
-                let gone = || Broken(format!("a lane is held by {id}, which is not there"));
-                let Row { record, .. } = self.tasks.get(id).ok_or_else(gone)?;
-                let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
-                return Ok(Accepted::Busy { id: *id, application, deadline_at });
-            }
-            Some(Lane::Settling(until)) => start = new.start(*until),
-            None => {}
+        if let Some(id) = self.lanes.get(&lane) {
+            let gone = || Broken(format!("a lane is held by {id}, which is not there"));
+            let Row { record, .. } = self.tasks.get(id).ok_or_else(gone)?;
+            let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
+            return Ok(Accepted::Busy { id: *id, application, deadline_at });
         }
+        let start = self.settling.get(&lane).map_or(new.at, |settled_at| new.start(*settled_at));
         let NewTask { id, identity, tool, sealed, terms, at } = new;
         if self.tasks.contains_key(&id) {
             return Err(Broken(format!("there is a task {id} already")));
         }
-        self.lanes.insert(lane, Lane::Taken(id));
+        self.lanes.insert(lane, id);
         self.claims.extend(identity.claim().map(|claim| (claim, id)));
         let task = Task::accepted(terms, start);
         let (created_at, sealed) = (at, Some(sealed));
@@ -242,10 +228,13 @@ impl Tables {
         if let Phase::Done(_) = row.record.task.phase {
             row.record.sealed = None;
             row.identity.claim().and_then(|claim| self.claims.remove(&claim));
+            self.lanes.remove(&row.identity.lane());
         }
         for entry in entries {
-            if let Entry::Release(until) = entry {
-                self.lanes.insert(row.identity.lane(), Lane::Settling(until));
+            if let Entry::Release(until) = entry
+                && until > at
+            {
+                self.settling.insert(row.identity.lane(), until);
             }
             if entry == Entry::Refund {
                 row.record.refunded_at = Some(at);

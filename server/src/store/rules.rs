@@ -18,7 +18,7 @@ pub enum Rule {
     Refunds,
     /// A task has a charge if it was to be sent, which is taken back if it ended and nothing has left; and no other.
     Charges,
-    /// A lane is held by exactly the task in flight on it.
+    /// One task at most is in flight on a target.
     Lanes,
     /// Sealed arguments are there as long as a task is in flight, and no longer.
     Secrets,

@@ -52,10 +52,12 @@ impl Sqlite {
     /// # Errors
     /// A newer program has written it, or it cannot be opened.
     pub fn open(folder: &DataFolder) -> Result<Self, OpenError> {
-        Self::connected(folder, open::connect(folder, 0)?)
+        let connections = open::connect(folder, 0)?;
+        open::hold_lanes(&connections.writer)?;
+        Self::connected(folder, connections)
     }
 
-    /// The same, where that changes nothing: of a database that has the latest layout.
+    /// The same, where that changes nothing: of a database that has the latest layout. It takes no task on.
     ///
     /// # Errors
     /// Another program has written it, be it newer or older, or it cannot be opened.
@@ -88,7 +90,7 @@ impl Drop for Sqlite {
 
 impl Store for Sqlite {
     fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>> {
-        self.readers.read(move |db| tasks::repeat(db, &identity))
+        self.writer.write(move |db| tasks::repeat(db, &identity))
     }
 
     fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
@@ -99,7 +101,7 @@ impl Store for Sqlite {
         self.writer.write(move |db| tasks::advance(db, &advance))
     }
 
-    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.readers.read(move |db| tasks::in_flight(db, after, limit))
     }
 
@@ -164,9 +166,9 @@ impl From<rusqlite::Error> for Broken {
     }
 }
 
-/// A moment as a column keeps it. One short of the largest integer at most, which means that a lane is taken.
+/// A moment as a column keeps it.
 fn millis(at: Timestamp) -> i64 {
-    i64::try_from(at.0).unwrap_or(i64::MAX).min(i64::MAX - 1)
+    i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
 /// A moment from a column; one before the epoch was never written, and is read as the epoch.

@@ -83,7 +83,7 @@ impl Engine {
                 let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
                 engine.due.add(*id, wake_at, Wake { claim, state: State::Unknown });
             }
-            last = page.into_iter().next_back();
+            last = page.last().map(|task| task.id);
             if last.is_none() {
                 return Ok(Arc::new(engine));
             }

@@ -1,6 +1,6 @@
 //! What breaks a [`Rule`], in the words of every store.
 
-use super::{Lane, Tables};
+use super::Tables;
 use crate::store::rules::charged;
 use crate::store::{Record, Rule};
 use crate::tasks::task::{Status, TaskId};
@@ -12,10 +12,9 @@ impl Tables {
         let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);
         let status = |id: &TaskId| self.tasks.get(id).map(|row| row.record.task.status());
         let records = || self.tasks.values().map(|row| &row.record);
-        let holds = |lane: &Lane, id: TaskId| matches!(lane, Lane::Taken(holder) if *holder == id);
         let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
         match rule {
-            Rule::Integrity | Rule::Layout | Rule::Records => Vec::new(),
+            Rule::Integrity | Rule::Layout | Rule::Records | Rule::Lanes => Vec::new(),
             Rule::Refunds => {
                 let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
                 let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));
@@ -33,22 +32,6 @@ impl Tables {
                     charged(task, |kind| entered(*id, kind)).into_iter().map(move |what| format!("{id} {what}"))
                 });
                 uncharged.chain(wrong).collect()
-            }
-            Rule::Lanes => {
-                let idle = self.lanes.iter().filter_map(|((_, target), lane)| match lane {
-                    Lane::Taken(id) if status(id) != Some(None) => {
-                        Some(format!("{id} holds the lane of {target} and is not in flight"))
-                    }
-                    _ => None,
-                });
-                let loose = records().filter(|record| {
-                    let lane = self.lanes.get(&(record.resource.clone(), record.target.clone()));
-                    record.task.status().is_none() && !lane.is_some_and(|lane| holds(lane, record.id))
-                });
-                let loose = loose.map(|record| {
-                    format!("{} is in flight and does not hold the lane of {}", record.id, record.target)
-                });
-                idle.chain(loose).collect()
             }
             Rule::Secrets => {
                 let ended = |record: &&Record| record.task.status().is_some() == record.sealed.is_some();

@@ -64,12 +64,11 @@ pub(in crate::store) async fn each_broken_rule_names_its_task(store: Arc<dyn Sto
     ended(&store, 3, SENT, Status::FailedSilent, vec![Refund, Release(AT)]).await;
     ended(&store, 4, SENT, Status::FailedSilent, vec![Charge, ReverseCharge, Refund, Release(AT)]).await;
     ended(&store, 5, NEVER, Status::Failed, vec![ReverseCharge, Release(AT)]).await;
-    ended(&store, 6, SENT, Status::Success, vec![Charge]).await;
     accept(&store, new(7, "k7", "t7")).await;
     ended(&store, 8, UNSENT, Status::Failed, vec![Charge, Release(AT)]).await;
     ended(&store, 9, NEVER, Status::Failed, vec![Charge, Release(AT)]).await;
     let deadline = Rule::Deadlines(AT.plus(Duration::from_secs(60)));
-    let expected: [(Rule, &[(u128, &str)]); 4] = [
+    let expected: [(Rule, &[(u128, &str)]); 3] = [
         (
             Rule::Refunds,
             &[
@@ -90,7 +89,6 @@ pub(in crate::store) async fn each_broken_rule_names_its_task(store: Arc<dyn Sto
                 (9, "has a charge that is not due"),
             ],
         ),
-        (Rule::Lanes, &[(6, "holds the lane of t6 and is not in flight")]),
         (deadline, &[(7, "is in flight, and should have ended at 2026-07-28T12:01:00.123Z")]),
     ];
     for (rule, expected) in expected {

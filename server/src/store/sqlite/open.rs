@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What takes a database from one layout to the next. Its `user_version` says which it has.
-pub(super) const MIGRATIONS: [&str; 3] = [
+pub(super) const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
     include_str!("../migrations/0003_claims.sql"),
+    include_str!("../migrations/0004_lanes.sql"),
 ];
 
 /// The layout that this program reads and writes.
@@ -32,6 +33,17 @@ const STATEMENTS: usize = 32;
 const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; \
                      PRAGMA secure_delete = FAST; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
                      PRAGMA wal_autocheckpoint = 8000;";
+
+/// One write at a time on a target: which task that is. For the connection that writes alone, and as long as it is open; it takes
+/// part in every transaction.
+const LANES: &str = "
+    CREATE TEMP TABLE lane (
+        resource TEXT NOT NULL,
+        target   TEXT NOT NULL,
+        task_id  BLOB NOT NULL,
+        PRIMARY KEY (resource, target)
+    ) STRICT, WITHOUT ROWID;
+    INSERT OR IGNORE INTO lane SELECT resource, target, id FROM task WHERE terminal = 0;";
 
 /// A database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +113,12 @@ pub(super) fn connect(folder: &DataFolder, oldest: u32) -> Result<Connections, O
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
     let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
     Ok(Connections { writer, readers, inspector: reader()? })
+}
+
+/// Makes the lanes known to the connection that writes.
+pub(super) fn hold_lanes(writer: &Connection) -> Result<(), OpenError> {
+    let path = || writer.path().unwrap_or_default().into();
+    writer.execute_batch(LANES).map_err(|source| OpenError::Database { path: path(), source })
 }
 
 /// Writes the number of the layout, which it has already: a page goes to the disk, and nothing changes.

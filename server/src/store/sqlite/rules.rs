@@ -35,15 +35,9 @@ const CHARGES: &str = "
 /// A task, its state, and what the ledger has of it.
 const CHARGED: &str = "SELECT id, state, (SELECT group_concat(kind) FROM ledger WHERE task_id = id) FROM task";
 
-/// The largest integer means that the lane is held.
 const LANES: &str = "
-    SELECT task_id, 'holds the lane of ' || lane.target || ' and is not in flight'
-        FROM lane LEFT JOIN task ON task.id = task_id
-        WHERE held_until = 9223372036854775807 AND terminal IS NOT 0
-    UNION ALL
-    SELECT id, 'is in flight and does not hold the lane of ' || task.target
-        FROM task LEFT JOIN lane USING (resource, target)
-        WHERE terminal = 0 AND (task_id IS NOT id OR held_until <> 9223372036854775807)";
+    SELECT max(id), 'is in flight on ' || target || ', and so is another task' FROM task
+        WHERE terminal = 0 GROUP BY resource, target HAVING count(*) > 1";
 
 const SECRETS: &str = "
     SELECT id, iif(terminal, 'has ended and its arguments were not wiped', 'is in flight and its arguments are gone')

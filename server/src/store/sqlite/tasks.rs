@@ -16,9 +16,6 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-/// `held_until` of a lane whose task is in flight.
-const TAKEN: i64 = i64::MAX;
-
 /// The task in flight that such a call has made.
 pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFlight>, Broken> {
     let Identity { application, key, fingerprint, resource, target } = identity;
@@ -43,27 +40,27 @@ pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFl
 pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken> {
     let NewTask { id, identity, tool, sealed, terms, at } = new;
     let Identity { application, key, fingerprint, resource, target } = identity;
-    let lane = "SELECT held_until, task_id FROM lane WHERE resource = ?1 AND target = ?2";
-    let mut lane = db.prepare_cached(lane)?;
-    let lane: Option<(i64, [u8; 16])> =
-        lane.query_row((resource, target), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let start = match lane {
-        Some((TAKEN, holder)) => {
-            let hit = repeat(db, identity)?.map(Accepted::Hit);
-            return hit.map_or_else(|| busy(db, TaskId::from_bytes(holder)), Ok);
-        }
-        Some((settled_at, _)) => new.start(moment(settled_at)),
-        None => *at,
-    };
+    let repeated = || Ok::<_, Broken>(repeat(db, identity)?.map(Accepted::Hit));
+    if key.is_some()
+        && let Some(hit) = repeated()?
+    {
+        return Ok(hit);
+    }
+    let stored = id.to_bytes();
+    let take = "INSERT INTO lane (resource, target, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    if db.prepare_cached(take)?.execute((resource, target, stored))? == 0 {
+        return repeated()?.map_or_else(|| busy(db, resource, target), Ok);
+    }
 
+    let settling = "SELECT settled_at FROM settling WHERE resource = ?1 AND target = ?2";
+    let settled_at = db.prepare_cached(settling)?.query_row((resource, target), |row| row.get(0)).optional()?;
+    let start = settled_at.map_or(*at, |settled_at| new.start(moment(settled_at)));
     let task = Task::accepted(terms.clone(), start);
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
                                     terminal, wake_at, state, sealed)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)
-                  ON CONFLICT (application, idem_key) WHERE terminal = 0 AND idem_key IS NOT NULL DO NOTHING";
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)";
     let (created_at, wake_at, state) = (millis(*at), task.wake_at.map(millis), state(*id, &task)?);
-    let stored = id.to_bytes();
     let values = rusqlite::params![
         stored,
         application,
@@ -77,17 +74,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken>
         state,
         sealed
     ];
-    if db.prepare_cached(insert)?.execute(values)? == 0 {
-        let gone = || Broken(format!("the key of {id} was taken and is not there"));
-        return repeat(db, identity)?.map(Accepted::Hit).ok_or_else(gone);
-    }
-
-    let take = "INSERT INTO lane (resource, target, task_id, held_until) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (resource, target) DO UPDATE SET task_id = excluded.task_id, held_until = excluded.held_until
-                WHERE lane.held_until < excluded.held_until";
-    if db.prepare_cached(take)?.execute((resource, target, stored, TAKEN))? == 0 {
-        return Err(Broken(format!("the lane of {id} was taken meanwhile")));
-    }
+    db.prepare_cached(insert)?.execute(values)?;
     Ok(Accepted::Fresh { wake_at: start })
 }
 
@@ -107,11 +94,18 @@ pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Br
 
     let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2 + 1, ?3, ?4, ?5)";
     db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what))?;
+    if status.is_some() {
+        let release = "DELETE FROM lane
+                       WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1) AND task_id = ?1";
+        db.prepare_cached(release)?.execute([stored])?;
+    }
     for entry in entries {
-        if let Entry::Release(until) = entry {
-            let release = "UPDATE lane SET held_until = ?2
-                           WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1) AND task_id = ?1";
-            db.prepare_cached(release)?.execute((stored, millis(*until)))?;
+        if let Entry::Release(until) = entry
+            && until > at
+        {
+            let settle = "INSERT INTO settling (resource, target, settled_at) SELECT resource, target, ?2 FROM task WHERE id = ?1
+                          ON CONFLICT (resource, target) DO UPDATE SET settled_at = excluded.settled_at";
+            db.prepare_cached(settle)?.execute((stored, millis(*until)))?;
         }
         if let Some(kind) = entry.kind() {
             let enter = "INSERT INTO ledger (task_id, application, kind, at)
@@ -126,15 +120,11 @@ pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Br
 }
 
 /// Tasks in flight after that one.
-pub(super) fn in_flight(db: &Connection, after: Option<Unfinished>, limit: u32) -> Result<Vec<Unfinished>, Broken> {
-    let sql = "SELECT id, application, idem_key, fingerprint, lane.resource, lane.target, wake_at
-               FROM lane JOIN task ON id = task_id
-               WHERE (lane.resource, lane.target) > (?1, ?2) AND held_until = ?3 AND terminal = 0
-               ORDER BY lane.resource, lane.target LIMIT ?4";
-    // No text comes before an empty one.
-    let (resource, target) = after.map(|after| (after.identity.resource, after.identity.target)).unwrap_or_default();
+pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<Unfinished>, Broken> {
+    let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at FROM task
+               WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
-    let rows = select.query_map((resource, target, TAKEN, limit), |row| {
+    let rows = select.query_map((after.map(TaskId::to_bytes), limit), |row| {
         let (id, application, key, fingerprint, resource, target, wake_at) = row.try_into()?;
         let identity = Identity { application, key, fingerprint, resource, target };
         Ok(Unfinished { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
@@ -221,17 +211,17 @@ pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u3
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// The task that holds a lane, as an answer.
-fn busy(db: &Connection, holder: TaskId) -> Result<Accepted, Broken> {
-    let row = db
-        .prepare_cached("SELECT application, state FROM task WHERE id = ?1")?
-        .query_row([holder.to_bytes()], |row| <(_, String)>::try_from(row))
-        .optional()?;
-    let Some((application, state)) = row else {
-        return Err(Broken(format!("a lane is held by {holder}, which is not there")));
-    };
-    let deadline_at = parse(holder, &state)?.deadline_at;
-    Ok(Accepted::Busy { id: holder, application, deadline_at })
+/// The task that holds that lane, as an answer.
+fn busy(db: &Connection, resource: &str, target: &str) -> Result<Accepted, Broken> {
+    let sql = "SELECT id, application, state FROM lane JOIN task ON id = task_id
+               WHERE lane.resource = ?1 AND lane.target = ?2";
+    let row =
+        db.prepare_cached(sql)?.query_row((resource, target), |row| <(_, _, String)>::try_from(row)).optional()?;
+    let gone = || Broken(format!("the lane of the {resource} {target} is held by a task that is not there"));
+    let (id, application, state) = row.ok_or_else(gone)?;
+    let id = TaskId::from_bytes(id);
+    let deadline_at = parse(id, &state)?.deadline_at;
+    Ok(Accepted::Busy { id, application, deadline_at })
 }
 
 fn state(id: TaskId, task: &Task) -> Result<String, Broken> {

@@ -106,8 +106,8 @@ fn every_connection_has_the_settings_that_durability_rests_on() {
             assert_eq!(get(name), value.into(), "{name}");
         }
     }
-    assert!(readers.iter().chain([&inspector]).all(|reader| reader.execute("DELETE FROM lane", []).is_err()));
-    writer.execute("DELETE FROM lane", []).unwrap();
+    assert!(readers.iter().chain([&inspector]).all(|reader| reader.execute("DELETE FROM settling", []).is_err()));
+    writer.execute("DELETE FROM settling", []).unwrap();
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_moment_beyond_what_a_column_can_say_does_not_mean_that_a_lane_is_taken() {
+async fn a_moment_beyond_what_a_column_can_say_is_kept_as_the_latest_that_it_can() {
     let folder = folder();
     let store: Arc<dyn Store> = open(folder.path());
     accept(&store, new(1, "k", "t")).await;

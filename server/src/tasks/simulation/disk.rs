@@ -191,7 +191,7 @@ impl Store for Disk {
         Box::pin(self.read(id))
     }
 
-    fn in_flight(&self, after: Option<Unfinished>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
         self.platters.memory.in_flight(after, limit)
     }
 

@@ -33,29 +33,35 @@ fn a_database_of_every_earlier_layout_is_brought_to_the_latest() {
 }
 
 #[tokio::test]
-async fn what_tasks_in_flight_have_claimed_outlives_every_migration() {
+async fn what_tasks_in_flight_have_claimed_and_what_settles_outlives_every_migration() {
     let row = |id, key, target| {
         format!(
             "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version, terminal,
                                state, sealed)
-                 VALUES (x'{id:032x}', 'app', '{key}', zeroblob(32), 'print', 'printer', '{target}', 7, 0, 0, '{{}}', x'');
+                 VALUES (x'{id:032x}', 'app', {key}, zeroblob(32), 'print', 'printer', '{target}', 7, 0, 0, '{{}}', x'');
              INSERT INTO lane VALUES ('printer', '{target}', x'{id:032x}', {});",
             i64::MAX
         )
     };
-    for earlier in 1..MIGRATIONS.len() {
+    for earlier in 1..=3 {
         let folder = folder();
         let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
         database.execute_batch(&MIGRATIONS[..earlier].concat()).unwrap();
         database.pragma_update(None, "user_version", earlier as u32).unwrap();
-        // What stood for a call without a key began with a space.
-        database.execute_batch(&(row(1, "k", "t") + &row(2, " 00", "u"))).unwrap();
+        // What stood for a call without a key began with a space in the first two.
+        let none = if earlier < 3 { "' 00'" } else { "NULL" };
+        database.execute_batch(&(row(1, "'k'", "t") + &row(2, none, "u"))).unwrap();
+        let settled_at = AT.plus(Duration::from_secs(5));
+        let settling = format!("INSERT INTO lane VALUES ('printer', 'v', x'{:032x}', {})", 3, millis(settled_at));
+        database.execute_batch(&settling).unwrap();
         let store: Arc<dyn Store> = open(folder.path());
         assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(1));
         let keyless = Identity { key: None, fingerprint: [0; 32], ..new(0, "", "u").identity };
         assert_eq!(store.repeat(keyless).await.unwrap().unwrap().id, id(2));
         let found: Vec<_> = store.in_flight(None, 9).await.unwrap().into_iter().map(|task| task.id).collect();
         assert_eq!(found, [id(1), id(2)]);
+        let settling = store.accept(new(4, "m", "v")).await.unwrap();
+        assert_eq!(settling, Accepted::Fresh { wake_at: settled_at }, "from {earlier}");
     }
 }
 
@@ -80,8 +86,8 @@ fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let before = fs::read(&path).unwrap();
     let refused = Sqlite::open(&folder).unwrap_err();
     let text = refused.to_string();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 3, .. }), "{text}");
-    assert!(text.contains("layout 99") && text.contains("none beyond 3"), "{text}");
+    assert!(matches!(refused, OpenError::Newer { found: 99, known: 4, .. }), "{text}");
+    assert!(text.contains("layout 99") && text.contains("none beyond 4"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 

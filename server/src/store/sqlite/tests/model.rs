@@ -142,7 +142,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         }
         Operation::InFlight { limit } => {
             let first = store.in_flight(None, limit).await.unwrap();
-            let rest = store.in_flight(first.last().cloned(), 99).await.unwrap();
+            let rest = store.in_flight(first.last().map(|task| task.id), 99).await.unwrap();
             format!("{first:?} {rest:?}")
         }
         Operation::Ledger { after, limit } => format!("{:?}", store.ledger(after, limit).await.map_err(drop)),

@@ -1,0 +1,12 @@
+-- The tasks in flight say which lanes are held; the one process that writes keeps these in memory, so that a task costs no page
+-- at random. What is left to be kept of a lane is until when its target settles.
+CREATE TABLE settling (
+    resource   TEXT    NOT NULL,
+    target     TEXT    NOT NULL,
+    settled_at INTEGER NOT NULL,
+    PRIMARY KEY (resource, target)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO settling SELECT resource, target, held_until FROM lane WHERE held_until < 9223372036854775807;
+DROP TABLE lane;
+CREATE INDEX ix_task_inflight ON task (id) WHERE terminal = 0;
