@@ -94,11 +94,17 @@ impl Store for Sqlite {
     }
 
     fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
-        self.writer.write(move |db| tasks::accept(db, &new))
+        Box::pin(async {
+            let state = tasks::ready(&new, new.at)?;
+            self.writer.write(move |db| tasks::accept(db, &new, &state)).await
+        })
     }
 
     fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
-        self.writer.write(move |db| tasks::advance(db, &advance))
+        Box::pin(async {
+            let state = tasks::state(advance.id, &advance.task)?;
+            self.writer.write(move |db| tasks::advance(db, &advance, &state)).await
+        })
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {

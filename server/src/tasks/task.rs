@@ -68,26 +68,34 @@ pub struct Task {
     /// When it ends, counted from the first possible send.
     pub deadline_at: Timestamp,
     /// When to look at it next; `None` while an effect is under way, or after the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_at: Option<Timestamp>,
     /// Sends so far, the one under way included.
     pub attempts: u8,
     /// The probe's reading from before the send, where the probe compares.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// No byte of the send under way may leave later.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub send_not_after: Option<Timestamp>,
     /// Whether any send may have left: false as long as each is known not to have.
     pub left: bool,
     /// When the latest send may have left.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_send_at: Option<Timestamp>,
     /// What the upstream calls the operation that it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// What the upstream said, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<(Upstream, Timestamp)>,
     /// Readings at or after the settling of the outcome that say absent, and those that say nothing.
     pub settled: Readings,
     /// The latest reading, and when it was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<(Reading, Timestamp)>,
     /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
 }
 

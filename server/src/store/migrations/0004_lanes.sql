@@ -4,7 +4,7 @@ CREATE TABLE settling (
     resource   TEXT    NOT NULL,
     target     TEXT    NOT NULL,
     settled_at INTEGER NOT NULL,
-    PRIMARY KEY (resource, target)
+    PRIMARY KEY (target, resource)
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO settling SELECT resource, target, held_until FROM lane WHERE held_until < 9223372036854775807;

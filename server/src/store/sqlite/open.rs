@@ -41,7 +41,7 @@ const LANES: &str = "
         resource TEXT NOT NULL,
         target   TEXT NOT NULL,
         task_id  BLOB NOT NULL,
-        PRIMARY KEY (resource, target)
+        PRIMARY KEY (target, resource)
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO lane SELECT resource, target, id FROM task WHERE terminal = 0;";
 

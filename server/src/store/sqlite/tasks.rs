@@ -36,9 +36,19 @@ pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFl
     Ok(found.optional()?)
 }
 
-/// Takes a task on, if its key and its target's lane are free.
-pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken> {
-    let NewTask { id, identity, tool, sealed, terms, at } = new;
+/// A task as its row has it, which can be written before its turn comes: there is one thread that writes, and many that ask.
+pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Broken> {
+    serde_json::to_string(task).map_err(|error| Broken(format!("the state of {id} cannot be written: {error}")))
+}
+
+/// The state of a task that is to start then.
+pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Broken> {
+    state(new.id, &Task::accepted(new.terms.clone(), start))
+}
+
+/// Takes a task on, if its key and its target's lane are free. Its state is that one, unless its target has to settle.
+pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Accepted, Broken> {
+    let NewTask { id, identity, tool, sealed, terms: _, at } = new;
     let Identity { application, key, fingerprint, resource, target } = identity;
     let repeated = || Ok::<_, Broken>(repeat(db, identity)?.map(Accepted::Hit));
     if key.is_some()
@@ -55,12 +65,12 @@ pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken>
     let settling = "SELECT settled_at FROM settling WHERE resource = ?1 AND target = ?2";
     let settled_at = db.prepare_cached(settling)?.query_row((resource, target), |row| row.get(0)).optional()?;
     let start = settled_at.map_or(*at, |settled_at| new.start(moment(settled_at)));
-    let task = Task::accepted(terms.clone(), start);
+    let settling = if start == *at { None } else { Some(ready(new, start)?) };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
                                     terminal, wake_at, state, sealed)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)";
-    let (created_at, wake_at, state) = (millis(*at), task.wake_at.map(millis), state(*id, &task)?);
+    let (created_at, wake_at, state) = (millis(*at), millis(start), settling.as_deref().unwrap_or(state));
     let values = rusqlite::params![
         stored,
         application,
@@ -79,13 +89,13 @@ pub(super) fn accept(db: &Connection, new: &NewTask) -> Result<Accepted, Broken>
 }
 
 /// Writes the next version of a task, its event and its entries.
-pub(super) fn advance(db: &Connection, advance: &Advance) -> Result<Advanced, Broken> {
+pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result<Advanced, Broken> {
     let Advance { id, version, task, entries, what, at } = advance;
     let status = task.status().map(Status::as_str);
     let update = "UPDATE task SET version = version + 1, terminal = ?3, status = ?4, wake_at = ?5, finished_at = ?6,
                                   state = ?7, sealed = iif(?3, NULL, sealed)
                   WHERE id = ?1 AND version = ?2 AND terminal = 0";
-    let (wake_at, finished_at, state) = (task.wake_at.map(millis), task.finished_at.map(millis), state(*id, task)?);
+    let (wake_at, finished_at) = (task.wake_at.map(millis), task.finished_at.map(millis));
     let stored = id.to_bytes();
     let values = rusqlite::params![stored, version, status.is_some(), status, wake_at, finished_at, state];
     if db.prepare_cached(update)?.execute(values)? == 0 {
@@ -222,10 +232,6 @@ fn busy(db: &Connection, resource: &str, target: &str) -> Result<Accepted, Broke
     let id = TaskId::from_bytes(id);
     let deadline_at = parse(id, &state)?.deadline_at;
     Ok(Accepted::Busy { id, application, deadline_at })
-}
-
-fn state(id: TaskId, task: &Task) -> Result<String, Broken> {
-    serde_json::to_string(task).map_err(|error| Broken(format!("the state of {id} cannot be written: {error}")))
 }
 
 fn parse(id: TaskId, state: &str) -> Result<Task, Broken> {

@@ -170,6 +170,31 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged_and_it_goes_on_when_the
     );
 }
 
+#[tokio::test]
+async fn tasks_in_flight_beside_each_other_on_a_target_are_all_found_and_it_takes_no_more_until_they_end() {
+    let folder = quick_folder();
+    let store: Arc<dyn Store> = open(folder.path());
+    for n in 1..=2 {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+    }
+    drop(store);
+    let database = Connection::open(folder.path().join("cloudphone.db")).unwrap();
+    database.execute_batch("UPDATE task SET target = 't1'").unwrap();
+    let mut store: Arc<dyn Store> = open(folder.path());
+    let found = store.violations(Rule::Lanes).await.unwrap();
+    assert_eq!(found, [format!("{} is in flight on t1, and so is another task", id(2))]);
+    for n in 1..=2 {
+        let left: Vec<_> = store.in_flight(None, 9).await.unwrap().iter().map(|task| task.id).collect();
+        assert_eq!(left, (n..=2).map(id).collect::<Vec<_>>());
+        let refused = store.accept(new(3, "k3", "t1")).await.unwrap();
+        assert!(matches!(refused, Accepted::Busy { .. }), "{refused:?}");
+        end(&store, n, Status::Timeout, AT).await;
+        drop(store);
+        store = open(folder.path());
+    }
+    accept(&store, new(3, "k3", "t1")).await;
+}
+
 #[test]
 fn a_folder_that_cannot_be_written_to_is_named() {
     // Not even by who may do anything elsewhere.
