@@ -144,7 +144,7 @@ fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Broken>; N], Vec<i
         })
         .into_iter()
         .unzip();
-    commit(&mut connection, requests.into_iter(), &Written::default());
+    let _ = commit(&mut connection, requests.into_iter(), &Written::default());
     assert!(connection.is_autocommit(), "the transaction is still open");
     let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
     let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
@@ -199,7 +199,7 @@ fn a_transaction_that_cannot_begin_is_answered() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
-    commit(&mut connection, [request].into_iter(), &Written::default());
+    commit(&mut connection, [request].into_iter(), &Written::default()).unwrap_err();
     assert!(answer.try_recv().unwrap().unwrap_err().0.contains("locked"));
 }
 

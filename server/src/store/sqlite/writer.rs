@@ -46,10 +46,23 @@ impl Writer {
         let counts = Arc::new(Written::default());
         let counted = Arc::clone(&counts);
         queue.spawn("store-writer", move || {
+            // A burst of failures is logged once.
+            let mut failing = false;
             while let Some(first) = requests.blocking_recv() {
-                let start = Instant::now();
+                let (start, changes) = (Instant::now(), connection.total_changes());
                 let more = iter::from_fn(|| if start.elapsed() < WINDOW { requests.try_recv().ok() } else { None });
-                commit(&mut connection, iter::once(first).chain(more).take(TOGETHER), &counted);
+                match commit(&mut connection, iter::once(first).chain(more).take(TOGETHER), &counted) {
+                    Err(why) if !failing => {
+                        failing = true;
+                        tracing::error!(%why, "the store cannot write, and refuses what is asked of it until it can");
+                    }
+                    // What has changed nothing needed no room.
+                    Ok(()) if failing && connection.total_changes() > changes => {
+                        failing = false;
+                        tracing::info!("the store can write again");
+                    }
+                    _ => {}
+                }
             }
         })?;
         Ok(Self { queue, counts })
@@ -75,7 +88,7 @@ pub(super) fn commit(
     connection: &mut Connection,
     mut requests: impl Iterator<Item = Box<dyn Request>>,
     counts: &Written,
-) {
+) -> Result<(), Broken> {
     // Before anything can fail, so that it is answered.
     let mut taken = Vec::from_iter(requests.next());
     let committed = loop {
@@ -89,16 +102,13 @@ pub(super) fn commit(
     for request in taken {
         request.answer(committed.clone());
     }
-    match committed {
-        Ok(()) => {
-            counts.commits.add(1);
-            counts.requests.add(requests as u64);
-        }
-        Err(why) => {
-            counts.failures.add(1);
-            tracing::error!(%why, requests, "the store could not write");
-        }
+    if committed.is_ok() {
+        counts.commits.add(1);
+        counts.requests.add(requests as u64);
+    } else {
+        counts.failures.add(1);
     }
+    committed
 }
 
 /// Writes what was taken and all that follows, or nothing of it if one fails: which one.

@@ -9,7 +9,7 @@ use crate::store::{Advance, Advanced, Broken, Record};
 use crate::tasks::executor::Write;
 use crate::tasks::machine::{Effect, Event, PATIENCE, Sent, Step, step};
 use crate::tasks::task::{Reading, Status, Task, TaskId, Verdict};
-use std::mem::take;
+use std::mem::{replace, take};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -119,12 +119,15 @@ impl Engine {
     /// although the store said that it failed looks like somebody else's, and is taken up like one.
     async fn write_down(&self, advance: &Advance) -> Result<(), Broken> {
         let Parts { store, clock, .. } = &self.parts;
+        let mut told = false;
         loop {
             match store.advance(advance.clone()).await {
                 Ok(Advanced::Written) => return Ok(()),
                 Ok(Advanced::Fenced) => return Err(fenced()),
                 Err(Broken(why)) => {
-                    tracing::error!(task = %advance.id, why, "a step could not be written down; trying again");
+                    if !replace(&mut told, true) {
+                        tracing::error!(task = %advance.id, why, "a step could not be written down; trying until it can");
+                    }
                     clock.sleep_until(clock.now().plus(RETRY)).await;
                 }
             }
