@@ -1,7 +1,8 @@
 //! What tasks in flight cost: `cargo bench --package cloudphone --bench in_flight`. Linux.
 //!
 //! With 10, 10,000, 100,000 and 1,000,000 tasks in flight, on a disk: how long a new process takes to know of all of them, how
-//! much memory each costs it, and what it takes to look at one that is due: to read it, read its target, and wait on.
+//! much memory that takes by then, caches included, for each of them, and what it takes to look at one that is due: to read
+//! it, read its target, and wait on.
 
 use anyhow::{Result, ensure};
 use cloudphone::clock::{Clock, Timestamp};
@@ -16,6 +17,8 @@ use cloudphone::tasks::machine::{Facts, Sent};
 use cloudphone::tasks::task::{Phase, Probe, Reading, Task, TaskId, Terms, Upstream, Verdict};
 use cloudphone::vault::Vault;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -35,40 +38,48 @@ const TOGETHER: usize = 512;
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    if let (Some("measure"), Some(data)) = (arguments.next().as_deref(), arguments.next()) {
+        return measure(Path::new(&data)).await;
+    }
     println!("in flight  start ms  bytes a task  µs a look");
     for count in [10, 10_000, 100_000, 1_000_000] {
         let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let folder = DataFolder::open(&home.path().join("data"))?;
-        let vault = Vault::new(&folder.master_key(&Random::System)?, Random::System);
-        let store = Arc::new(Sqlite::open(&folder)?);
-        fill(&store, &vault, count).await?;
-
-        let (clock, target) = (Clock::manual(NOW), Arc::new(Target::default()));
-        let (before, begin) = (memory()?, Instant::now());
-        let engine = Engine::start(Parts {
-            store,
-            executor: target.clone(),
-            vault,
-            clock: clock.clone(),
-            random: Random::System,
-            room: usize::MAX,
-        });
-        let engine = engine.await?;
-        let (start, bytes) = (begin.elapsed(), memory()?.saturating_sub(before));
-        ensure!(engine.in_flight() as u64 == count, "all are known");
-
-        let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
-        let begin = Instant::now();
-        for round in 1..=u64::from(ROUNDS) {
-            while target.looks.load(Relaxed) < round * count.min(DUE) {
-                tokio::time::sleep(Duration::from_micros(200)).await;
-            }
-            clock.advance(Duration::from_secs(3));
-        }
-        let look = begin.elapsed().as_secs_f64() * 1e6 / (f64::from(ROUNDS) * count.min(DUE) as f64);
-        runner.abort();
-        println!("{count:>9}  {:>8.1}  {:>12}  {look:>9.1}", start.as_secs_f64() * 1e3, bytes / count);
+        let data = home.path().join("data");
+        fill(&data, count).await?;
+        let measured = Command::new(std::env::current_exe()?).arg("measure").arg(&data).status()?;
+        ensure!(measured.success(), "with {count} tasks");
     }
+    Ok(())
+}
+
+/// What the tasks in flight of that folder cost a process that has just begun.
+async fn measure(data: &Path) -> Result<()> {
+    let (clock, target) = (Clock::manual(NOW), Arc::new(Target::default()));
+    let (before, begin) = (memory()?, Instant::now());
+    let folder = DataFolder::open(data)?;
+    let parts = Parts {
+        store: Arc::new(Sqlite::open(&folder)?),
+        executor: target.clone(),
+        vault: Vault::new(&folder.master_key(&Random::System)?, Random::System),
+        clock: clock.clone(),
+        random: Random::System,
+        room: usize::MAX,
+    };
+    let engine = Engine::start(parts).await?;
+    let (start, bytes, count) = (begin.elapsed(), memory()?.saturating_sub(before), engine.in_flight() as u64);
+
+    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+    let begin = Instant::now();
+    for round in 1..=u64::from(ROUNDS) {
+        while target.looks.load(Relaxed) < round * count.min(DUE) {
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        clock.advance(Duration::from_secs(3));
+    }
+    let look = begin.elapsed().as_secs_f64() * 1e6 / (f64::from(ROUNDS) * count.min(DUE) as f64);
+    runner.abort();
+    println!("{count:>9}  {:>8.1}  {:>12}  {look:>9.1}", start.as_secs_f64() * 1e3, bytes / count);
     Ok(())
 }
 
@@ -104,7 +115,10 @@ impl Executor for Target {
 }
 
 /// Writes `count` tasks down: some verified at present, the others to begin in an hour.
-async fn fill(store: &Arc<Sqlite>, vault: &Vault, count: u64) -> Result<()> {
+async fn fill(data: &Path, count: u64) -> Result<()> {
+    let folder = DataFolder::open(data)?;
+    let vault = Vault::new(&folder.master_key(&Random::System)?, Random::System);
+    let store = Arc::new(Sqlite::open(&folder)?);
     let mut writing = JoinSet::new();
     for number in 0..count {
         let id = TaskId::from_bytes(u128::from(number).to_be_bytes());
@@ -129,7 +143,7 @@ async fn fill(store: &Arc<Sqlite>, vault: &Vault, count: u64) -> Result<()> {
             terms: terms.clone(),
             at,
         };
-        let store = Arc::clone(store);
+        let store = Arc::clone(&store);
         writing.spawn(async move {
             let accepted = store.accept(new).await?;
             ensure!(matches!(accepted, Accepted::Fresh { .. }), "{accepted:?}");
