@@ -59,17 +59,24 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     reached(&program.data, &[(5, "polling")]).await;
 
     limit(&program, Some(0));
-    for phone in [1, 18].into_iter().cycle().take(ASKED) {
-        let (tool, arguments) = restart(phone);
-        let refused = program.call(tool, arguments).await.expect_err("it cannot be stored");
-        assert_eq!((&refused["code"], &refused["retryable"]), (&json!("internal"), &json!(true)), "{refused}");
-    }
+    let asked = async {
+        for phone in [1, 18].into_iter().cycle().take(ASKED) {
+            let (tool, arguments) = restart(phone);
+            let refused = program.call(tool, arguments).await.expect_err("it cannot be stored");
+            assert_eq!((&refused["code"], &refused["retryable"]), (&json!("internal"), &json!(true)), "{refused}");
+        }
+    };
+    let repeated = async {
+        for _ in 0..ASKED {
+            assert_eq!(accepted(&program, 5).await, under_way, "what is in flight is known");
+        }
+    };
+    tokio::join!(asked, repeated);
     let why = until(&ready, 503).await;
     assert!(why.starts_with("the store cannot write: disk"), "{why}");
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
     program.call("list_devices", json!({})).await.expect("a page");
     program.call("get_device", json!({"device_id": "phone-0000001"})).await.expect("a phone");
-    assert_eq!(accepted(&program, 5).await, under_way, "what is in flight is known");
     // The end of the task is seen meanwhile, and cannot be written down.
     let mut logged = Vec::new();
     while !logged.last().is_some_and(|line: &Value| line["message"].to_string().contains("a step could not be")) {

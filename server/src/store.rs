@@ -1,4 +1,4 @@
-//! What outlives a process: tasks with their lanes and ledger, applications with their keys and grants.
+//! What outlives a process: tasks with their ledger, until when targets settle, applications with their keys and grants.
 //!
 //! [`Store`] is all that the rest of the program asks; [`memory`] keeps it for a test, [`sqlite`] on a disk. Both must pass the
 //! same suite. Every method is one transaction: it has happened when it answers, or it has not happened. A store never

@@ -251,10 +251,10 @@ fn driven(page: &mut Page, engine: &Engine) {
 
 async fn kept(page: &mut Page, database: &Sqlite) {
     let (written, waiting) = database.written();
-    page.counter("cloudphone_store_commits_total", "Transactions that reached the disk.", written.commits.get());
-    page.counter("cloudphone_store_writes_total", "Writes in these transactions.", written.requests.get());
+    page.counter("cloudphone_store_commits_total", "Transactions that were committed.", written.commits.get());
+    page.counter("cloudphone_store_writes_total", "Requests in these transactions.", written.requests.get());
     page.counter("cloudphone_store_commit_failures_total", "Transactions that failed.", written.failures.get());
-    page.gauge("cloudphone_store_queue", "Writes that wait for the next transaction.", waiting);
+    page.gauge("cloudphone_store_queue", "Requests that wait for the next transaction.", waiting);
     // Without an answer there is no sample: a number from before would say that all is well.
     if let Ok(Ok(broken)) = timeout(PATIENCE, database.violations(Rule::Refunds)).await {
         let help =

@@ -231,10 +231,9 @@ impl Tables {
             self.lanes.remove(&row.identity.lane());
         }
         for entry in entries {
-            if let Entry::Release(until) = entry
-                && until > at
-            {
-                self.settling.insert(row.identity.lane(), until);
+            if let Entry::Release(until) = entry {
+                self.settling.remove(&row.identity.lane());
+                self.settling.extend((until > at).then(|| (row.identity.lane(), until)));
             }
             if entry == Entry::Refund {
                 row.record.refunded_at = Some(at);

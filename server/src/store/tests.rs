@@ -174,6 +174,9 @@ async fn a_release_beyond_the_time_of_a_whole_task_is_a_clocks_mistake(store: Ar
     end(&store, 1, Status::Success, AT.plus(Duration::from_hours(24))).await;
     let latest = AT.plus(Duration::from_secs(terms().deadline_seconds.into()));
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: latest });
+    // The next release mends it.
+    end(&store, 2, Status::Success, AT).await;
+    assert_eq!(store.accept(new(3, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: AT });
 }
 
 async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {

@@ -117,8 +117,8 @@ pub(super) fn connect(folder: &DataFolder, oldest: u32) -> Result<Connections, O
 
 /// Makes the lanes known to the connection that writes.
 pub(super) fn hold_lanes(writer: &Connection) -> Result<(), OpenError> {
-    let path = || writer.path().unwrap_or_default().into();
-    writer.execute_batch(LANES).map_err(|source| OpenError::Database { path: path(), source })
+    let failed = |source| OpenError::Database { path: writer.path().unwrap_or_default().into(), source };
+    writer.execute_batch(LANES).map_err(failed)
 }
 
 /// Writes the number of the layout, which it has already: a page goes to the disk, and nothing changes.

@@ -1,7 +1,6 @@
 //! What is asked of SQL about tasks: each function is one read, or one write inside a transaction that its caller commits.
 //!
-//! Indexes and conditions decide races here, not the order of statements, so that the same SQL serves a database with
-//! several writers.
+//! One connection writes, so what a write has read still holds when it writes; indexes guard that two never claim the same.
 
 use super::{Broken, millis, moment};
 use crate::clock::Timestamp;
@@ -65,12 +64,12 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
     let settling = "SELECT settled_at FROM settling WHERE resource = ?1 AND target = ?2";
     let settled_at = db.prepare_cached(settling)?.query_row((resource, target), |row| row.get(0)).optional()?;
     let start = settled_at.map_or(*at, |settled_at| new.start(moment(settled_at)));
-    let settling = if start == *at { None } else { Some(ready(new, start)?) };
+    let later = if start == *at { None } else { Some(ready(new, start)?) };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
                                     terminal, wake_at, state, sealed)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)";
-    let (created_at, wake_at, state) = (millis(*at), millis(start), settling.as_deref().unwrap_or(state));
+    let (created_at, wake_at, state) = (millis(*at), millis(start), later.as_deref().unwrap_or(state));
     let values = rusqlite::params![
         stored,
         application,
@@ -110,12 +109,15 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
         db.prepare_cached(release)?.execute([stored])?;
     }
     for entry in entries {
-        if let Entry::Release(until) = entry
-            && until > at
-        {
-            let settle = "INSERT INTO settling (resource, target, settled_at) SELECT resource, target, ?2 FROM task WHERE id = ?1
-                          ON CONFLICT (resource, target) DO UPDATE SET settled_at = excluded.settled_at";
-            db.prepare_cached(settle)?.execute((stored, millis(*until)))?;
+        if let Entry::Release(until) = entry {
+            let forget = "DELETE FROM settling
+                          WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1)";
+            db.prepare_cached(forget)?.execute([stored])?;
+            if until > at {
+                let settle = "INSERT INTO settling (resource, target, settled_at)
+                              SELECT resource, target, ?2 FROM task WHERE id = ?1";
+                db.prepare_cached(settle)?.execute((stored, millis(*until)))?;
+            }
         }
         if let Some(kind) = entry.kind() {
             let enter = "INSERT INTO ledger (task_id, application, kind, at)

@@ -1,8 +1,8 @@
 //! The one thread that writes. Requests that arrive while a commit is under way share the next one.
 //!
 //! Nobody is told before the commit has reached the disk. A request that fails takes its transaction with it, and the others
-//! are done anew without it: it is rare, and a savepoint for each would cost more than most requests. A commit that fails, fails
-//! for all that were in it. If the thread panics, the transaction is rolled back, and whoever waits or asks later is answered
+//! are done anew without it: it is rare, and a savepoint for each would cost more than most requests. Of a commit that fails,
+//! each request is tried once more by itself: one that only asks needs no room on the disk. If the thread panics, the transaction is rolled back, and whoever waits or asks later is answered
 //! [`Broken`].
 
 use super::Broken;
@@ -83,7 +83,7 @@ impl Writer {
     }
 }
 
-/// Writes all of `requests` in one transaction, then answers them.
+/// Writes all of `requests` in one transaction, or else each in its own, and answers them.
 pub(super) fn commit(
     connection: &mut Connection,
     mut requests: impl Iterator<Item = Box<dyn Request>>,
@@ -98,6 +98,13 @@ pub(super) fn commit(
             Err(why) => break Err(Broken::from(why)),
         }
     };
+    if committed.is_err() && taken.len() > 1 {
+        let mut all = Ok(());
+        for request in taken {
+            all = all.and(commit(connection, iter::once(request), counts));
+        }
+        return all;
+    }
     let requests = taken.len();
     for request in taken {
         request.answer(committed.clone());

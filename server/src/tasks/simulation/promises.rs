@@ -21,7 +21,7 @@ impl World {
         let mut broken = self.platters.violations.lock().expect("no panic").clone();
         let all = Which { application: None, target: None, before: None, limit: 1_000 };
         let records = self.platters.memory.tasks(all).await.expect("memory");
-        for rule in [Rule::Charges, Rule::Lanes, Rule::Secrets] {
+        for rule in [Rule::Charges, Rule::Secrets] {
             broken.extend(self.platters.memory.violations(rule).await.expect("memory"));
         }
         let mut ledger: HashMap<TaskId, Vec<&'static str>> = HashMap::new();

@@ -171,7 +171,7 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged_and_it_goes_on_when_the
 }
 
 #[tokio::test]
-async fn tasks_in_flight_beside_each_other_on_a_target_are_all_found_and_it_takes_no_more_until_they_end() {
+async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_takes_no_more_on() {
     let folder = quick_folder();
     let store: Arc<dyn Store> = open(folder.path());
     for n in 1..=2 {
