@@ -13,12 +13,14 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::io;
 use std::iter;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Requests that share a commit at most.
 const TOGETHER: usize = 512;
 
-/// How long a transaction takes further requests in, as long as there are any.
+/// How long a transaction takes further requests in, as long as there are any, or there were more in the one before: whoever
+/// was answered then is likely to come again, and shares this one if it is waited for.
 const WINDOW: Duration = Duration::from_millis(2);
 
 /// Writes, one request after the other.
@@ -47,10 +49,22 @@ impl Writer {
         let counted = Arc::clone(&counts);
         queue.spawn("store-writer", move || {
             // A burst of failures is logged once.
-            let mut failing = false;
+            let (mut failing, mut before) = (false, 1);
             while let Some(first) = requests.blocking_recv() {
-                let (start, changes) = (Instant::now(), connection.total_changes());
-                let more = iter::from_fn(|| if start.elapsed() < WINDOW { requests.try_recv().ok() } else { None });
+                let (start, changes, mut taken) = (Instant::now(), connection.total_changes(), 1);
+                let more = iter::from_fn(|| {
+                    while start.elapsed() < WINDOW {
+                        if let Ok(request) = requests.try_recv() {
+                            taken += 1;
+                            return Some(request);
+                        }
+                        if taken >= before {
+                            break;
+                        }
+                        thread::yield_now();
+                    }
+                    None
+                });
                 match commit(&mut connection, iter::once(first).chain(more).take(TOGETHER), &counted) {
                     Err(why) if !failing => {
                         failing = true;
@@ -63,6 +77,7 @@ impl Writer {
                     }
                     _ => {}
                 }
+                before = taken;
             }
         })?;
         Ok(Self { queue, counts })
