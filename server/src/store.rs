@@ -107,13 +107,22 @@ pub struct NewTask {
     pub at: Timestamp,
 }
 
+/// How long a call is on its way to its store at most.
+const ON_ITS_WAY: Duration = Duration::from_mins(1);
+
 impl NewTask {
-    /// When it can start on a target that settles until `settled_at`. That no settling takes as long as a whole task is for a
-    /// clock that was set back.
-    fn start(&self, settled_at: Timestamp) -> Timestamp {
-        let latest = self.at.plus(Duration::from_secs(self.terms.deadline_seconds.into()));
-        settled_at.clamp(self.at, latest)
+    /// When it can start on a target that settles. After a clock was set back, it waits no longer than it had to at first, and as
+    /// long as a call may have been on its way here: it may be from before the release.
+    fn start(&self, Settling { since, until }: Settling) -> Timestamp {
+        until.clamp(self.at, self.at.plus(until.since(since)).plus(ON_ITS_WAY))
     }
+}
+
+/// When a target was released, and until when it settles.
+#[derive(Clone, Copy, Debug)]
+struct Settling {
+    since: Timestamp,
+    until: Timestamp,
 }
 
 /// A task as it is kept.

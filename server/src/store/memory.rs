@@ -5,7 +5,7 @@ mod rules;
 use super::{
     Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, Identity, InFlight, KeyRow, LedgerRow,
 };
-use super::{NewTask, Record, Rule, Store, Unfinished, VIOLATIONS_MAX, Which};
+use super::{NewTask, Record, Rule, Settling, Store, Unfinished, VIOLATIONS_MAX, Which};
 use crate::clock::Timestamp;
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Task, TaskId};
@@ -24,8 +24,8 @@ struct Tables {
     claims: HashMap<(String, String), TaskId>,
     /// Resource and target, while a task is in flight on it.
     lanes: HashMap<(String, String), TaskId>,
-    /// Until when a target settles.
-    settling: HashMap<(String, String), Timestamp>,
+    /// Those that were released before they have settled.
+    settling: HashMap<(String, String), Settling>,
     ledger: Vec<LedgerRow>,
     /// Which entries a task has in the ledger.
     entered: HashSet<(TaskId, &'static str)>,
@@ -193,7 +193,7 @@ impl Tables {
             let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
             return Ok(Accepted::Busy { id: *id, application, deadline_at });
         }
-        let start = self.settling.get(&lane).map_or(new.at, |settled_at| new.start(*settled_at));
+        let start = self.settling.get(&lane).map_or(new.at, |settling| new.start(*settling));
         let NewTask { id, identity, tool, sealed, terms, at } = new;
         if self.tasks.contains_key(&id) {
             return Err(Broken(format!("there is a task {id} already")));
@@ -233,7 +233,7 @@ impl Tables {
         for entry in entries {
             if let Entry::Release(until) = entry {
                 self.settling.remove(&row.identity.lane());
-                self.settling.extend((until > at).then(|| (row.identity.lane(), until)));
+                self.settling.extend((until > at).then(|| (row.identity.lane(), Settling { since: at, until })));
             }
             if entry == Entry::Refund {
                 row.record.refunded_at = Some(at);

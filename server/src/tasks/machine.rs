@@ -282,6 +282,7 @@ impl Step {
     fn answered(mut self, upstream: Upstream, now: Timestamp) -> Self {
         self.task.left = true;
         self.task.outcome = Some((upstream, now));
+        self.task.unanswered |= upstream == Upstream::None;
         match (upstream, &self.task.terms.probe) {
             (Upstream::Ok, None) => self.done(Status::SuccessUnverified, now),
             (Upstream::Err, None) => self.done(Status::Failed, now),
@@ -373,9 +374,10 @@ impl Step {
             self.entries.push(Entry::Refund);
         }
         // Also where the effect is seen: what was wanted may have been so before, and the command still on its way.
-        let answered_at = self.task.outcome.map(|(_, at)| at);
-        let quiet = self.task.last_send_at.max(answered_at).map_or(now, |at| at.plus(self.task.terms.settle()));
-        self.entries.push(Entry::Release(quiet.max(now)));
+        let Task { terms, last_send_at, outcome, unanswered, .. } = &self.task;
+        let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(terms.settle()));
+        let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(terms.deadline()));
+        self.entries.push(Entry::Release(settled.max(given_up).map_or(now, |quiet| quiet.max(now))));
         self.task.wake_at = None;
         self.task.finished_at = Some(now);
         self.enter(Phase::Done(status))

@@ -393,10 +393,16 @@ fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
+/// Worlds beyond the usual that have broken a promise: what is known to be possible is looked at each time.
+const BROKEN_ONCE: [u64; 1] = [674_487];
+
 #[test]
 fn no_world_breaks_a_promise() {
     if let Some(seed) = given("WORLD") {
         return println!("{}", told(seed, None));
+    }
+    for seed in BROKEN_ONCE {
+        assert_eq!(live(seed, None, false).violations, [""; 0], "world {seed}");
     }
     let (first, worlds) = (given("FIRST_WORLD").unwrap_or(0), given("WORLDS").unwrap_or(2_000));
     if let Some(seed) = first_violation(first..first + worlds, None) {

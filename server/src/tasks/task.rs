@@ -89,6 +89,9 @@ pub struct Task {
     /// What the upstream said, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<(Upstream, Timestamp)>,
+    /// Whether any send was never answered: who knows for how long it is worked on.
+    #[serde(default)]
+    pub unanswered: bool,
     /// Readings at or after the settling of the outcome that say absent, and those that say nothing.
     pub settled: Readings,
     /// The latest reading, and when it was taken.
@@ -216,6 +219,7 @@ impl Task {
             last_send_at: None,
             operation: None,
             outcome: None,
+            unanswered: false,
             settled: Readings::default(),
             reading: None,
             finished_at: None,
@@ -315,6 +319,11 @@ impl Status {
 impl Terms {
     pub(super) fn settle(&self) -> Duration {
         Duration::from_secs(self.settle_seconds.into())
+    }
+
+    /// Also as long as an operation takes at most that nobody tells the end of, from its send on.
+    pub(super) fn deadline(&self) -> Duration {
+        Duration::from_secs(self.deadline_seconds.into())
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Broken, millis, moment};
 use crate::clock::Timestamp;
 use crate::store::Which;
 use crate::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, Unfinished,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, Settling, Unfinished,
 };
 use crate::tasks::machine::Entry;
 use crate::tasks::task::{Phase, Status, Task, TaskId};
@@ -61,9 +61,10 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
         return repeated()?.map_or_else(|| busy(db, resource, target), Ok);
     }
 
-    let settling = "SELECT settled_at FROM settling WHERE resource = ?1 AND target = ?2";
-    let settled_at = db.prepare_cached(settling)?.query_row((resource, target), |row| row.get(0)).optional()?;
-    let start = settled_at.map_or(*at, |settled_at| new.start(moment(settled_at)));
+    let settling = "SELECT since, until FROM settling WHERE resource = ?1 AND target = ?2";
+    let found = |row: &Row<'_>| Ok(Settling { since: moment(row.get(0)?), until: moment(row.get(1)?) });
+    let settling = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
+    let start = settling.map_or(*at, |settling| new.start(settling));
     let later = if start == *at { None } else { Some(ready(new, start)?) };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
@@ -114,9 +115,9 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
                           WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1)";
             db.prepare_cached(forget)?.execute([stored])?;
             if until > at {
-                let settle = "INSERT INTO settling (resource, target, settled_at)
-                              SELECT resource, target, ?2 FROM task WHERE id = ?1";
-                db.prepare_cached(settle)?.execute((stored, millis(*until)))?;
+                let settle = "INSERT INTO settling (resource, target, since, until)
+                              SELECT resource, target, ?2, ?3 FROM task WHERE id = ?1";
+                db.prepare_cached(settle)?.execute((stored, millis(*at), millis(*until)))?;
             }
         }
         if let Some(kind) = entry.kind() {

@@ -193,6 +193,8 @@ fn a_lane_is_held_until_the_last_send_and_its_answer_have_settled() {
     let seen = [(6, answered), (7, reading(Verdict::Present))];
     assert_eq!(release(pending, &seen), Some(Entry::Release(at(16))), "it may act for as long after its answer");
     assert_eq!(release(err(), &[(11, reading(Verdict::Absent))]), Some(Entry::Release(at(15))));
+    let unanswered = release(Sent::NoAnswer("reset".into()), &[(2, reading(Verdict::Present))]);
+    assert_eq!(unanswered, Some(Entry::Release(at(65))), "it may be at it for as long as an operation takes at most");
     assert_eq!(
         release(Sent::Ok, &[(10, reading(Verdict::Absent)), (30, reading(Verdict::Absent))]),
         Some(Entry::Release(at(30)))

@@ -2,7 +2,7 @@
 //! truth: what really left, arrived, and was done.
 //!
 //! What the engine may count on holds here too: a request arrives within 10 s of its leaving or never, and acts within the
-//! settle time of its arrival or of its answer; `NotSent` is never said of what has left; a reading never lies.
+//! settle time of its arrival or of its answer, even if that gets lost; `NotSent` is never said of what has left; a reading never lies.
 
 use super::{Mutant, Nature, short};
 use crate::clock::Timestamp;
