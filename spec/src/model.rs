@@ -375,7 +375,7 @@ pub struct Terms {
     pub idempotent: bool,
     /// Longest time that an accepted request takes to show, in seconds.
     pub settle_seconds: u32,
-    /// Time after the first possible send at which the task ends, in seconds.
+    /// Time after the first possible send at which the task ends, in seconds; no operation takes longer.
     pub deadline_seconds: u32,
 }
 

@@ -352,7 +352,7 @@ table!(
         idempotent: Option<bool>,
         /// Longest time that an accepted request takes to show.
         settle_seconds: Option<u32>,
-        /// Time after the first possible send at which the task ends.
+        /// Time after the first possible send at which the task ends; no operation takes longer.
         deadline_seconds: Option<u32>,
         /// The states in which such tasks usually end, where that is worth saying.
         usually_ends: Option<Vec<At<String>>>,
@@ -367,7 +367,7 @@ table!(
         idempotent: Option<bool>,
         /// Longest time that an accepted request takes to show.
         settle_seconds: Option<u32>,
-        /// Time after the first possible send at which the task ends.
+        /// Time after the first possible send at which the task ends; no operation takes longer.
         deadline_seconds: Option<u32>,
     }
 );

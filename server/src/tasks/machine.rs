@@ -188,7 +188,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
 
 /// A task with no moment later than it can have, for a clock that was set back between two processes.
 fn rewound(task: Task, now: Timestamp) -> Task {
-    let deadline = Duration::from_secs(task.terms.deadline_seconds.into());
+    let deadline = task.terms.deadline();
     let (latest_start, latest_send) = (now.plus(deadline), now.plus(SEND_WINDOW));
     let not_before = task.not_before.min(latest_start);
     Task {

@@ -207,7 +207,7 @@ impl Task {
     #[must_use]
     pub fn accepted(terms: Terms, not_before: Timestamp) -> Self {
         Self {
-            deadline_at: not_before.plus(Duration::from_secs(terms.deadline_seconds.into())),
+            deadline_at: not_before.plus(terms.deadline()),
             terms,
             phase: Phase::Ready,
             not_before,
