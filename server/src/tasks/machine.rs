@@ -326,17 +326,19 @@ impl Step {
         }
         let settled = self.task.settled;
         let last = begun >= self.task.deadline_at;
+        let seen = settled.absent >= 1 || settled.unreadable >= 2 || last;
+        // An earlier send that nobody answered may still act: an absence says nothing then.
+        let answered = !self.task.unanswered;
         match (upstream, verdict) {
             (_, Verdict::Present) => self.done(Status::Success, now),
-            (Upstream::Ok, _) if settled.absent >= 2 => self.done(Status::FailedSilent, now),
-            (Upstream::Err, _) if settled.absent >= 1 || settled.unreadable >= 2 => self.done(Status::Failed, now),
+            (Upstream::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
+            (Upstream::Err, _) if answered && seen => self.done(Status::Failed, now),
             (Upstream::None, Verdict::Absent) if self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)
             }
-            (Upstream::Ok | Upstream::None, _) if last => self.done(Status::Timeout, now),
-            (Upstream::Err, _) if last => self.done(Status::Failed, now),
+            _ if last => self.done(Status::Timeout, now),
             _ => {
                 let deadline = self.task.deadline_at;
                 self.wait(now.plus(INTERVAL).min(deadline))
