@@ -111,13 +111,14 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     }
     for entry in entries {
         if let Entry::Release(until) = entry {
-            let forget = "DELETE FROM settling
-                          WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1)";
-            db.prepare_cached(forget)?.execute([stored])?;
             if until > at {
-                let settle = "INSERT INTO settling (resource, target, since, until)
+                let settle = "INSERT OR REPLACE INTO settling (resource, target, since, until)
                               SELECT resource, target, ?2, ?3 FROM task WHERE id = ?1";
                 db.prepare_cached(settle)?.execute((stored, millis(*at), millis(*until)))?;
+            } else {
+                let settled = "DELETE FROM settling
+                               WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1)";
+                db.prepare_cached(settled)?.execute([stored])?;
             }
         }
         if let Some(kind) = entry.kind() {

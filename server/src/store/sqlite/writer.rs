@@ -2,8 +2,8 @@
 //!
 //! Nobody is told before the commit has reached the disk. A request that fails takes its transaction with it, and the others
 //! are done anew without it: it is rare, and a savepoint for each would cost more than most requests. Of a commit that fails,
-//! each request is tried once more by itself: one that only asks needs no room on the disk. If the thread panics, the transaction is rolled back, and whoever waits or asks later is answered
-//! [`Broken`].
+//! each request is tried once more by itself: one that only asks needs no room on the disk. If the thread panics, the transaction is
+//! rolled back, and whoever waits or asks later is answered [`Broken`].
 
 use super::Broken;
 use super::queue::{Queue, Reply};
