@@ -1,0 +1,222 @@
+//! Who calls: applications, their keys, what they may do and see, and the proof that a request is theirs.
+//!
+//! A [`Caller`] comes from [`Access::authenticate`] alone. Whether it may use a tool is judged by the pipeline; who may call at
+//! all is the [`registry`](super::registry)'s affair. No secret is kept, only a verifier of it. Start at [`Access`].
+
+use super::catalogue::PermissionSet;
+use super::limit::Window;
+use crate::clock::Timestamp;
+use crate::vault::{Digest, Vault};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+use subtle::{Choice, ConstantTimeEq};
+
+/// Secrets that a key can have at a time: the one in use and the one that takes over.
+pub(super) const LIVE_SECRETS: usize = 2;
+
+/// What a request shows to prove whose it is, still unchecked. A transport fills it.
+#[derive(Clone, Copy)]
+pub struct Credentials<'a> {
+    /// Names the key.
+    pub key_id: &'a str,
+    /// Proves it.
+    pub secret: &'a str,
+}
+
+/// Every key, as requests are checked against it. Reading takes no lock: a change swaps in a whole new directory.
+pub struct Access {
+    directory: ArcSwap<Directory>,
+    vault: Vault,
+}
+
+/// An application: what its keys share.
+#[derive(Debug)]
+pub struct Application {
+    /// Its identifier in audit and storage.
+    pub id: Box<str>,
+    /// Its name for people.
+    pub name: Box<str>,
+    /// What it may do.
+    pub permissions: PermissionSet,
+    /// Which targets it may see.
+    pub grants: Grants,
+    /// What is left of its request budget; it outlives a change of all the rest.
+    pub window: Arc<Window>,
+    /// The result of `tools/list` for these permissions, once it has been asked for.
+    pub(super) tools: OnceLock<Bytes>,
+}
+
+impl Application {
+    /// An application with a budget.
+    #[must_use]
+    pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, window: Arc<Window>) -> Self {
+        Self { id: id.into(), name: name.into(), permissions, grants, window, tools: OnceLock::new() }
+    }
+}
+
+/// The targets that an application may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Grants {
+    /// Every target, those to come included.
+    All,
+    /// Just these, by identifier.
+    Set(BTreeSet<Box<str>>),
+}
+
+/// Who can call: applications, and the keys of each.
+#[derive(Clone, Default)]
+pub struct Directory {
+    keys: HashMap<Arc<str>, Key>,
+}
+
+#[derive(Clone)]
+struct Key {
+    application: Arc<Application>,
+    /// The latest first. All are compared each time, so that the time taken does not tell how many there are.
+    live: [Digest; LIVE_SECRETS],
+    expires_at: Option<Timestamp>,
+}
+
+impl Directory {
+    /// Writes a key down with the verifiers of its live secrets, the latest first; one without any is gone.
+    pub fn put_key(
+        &mut self,
+        id: &str,
+        application: &Arc<Application>,
+        verifiers: &[Digest],
+        expires_at: Option<Timestamp>,
+    ) {
+        if verifiers.is_empty() {
+            self.keys.remove(id);
+            return;
+        }
+        let live = std::array::from_fn(|n| verifiers.get(n).copied().unwrap_or(VACANT));
+        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, expires_at });
+    }
+
+    /// Makes every key of that application one of the application as it is from now on.
+    pub fn put_application(&mut self, application: &Arc<Application>) {
+        for key in self.keys.values_mut().filter(|key| key.application.id == application.id) {
+            key.application = Arc::clone(application);
+        }
+    }
+}
+
+/// Proof that a request came with a live secret of one of this application's keys.
+#[derive(Debug, Clone)]
+#[expect(clippy::manual_non_exhaustive, reason = "that attribute would keep out other crates, not other modules")]
+pub struct Caller {
+    /// Whose key it was.
+    pub application: Arc<Application>,
+    /// Which key it was.
+    pub key_id: Arc<str>,
+    /// Private, so that no one else can make one.
+    _proof: (),
+}
+
+/// A refusal that says no more than this, whatever was missing, malformed, unknown, wrong or revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the credentials are missing, malformed or wrong")]
+pub struct Unauthenticated;
+
+impl Access {
+    /// A directory of nobody. `vault` makes the verifiers.
+    #[must_use]
+    pub fn new(vault: Vault) -> Self {
+        Self { directory: ArcSwap::default(), vault }
+    }
+
+    /// Swaps in a changed copy of the directory. Repeated where two changes meet, so `edit` may run more than once.
+    pub fn change(&self, edit: impl Fn(&mut Directory)) {
+        self.directory.rcu(|directory| {
+            let mut directory = Directory::clone(directory);
+            edit(&mut directory);
+            directory
+        });
+    }
+
+    /// Finds out whose these credentials are.
+    ///
+    /// # Errors
+    /// [`Unauthenticated`], after the same work for an unknown key as for a wrong secret.
+    pub fn authenticate(&self, credentials: Credentials<'_>, now: Timestamp) -> Result<Caller, Unauthenticated> {
+        let Credentials { key_id, secret } = credentials;
+        let directory = self.directory.load();
+        let known = directory.keys.get_key_value(key_id);
+        let live = known.map_or(&[VACANT; LIVE_SECRETS], |(_, key)| &key.live);
+        let shown = self.verifier(secret);
+        let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
+        match known {
+            Some((key_id, key)) if matches.into() && key.expires_at.is_none_or(|end| now < end) => {
+                Ok(Caller { application: Arc::clone(&key.application), key_id: Arc::clone(key_id), _proof: () })
+            }
+            _ => Err(Unauthenticated),
+        }
+    }
+
+    /// What proves a secret without telling it.
+    pub fn verifier(&self, secret: &str) -> Digest {
+        self.vault.mac(&["secret", secret])
+    }
+}
+
+impl Grants {
+    /// Whether the target of that identifier may be seen.
+    #[must_use]
+    pub fn covers(&self, id: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Set(ids) => ids.contains(id),
+        }
+    }
+}
+
+/// Stands where a key has no secret: no secret is known whose verifier this is, and none can be found.
+const VACANT: Digest = [0; 32];
+
+/// Whether two digests are equal, in constant time. By words: each comparison is guarded for itself, which costs more than it does.
+fn same(one: &Digest, other: &Digest) -> Choice {
+    let (one, other) = (one.as_chunks().0, other.as_chunks().0);
+    one.iter()
+        .zip(other)
+        .fold(Choice::from(1), |same, (one, other)| same & u64::from_ne_bytes(*one).ct_eq(&u64::from_ne_bytes(*other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    fn application(id: &str) -> Arc<Application> {
+        Arc::new(Application::new(id, id, PermissionSet(1), Grants::All, Arc::new(Window::new(300))))
+    }
+
+    fn access(keys: &[(&str, &str, &str)]) -> Access {
+        let access = Access::new(Vault::new("test", &[7; 32], Random::System));
+        for (id, owner, secret) in keys {
+            access.change(|directory| directory.put_key(id, &application(owner), &[access.verifier(secret)], None));
+        }
+        access
+    }
+
+    #[test]
+    fn a_change_of_an_application_reaches_its_keys_and_no_others() {
+        let access = access(&[("key_1", "one", "a"), ("key_2", "two", "b")]);
+        let window = Arc::new(Window::new(300));
+        let changed = Arc::new(Application::new("one", "one", PermissionSet(2), Grants::All, window));
+        access.change(|directory| directory.put_application(&changed));
+        let permissions = |key, secret| {
+            let caller = access.authenticate(Credentials { key_id: key, secret }, Timestamp(0)).expect("a live key");
+            caller.application.permissions
+        };
+        assert_eq!([permissions("key_1", "a"), permissions("key_2", "b")], [PermissionSet(2), PermissionSet(1)]);
+    }
+
+    #[test]
+    fn grants_cover_all_or_just_what_they_name() {
+        let some = Grants::Set(BTreeSet::from(["a-1".into()]));
+        assert!(Grants::All.covers("b-2") && some.covers("a-1") && !some.covers("b-2"));
+    }
+}

@@ -1,0 +1,57 @@
+//! What any service needs, whatever its contract is about, and whatever carries its requests.
+//!
+//! [`pipeline`] is the spine: the order in which a call is checked. [`catalogue`] is what the generator writes down,
+//! [`handler`] what a handler is given. No transport, no database and no command line is known here.
+
+pub mod access;
+pub mod args;
+pub mod audit;
+pub mod catalogue;
+pub mod clock;
+pub mod counts;
+pub mod failure;
+pub mod handler;
+pub mod hex;
+pub mod limit;
+pub mod pipeline;
+pub mod random;
+pub mod registry;
+pub mod reply;
+pub mod store;
+pub mod tasks;
+pub mod text;
+pub mod vault;
+
+pub use clock::Timestamp;
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// A future behind a pointer, for traits that are used as objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Runs `work`. Returns `None` on panic; the panic hook has logged it.
+pub async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Ready(done)) => Poll::Ready(Some(done)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}
+
+/// What generated code needs by an absolute path.
+#[doc(hidden)]
+pub mod generated {
+    pub use schemars;
+    pub use serde;
+
+    /// A schema that the generator wrote down as JSON.
+    #[must_use]
+    pub fn schema(json: &str) -> schemars::Schema {
+        serde_json::from_str::<serde_json::Value>(json).ok().and_then(|value| value.try_into().ok()).unwrap_or_default()
+    }
+}

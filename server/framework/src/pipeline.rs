@@ -1,0 +1,438 @@
+//! The spine: in which order a request and a call are checked, and with what proof each step is left.
+//!
+//! ```text
+//! once a request   enter   -> Caller          unauthenticated
+//!                  admit                      rate_limited
+//! once a call      find    -> ToolDef         unknown tool
+//!                  permit  -> Grant           forbidden, before the arguments are looked at
+//!                  parse   -> typed arguments invalid_argument, every one at once
+//!                  repeat  -> hit | fresh     a hit answers here: no target is touched
+//!                  require -> Target          not_found, upstream_unavailable, not_supported
+//!                  invoke  -> the handler     what the tool itself declares
+//!                  accept                     tasks only: overloaded, target_busy
+//!                  audit                      a line for every call, refused ones too
+//! ```
+//!
+//! A proof can only be made by the step before, so no handler can be reached around a check. Transports call [`Pipeline`];
+//! the generated dispatch calls [`run`].
+
+use super::access::{Access, Caller, Credentials};
+use super::args::{self, Arguments};
+use super::audit::{Audit, Backlog, Line, Slot};
+use super::catalogue::{Catalogue, PermissionSet, ToolDef};
+use super::failure::Failure;
+use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
+use super::reply::{Answer, Reply, tools_list};
+use super::survive;
+use super::tasks::{self, Accepted, Hold, NotAccepted, Plan, Proposal, Tasks};
+use super::text::Secret;
+use crate::clock::{Clock, Timestamp};
+use super::counts::Requests;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The handlers of a contract, behind the generated dispatch.
+pub trait Handlers: Send + Sync + 'static {
+    /// The contract that they fulfil.
+    const CATALOGUE: &'static Catalogue;
+
+    /// Runs the tool that `call` is for, by [`run`].
+    fn dispatch<'a>(
+        &'a self,
+        call: &'a Call<'a>,
+        raw: &'a str,
+    ) -> impl Future<Output = Result<Answer, Failure>> + Send + 'a;
+}
+
+/// One tool of a contract, as the generator describes it to [`run`].
+pub trait Tool<H>: Send + Sync + 'static {
+    /// The typed arguments.
+    type Args: Arguments;
+    /// Proof that what the tool acts on was found and offers what it requires; `()` where it acts on nothing.
+    type Proof: Send + Sync;
+
+    /// What the call acts on, if the tool acts on something.
+    fn target(_: &Self::Args) -> Option<&str> {
+        None
+    }
+
+    /// For tools of tasks: how this call is to be carried out.
+    fn task(_: &Self::Args) -> Option<Plan<'_>> {
+        None
+    }
+
+    /// Finds the target, by [`require`].
+    fn require<'a>(
+        handlers: &'a H,
+        call: &'a Call<'a>,
+        args: &'a Self::Args,
+    ) -> impl Future<Output = Result<Self::Proof, Failure>> + Send + 'a;
+
+    /// Calls the handler.
+    fn invoke<'a>(
+        handlers: &'a H,
+        call: &'a Call<'a>,
+        proof: &'a Self::Proof,
+        args: Self::Args,
+    ) -> impl Future<Output = Result<Outcome, Failure>> + Send + 'a;
+}
+
+/// What a handler came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The result.
+    Answer(Answer),
+    /// A sound command, as JSON, which is to be accepted as a task.
+    Command(Secret<String>),
+}
+
+impl Outcome {
+    /// Wraps what a handler of a reading or issuing tool answered.
+    ///
+    /// # Errors
+    /// `internal` if the answer cannot be written as JSON.
+    pub fn answer<T>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
+        let answer = reply.answer().map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+        Ok(Self::Answer(answer))
+    }
+
+    /// Wraps the command that a handler of a tool of tasks found sound.
+    ///
+    /// # Errors
+    /// `internal` if it is another tool's, or cannot be written as JSON.
+    pub fn command(call: &Call<'_>, command: &impl tasks::Command) -> Result<Self, Failure> {
+        match command.arguments() {
+            Ok(arguments) if command.tool() == call.tool.name => Ok(Self::Command(arguments)),
+            _ => Err(unrouted(call)),
+        }
+    }
+}
+
+/// A call as a transport has read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// A JSON object.
+    pub arguments: &'a RawValue,
+    /// Names the request in logs, audit and errors.
+    pub request_id: &'a str,
+    /// Whether the answer may be held back.
+    pub hold: Hold,
+}
+
+/// Everything that a request goes through, in one place.
+pub struct Pipeline<H> {
+    handlers: H,
+    access: Arc<Access>,
+    audit: Audit,
+    tasks: Arc<dyn Tasks>,
+    clock: Clock,
+    counts: Arc<Requests>,
+    /// Results of `tools/list`, by the names of the tools in them.
+    lists: Mutex<HashMap<Vec<&'static str>, Bytes>>,
+}
+
+impl<H: Handlers> Pipeline<H> {
+    /// The pipeline in front of `handlers`.
+    pub fn new(handlers: H, access: Arc<Access>, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
+        let counts = Arc::new(Requests::new(H::CATALOGUE));
+        Self { handlers, access, audit, tasks, clock, counts, lists: Mutex::default() }
+    }
+
+    /// What it counts.
+    pub fn counts(&self) -> Arc<Requests> {
+        Arc::clone(&self.counts)
+    }
+
+    /// How full the audit is.
+    pub fn backlog(&self) -> Backlog {
+        self.audit.backlog()
+    }
+
+    /// The time, as the pipeline sees it.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Finds out who calls. `credentials` are `None` where a request has none that can be read.
+    ///
+    /// # Errors
+    /// `unauthenticated`, in the same words for every cause.
+    pub fn authenticate(&self, credentials: Option<Credentials<'_>>) -> Result<Caller, Failure> {
+        credentials.and_then(|shown| self.access.authenticate(shown, self.now()).ok()).ok_or_else(|| {
+            self.counts.unauthenticated.add(1);
+            Failure::plain(H::CATALOGUE.roles.unauthenticated)
+        })
+    }
+
+    /// Takes `requests` out of the application's budget, all or none.
+    ///
+    /// # Errors
+    /// `rate_limited`, with the seconds after which the same would fit.
+    pub fn admit(&self, caller: &Caller, requests: u32) -> Result<(), Failure> {
+        caller.application.window.admit(self.now(), requests).map_err(|retry| {
+            self.counts.rate_limited.add(requests.into());
+            let what = format!("the application's budget is {} requests a minute", caller.application.window.limit());
+            Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
+        })
+    }
+
+    /// The result of `tools/list`: exactly the tools that [`Self::call`] permits this caller.
+    pub fn list(&self, caller: &Caller) -> Bytes {
+        let application = &caller.application;
+        application.tools.get_or_init(|| self.listed(application.permissions)).clone()
+    }
+
+    /// One list for all applications that see the same tools.
+    fn listed(&self, permissions: PermissionSet) -> Bytes {
+        let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
+        let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
+        let names = tools.iter().map(|tool| tool.name).collect();
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.entry(names).or_insert_with(|| tools_list(&tools)).clone()
+    }
+
+    /// Calls a tool, counts the call, and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.
+    ///
+    /// # Errors
+    /// Whatever step refused or failed. Only `unknown_tool` is a failure of the protocol; the rest are results.
+    pub async fn call(&self, caller: &Caller, asked: Asked<'_>) -> Result<Answer, Failure> {
+        let (tool, now) = (find(H::CATALOGUE, asked.tool)?, self.now());
+        let mut counted = Counted { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
+        let result = self.witnessed(caller, tool, asked, now).await;
+        counted.outcome = outcome(result.as_ref().err());
+        result
+    }
+
+    /// Calls a tool that there is, and writes the audit's line.
+    async fn witnessed(
+        &self,
+        caller: &Caller,
+        tool: &'static ToolDef,
+        asked: Asked<'_>,
+        now: Timestamp,
+    ) -> Result<Answer, Failure> {
+        let Asked { tool: _, arguments: raw, request_id, hold: _ } = asked;
+        let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
+        let grant = match permit(H::CATALOGUE, caller, tool) {
+            Ok(grant) => grant,
+            Err(failure) => {
+                slot.write(&line(caller, tool, request_id, now, Some(&failure)));
+                return Err(failure);
+            }
+        };
+        let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, asked, now);
+        let mut witness = Witness { slot: Some(slot), call: &call, outcome: "cancelled" };
+        let result = survive(self.handlers.dispatch(&call, raw.get())).await;
+        let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
+        witness.outcome = outcome(result.as_ref().err());
+        result
+    }
+
+    /// Writes the audit's line about a tool call that did not fit the budget: one a second for an application, with the number of
+    /// calls that it stands for, because refusing must not cost more than serving.
+    pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
+        let now = self.now();
+        let Some(tool) = H::CATALOGUE.tool(name) else { return };
+        self.counts.called(tool, failure.def().code, 1);
+        let Some(calls) = caller.application.window.unsaid(now) else { return };
+        if let Some(slot) = self.audit.reserve() {
+            slot.write(&Line { calls, ..line(caller, tool, request_id, now, Some(failure)) });
+        }
+    }
+}
+
+/// Takes one call through its steps. `T` is the generated description of the tool that `call` is for.
+///
+/// # Errors
+/// Whatever step refused or failed.
+pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Result<Answer, Failure> {
+    let args = parse::<T::Args>(call, raw)?;
+    if let Some(target) = T::target(&args) {
+        call.note_target(target);
+    }
+    let Some(plan) = T::task(&args) else {
+        let proof = T::require(handlers, call, &args).await?;
+        return match T::invoke(handlers, call, &proof, args).await? {
+            Outcome::Answer(answer) => Ok(answer),
+            Outcome::Command(_) => Err(unrouted(call)),
+        };
+    };
+    let Plan { key, terms, arguments } = plan;
+    let proposal = Proposal {
+        application: &call.caller.application.id,
+        tool: call.tool.name,
+        resource: call.tool.target.as_ref().map_or("", |target| target.resource),
+        target: T::target(&args).unwrap_or_default().into(),
+        key: key.map(Box::from),
+        terms,
+        arguments,
+        now: call.now,
+    };
+    if let Some(hit) = call.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
+        return accepted(call, &hit);
+    }
+    let proof = T::require(handlers, call, &args).await?;
+    let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
+    let task = call.tasks.accept(&proposal, command).await.map_err(|error| not_accepted(call, error))?;
+    accepted(call, &task)
+}
+
+/// Finds the target of a call and what it must offer.
+///
+/// # Errors
+/// `not_found`, `upstream_unavailable` or `not_supported`.
+pub async fn require<H: Resource<Id>, Id: Sync>(
+    handlers: &H,
+    call: &Call<'_>,
+    id: &Id,
+    capability: Option<H::Capability>,
+) -> Result<Target<H::View>, Failure> {
+    let roles = &call.catalogue.roles;
+    let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
+    let view = handlers.resolve(call.caller, id).await.map_err(|unresolved| match unresolved {
+        Unresolved::NotFound => Failure::new(roles.not_found, format_args!("no such {named} for this application")),
+        Unresolved::Unavailable => Failure::plain(roles.upstream_unavailable),
+    })?;
+    if let Some(Flag::Refused(why)) = capability.map(|capability| H::flag(&view, capability)) {
+        let flag = call.tool.target.as_ref().and_then(|target| target.requires).unwrap_or_default();
+        return Err(Failure::new(
+            roles.not_supported,
+            format_args!("`capabilities.{flag}` is false for this {named}: {why}"),
+        ));
+    }
+    Ok(Target::proven(view))
+}
+
+fn find(catalogue: &'static Catalogue, name: &str) -> Result<&'static ToolDef, Failure> {
+    catalogue.tool(name).ok_or_else(|| {
+        let meant =
+            catalogue.tools.iter().find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
+        let sent = args::shown(name);
+        match meant {
+            Some(tool) => {
+                let what = format!("there is no tool `{sent}`; the server's own name is `{}`", tool.name);
+                Failure::exactly(catalogue.roles.unknown_tool, what)
+            }
+            None => Failure::new(catalogue.roles.unknown_tool, format_args!("there is no tool `{sent}`")),
+        }
+    })
+}
+
+fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef) -> Result<Grant, Failure> {
+    if caller.application.permissions.covers(tool.permission.bit) {
+        return Ok(Grant::given(tool));
+    }
+    let (application, permission) = (&caller.application.name, tool.permission.name);
+    let what =
+        format!("the application `{application}` lacks the permission `{permission}`, which `{}` needs", tool.name);
+    Err(Failure::new(catalogue.roles.forbidden, what))
+}
+
+fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
+    match args::parse::<A>(raw) {
+        Ok(taken) => {
+            call.note_arguments(taken.shown);
+            Ok(taken.args)
+        }
+        Err(refused) => {
+            call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
+            Err(Failure::new(call.catalogue.roles.invalid_argument, refused.what))
+        }
+    }
+}
+
+fn accepted(call: &Call<'_>, task: &Accepted) -> Result<Answer, Failure> {
+    Answer::of(&task.shown(call.catalogue, call.tool))
+        .map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
+}
+
+fn not_accepted(call: &Call<'_>, refused: NotAccepted) -> Failure {
+    let roles = &call.catalogue.roles;
+    match refused {
+        NotAccepted::Busy { task_id, retry_after_seconds } => {
+            Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
+        }
+        NotAccepted::Full => overloaded(call.catalogue, "the queue of tasks is full"),
+        NotAccepted::Broken(why) => broken(call.catalogue, call.request_id, &why),
+    }
+}
+
+/// A call whose handler answered for another tool, or that has no handler: generated code rules both out.
+#[must_use]
+pub fn unrouted(call: &Call<'_>) -> Failure {
+    broken(call.catalogue, call.request_id, "the handler's answer is not this tool's")
+}
+
+/// A failure of ours: the log learns why, the client whom to ask.
+fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure {
+    tracing::error!(request_id, why, "internal error");
+    Failure::plain(catalogue.roles.internal).with("request_id", request_id)
+}
+
+fn overloaded(catalogue: &'static Catalogue, what: &str) -> Failure {
+    Failure::new(catalogue.roles.overloaded, what).with("retry_after_seconds", 1)
+}
+
+fn line<'a>(
+    caller: &'a Caller,
+    tool: &'a ToolDef,
+    request_id: &'a str,
+    time: Timestamp,
+    failure: Option<&Failure>,
+) -> Line<'a> {
+    Line {
+        time,
+        request_id,
+        application: &caller.application.id,
+        key_id: &caller.key_id,
+        tool: tool.name,
+        target: None,
+        arguments: None,
+        outcome: outcome(failure),
+        calls: 1,
+    }
+}
+
+fn outcome(failure: Option<&Failure>) -> &'static str {
+    failure.map_or("ok", |failure| failure.def().code)
+}
+
+/// Writes the line about a call when the call is over, however it ends: a client that goes away takes the call's future with
+/// it, but not what the call has done.
+struct Witness<'a> {
+    slot: Option<Slot<'a>>,
+    call: &'a Call<'a>,
+    outcome: &'static str,
+}
+
+impl Drop for Witness<'_> {
+    fn drop(&mut self) {
+        let Call { caller, tool, request_id, now, .. } = *self.call;
+        let (target, arguments) = self.call.noted();
+        if let Some(slot) = self.slot.take() {
+            let outcome = self.outcome;
+            slot.write(&Line { target, arguments, outcome, ..line(caller, tool, request_id, now, None) });
+        }
+    }
+}
+
+/// Counts a call when it is over, however it ends.
+struct Counted<'a> {
+    counts: &'a Requests,
+    clock: &'a Clock,
+    tool: &'static ToolDef,
+    since: Timestamp,
+    outcome: &'static str,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.counts.called(self.tool, self.outcome, 1);
+        self.counts.took(self.tool, self.clock.now().since(self.since));
+    }
+}

@@ -1,0 +1,311 @@
+//! Who may call: applications and keys, made, changed and ended, each change durable before it takes effect.
+//!
+//! The store keeps them, [`Access`] checks requests against them. Start at [`Registry`].
+
+use super::access::{Access, Application, Grants, LIVE_SECRETS};
+use super::catalogue::{Catalogue, PermissionSet};
+use super::limit::Window;
+use super::text::Secret;
+use crate::clock::{Clock, Timestamp};
+use crate::hex;
+use crate::random::Random;
+use crate::store::{ApplicationRow, DirectoryStore, KeyRow, SecretRow, StoreError};
+use crate::vault::{BrokenSeal, Digest, Vault};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Applications and keys. A change that it answers for is written down and in force.
+pub struct Registry {
+    access: Arc<Access>,
+    prefixes: KeyPrefixes,
+    catalogue: &'static Catalogue,
+    store: Arc<dyn DirectoryStore>,
+    vault: Vault,
+    clock: Clock,
+    random: Random,
+    /// What is written down. The lock is held while a change is written: they take place one after the other.
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
+    keys: HashMap<String, KeyRow>,
+}
+
+/// An application that is to be.
+#[derive(Clone, Debug)]
+pub struct NewApplication {
+    /// Its name for people; no other has the same.
+    pub name: String,
+    /// What it may do, by name; what these imply is granted too.
+    pub permissions: Vec<String>,
+    /// What it sees.
+    pub grants: Grants,
+    /// Its request budget in any 60 seconds.
+    pub requests_per_minute: u32,
+}
+
+/// What ids and secrets of keys begin with, so that people and scanners recognise them.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyPrefixes {
+    /// Of ids.
+    pub id: &'static str,
+    /// Of secrets.
+    pub secret: &'static str,
+}
+
+/// A key as it is handed out, once: the secret cannot be had again.
+#[derive(Debug)]
+pub struct NewKey {
+    /// A prefix and 16 hexadecimal digits.
+    pub key_id: String,
+    /// A prefix and 64 hexadecimal digits: 256 random bits.
+    pub secret: Secret<String>,
+}
+
+/// Why a change was not made.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refused {
+    /// There is no such application or key.
+    #[error("there is no {0}; a list shows which there are")]
+    Unknown(String),
+    /// The key is revoked, which is for ever.
+    #[error("the key `{0}` is revoked; make another for its application")]
+    Revoked(String),
+    /// The contract has no such permission.
+    #[error("there is no permission `{0}`; there are {1}")]
+    UnknownPermission(String, String),
+    /// It could not be written down, or there is no randomness to make it with.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Registry {
+    /// Everybody that the store knows.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn open(
+        store: Arc<dyn DirectoryStore>,
+        catalogue: &'static Catalogue,
+        prefixes: KeyPrefixes,
+        vault: Vault,
+        clock: Clock,
+        random: Random,
+    ) -> Result<Self, StoreError> {
+        let (applications, keys) = store.directory().await?;
+        // One key tells whether the master key fits.
+        if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
+            open_secrets(&vault, key).map_err(|_| {
+                StoreError::Corrupt("the master key is not the one that this data was made with; restore that one".to_owned())
+            })?;
+        }
+        let mut known = Known::default();
+        for row in applications {
+            let window = Arc::new(Window::new(row.requests_per_minute));
+            let application = application(&row, catalogue, window);
+            known.applications.insert(row.id.clone(), (row, application));
+        }
+        let access = Arc::new(Access::new(vault.clone()));
+        access.change(|directory| {
+            for key in &keys {
+                if let Some((_, application)) = known.applications.get(&key.application) {
+                    directory.put_key(&key.id, application, &verifiers(key), key.expires_at);
+                }
+            }
+        });
+        known.keys = keys.into_iter().map(|key| (key.id.clone(), key)).collect();
+        Ok(Self { access, prefixes, catalogue, store, vault, clock, random, known: Mutex::new(known) })
+    }
+
+    /// What requests are checked against.
+    #[must_use]
+    pub fn access(&self) -> Arc<Access> {
+        Arc::clone(&self.access)
+    }
+
+    /// Whether there is no application yet.
+    pub async fn is_empty(&self) -> bool {
+        self.known.lock().await.applications.is_empty()
+    }
+
+    /// Makes an application, without any key; answers with its id.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownPermission`], or [`Refused::Broken`], also where the name is taken.
+    pub async fn create(&self, new: NewApplication) -> Result<String, Refused> {
+        let NewApplication { name, permissions, grants, requests_per_minute } = new;
+        self.check(&permissions)?;
+        let row = ApplicationRow {
+            id: format!("app_{}", self.hex::<8>()?),
+            name,
+            permissions,
+            requests_per_minute,
+            grants: match grants {
+                Grants::All => None,
+                Grants::Set(ids) => Some(ids.into_iter().map(String::from).collect()),
+            },
+            created_at: self.clock.now(),
+        };
+        let mut known = self.known.lock().await;
+        self.store.put_application(row.clone()).await?;
+        let id = row.id.clone();
+        let application = application(&row, self.catalogue, Arc::new(Window::new(requests_per_minute)));
+        known.applications.insert(id.clone(), (row, application));
+        Ok(id)
+    }
+
+    /// All applications, the oldest first.
+    pub async fn applications(&self) -> Vec<ApplicationRow> {
+        let known = self.known.lock().await;
+        let mut rows: Vec<_> = known.applications.values().map(|(row, _)| row.clone()).collect();
+        rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        rows
+    }
+
+    /// All keys, the oldest first; a revoked one has no secret.
+    pub async fn keys(&self) -> Vec<KeyRow> {
+        let mut rows: Vec<_> = self.known.lock().await.keys.values().cloned().collect();
+        rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        rows
+    }
+
+    /// The application of that name or id.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`].
+    pub async fn find(&self, application: &str) -> Result<ApplicationRow, Refused> {
+        let known = self.known.lock().await;
+        let is = |row: &&ApplicationRow| row.id == application || row.name == application;
+        let found = known.applications.values().map(|(row, _)| row).find(is);
+        found.cloned().ok_or_else(|| Refused::Unknown(format!("application `{application}`")))
+    }
+
+    /// Changes what an application may do and see, at once for all its keys; its budget goes on.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`], [`Refused::UnknownPermission`] or [`Refused::Broken`].
+    pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<ApplicationRow, Refused> {
+        let mut known = self.known.lock().await;
+        let (row, before) =
+            known.applications.get(id).cloned().ok_or_else(|| Refused::Unknown(format!("application `{id}`")))?;
+        let mut row = row;
+        edit(&mut row);
+        self.check(&row.permissions)?;
+        self.store.put_application(row.clone()).await?;
+        let application = application(&row, self.catalogue, Arc::clone(&before.window));
+        self.access.change(|directory| directory.put_application(&application));
+        known.applications.insert(row.id.clone(), (row.clone(), application));
+        Ok(row)
+    }
+
+    /// Gives an application another key.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] or [`Refused::Broken`].
+    pub async fn issue_key(&self, application: &str, expires_at: Option<Timestamp>) -> Result<NewKey, Refused> {
+        let id = format!("{}{}", self.prefixes.id, self.hex::<8>()?);
+        let mut known = self.known.lock().await;
+        let (application, created_at) = (application.to_owned(), self.clock.now());
+        self.add_secret(&mut known, KeyRow { id, application, secrets: Vec::new(), created_at, expires_at }).await
+    }
+
+    /// Gives a key another secret, which lives beside the latest one and ends any older.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`], [`Refused::Revoked`] or [`Refused::Broken`].
+    pub async fn rotate_key(&self, key_id: &str) -> Result<NewKey, Refused> {
+        let mut known = self.known.lock().await;
+        let key = known.keys.get(key_id).cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        if key.secrets.is_empty() {
+            return Err(Refused::Revoked(key.id));
+        }
+        self.add_secret(&mut known, key).await
+    }
+
+    /// Ends a key at once, with all its secrets.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`] or [`Refused::Broken`].
+    pub async fn revoke_key(&self, key_id: &str) -> Result<(), Refused> {
+        let mut known = self.known.lock().await;
+        let key = known.keys.get(key_id).cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        self.put_key(&mut known, KeyRow { secrets: Vec::new(), ..key }).await
+    }
+
+    fn check(&self, permissions: &[String]) -> Result<(), Refused> {
+        let all = self.catalogue.permissions;
+        let Some(unknown) = permissions.iter().find(|name| !all.iter().any(|known| known.name == **name)) else {
+            return Ok(());
+        };
+        let names: Vec<_> = all.iter().map(|known| format!("`{}`", known.name)).collect();
+        Err(Refused::UnknownPermission(unknown.clone(), names.join(", ")))
+    }
+
+    async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, Refused> {
+        let key_id = key.id.clone();
+        let secret = format!("{}{}", self.prefixes.secret, self.hex::<32>()?);
+        let sealed = self.vault.seal(&purpose(&key), &secret).map_err(broken)?;
+        key.secrets.insert(0, SecretRow { verifier: self.access.verifier(&secret), sealed });
+        key.secrets.truncate(LIVE_SECRETS);
+        self.put_key(known, key).await?;
+        Ok(NewKey { key_id, secret: Secret::new(secret) })
+    }
+
+    async fn put_key(&self, known: &mut Known, key: KeyRow) -> Result<(), Refused> {
+        let (_, application) = known
+            .applications
+            .get(&key.application)
+            .ok_or_else(|| Refused::Unknown(format!("application `{}`", key.application)))?;
+        self.store.put_key(key.clone()).await?;
+        self.access.change(|directory| directory.put_key(&key.id, application, &verifiers(&key), key.expires_at));
+        known.keys.insert(key.id.clone(), key);
+        Ok(())
+    }
+
+    fn hex<const N: usize>(&self) -> Result<String, Refused> {
+        self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(broken)
+    }
+}
+
+/// An application as requests see it. A permission that the contract no longer has gives nothing.
+fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<Window>) -> Arc<Application> {
+    let ApplicationRow { id, name, permissions, requests_per_minute: _, grants, created_at: _ } = row;
+    let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
+    let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
+    let grants = match grants {
+        None => Grants::All,
+        Some(ids) => Grants::Set(ids.iter().map(|id| id.as_str().into()).collect()),
+    };
+    Arc::new(Application::new(id, name, granted, grants, window))
+}
+
+/// Opens every secret of a key, and shows none.
+///
+/// # Errors
+/// One was sealed with another master key, or is damaged.
+pub fn open_secrets(vault: &Vault, key: &KeyRow) -> Result<(), BrokenSeal> {
+    key.secrets.iter().try_for_each(|secret| vault.open(&purpose(key), &secret.sealed).map(drop))
+}
+
+/// What the secrets of a key are sealed for.
+fn purpose(key: &KeyRow) -> String {
+    format!("{} {}", key.application, key.id)
+}
+
+fn verifiers(key: &KeyRow) -> Vec<Digest> {
+    key.secrets.iter().map(|secret| secret.verifier).collect()
+}
+
+fn broken(error: impl fmt::Display) -> Refused {
+    Refused::Broken(error.to_string())
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        broken(error)
+    }
+}

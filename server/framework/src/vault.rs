@@ -1,0 +1,134 @@
+//! What keeps secrets at rest: one master key, and what is derived from it.
+//!
+//! The pepper makes verifiers and fingerprints, the sealing key seals what must be read again. Whoever has the data without
+//! the master key has neither. Start at [`Vault`].
+
+use crate::random::Random;
+use chacha20poly1305::aead::{AeadInOut, KeyInit as _};
+use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
+use hkdf::Hkdf;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use std::fmt;
+
+const NONCE: usize = 24;
+const TAG: usize = 16;
+
+/// A MAC under the pepper: HMAC-SHA256.
+pub type Digest = [u8; 32];
+
+/// Seals and opens, and makes verifiers.
+#[derive(Clone)]
+pub struct Vault {
+    /// With the pepper absorbed; cloned for each MAC.
+    peppered: Hmac<Sha256>,
+    cipher: XChaCha20Poly1305,
+    random: Random,
+}
+
+/// A seal that is broken: another key, another purpose, or other bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the seal does not fit: it was made with another master key, or damaged")]
+pub struct BrokenSeal;
+
+impl Vault {
+    /// What `master` opens in the service of that `salt`, which never changes. Nonces come from `random`, and must not repeat in a service.
+    #[must_use]
+    pub fn new(salt: &str, master: &[u8; 32], random: Random) -> Self {
+        let (pepper, sealing) = (derive(salt, master, b"pepper"), derive(salt, master, b"seal"));
+        // HMAC itself fills a short key up with zeroes; a whole block leaves no length that could be wrong.
+        let mut block = [0; 64];
+        block[..pepper.len()].copy_from_slice(&pepper);
+        Self { peppered: Hmac::new(&block.into()), cipher: XChaCha20Poly1305::new(&sealing.into()), random }
+    }
+
+    /// The MAC of these parts, each apart from the next: `["ab", "c"]` and `["a", "bc"]` differ.
+    #[must_use]
+    pub fn mac(&self, parts: &[&str]) -> Digest {
+        let mut mac = self.peppered.clone();
+        for part in parts {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part.as_bytes());
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Seals `text` for one `purpose`: it opens for the same one only. XChaCha20-Poly1305; nonce, ciphertext, tag.
+    ///
+    /// # Errors
+    /// The system has no randomness to give.
+    pub fn seal(&self, purpose: &str, text: &str) -> Result<Vec<u8>, getrandom::Error> {
+        let nonce = self.random.bytes::<NONCE>()?;
+        let mut sealed = Vec::with_capacity(NONCE + text.len() + TAG);
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(text.as_bytes());
+        let body = &mut sealed[NONCE..];
+        let Ok(tag) = self.cipher.encrypt_inout_detached(&XNonce::from(nonce), purpose.as_bytes(), body.into()) else {
+            return Err(getrandom::Error::UNEXPECTED); // Only beyond 256 GB.
+        };
+        sealed.extend_from_slice(&tag);
+        Ok(sealed)
+    }
+
+    /// What was sealed for `purpose`.
+    ///
+    /// # Errors
+    /// [`BrokenSeal`].
+    pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<String, BrokenSeal> {
+        let (nonce, rest) = sealed.split_first_chunk::<NONCE>().ok_or(BrokenSeal)?;
+        let (body, tag) = rest.split_last_chunk::<TAG>().ok_or(BrokenSeal)?;
+        let mut body = body.to_vec();
+        let (nonce, tag) = (XNonce::from(*nonce), Tag::from(*tag));
+        let opened = self.cipher.decrypt_inout_detached(&nonce, purpose.as_bytes(), body.as_mut_slice().into(), &tag);
+        opened.map_err(|_| BrokenSeal)?;
+        String::from_utf8(body).map_err(|_| BrokenSeal)
+    }
+}
+
+fn derive(salt: &str, master: &[u8; 32], what: &[u8]) -> [u8; 32] {
+    let mut key = [0; 32];
+    let derived = Hkdf::<Sha256>::new(Some(salt.as_bytes()), master).expand(what, &mut key);
+    debug_assert!(derived.is_ok(), "32 bytes can be had");
+    key
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Vault")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_opens_for_its_purpose_and_key_and_as_long_as_no_bit_changes() {
+        let vault = Vault::new("test", &[7; 32], Random::System);
+        let sealed = vault.seal("task_1", "hunter2").unwrap();
+        assert_ne!(sealed, vault.seal("task_1", "hunter2").unwrap(), "a nonce repeats");
+        assert!(!sealed.windows(4).any(|part| part == b"hunt"));
+        assert_eq!(vault.open("task_1", &sealed).as_deref(), Ok("hunter2"));
+        assert_eq!(vault.open("task_2", &sealed), Err(BrokenSeal));
+        assert_eq!(Vault::new("test", &[8; 32], Random::System).open("task_1", &sealed), Err(BrokenSeal));
+        for bit in 0..sealed.len() * 8 {
+            let mut other = sealed.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(vault.open("task_1", &other), Err(BrokenSeal), "bit {bit}");
+        }
+        for length in 0..sealed.len() {
+            assert_eq!(vault.open("task_1", &sealed[..length]), Err(BrokenSeal), "length {length}");
+        }
+        assert_eq!(vault.open("", &vault.seal("", "").unwrap()).as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn a_mac_tells_its_parts_apart() {
+        let vault = Vault::new("test", &[7; 32], Random::System);
+        assert_eq!(vault.mac(&["ab", "c"]), vault.mac(&["ab", "c"]));
+        for other in [&["a", "bc"][..], &["abc"], &["ab", "c", ""], &["ab", "d"]] {
+            assert_ne!(vault.mac(&["ab", "c"]), vault.mac(other), "{other:?}");
+        }
+        assert_ne!(vault.mac(&["a"]), Vault::new("test", &[8; 32], Random::System).mac(&["a"]));
+    }
+}

@@ -1,0 +1,122 @@
+//! How bytes come and go: [`edge`] owns connections, deadlines and sizes, [`mcp`] speaks JSON-RPC, [`v1`] signed HTTP.
+//!
+//! Neither transport knows a tool by name. What they share stands here: the routes, request ids and JSON responses.
+
+mod credentials;
+pub mod edge;
+mod mcp;
+pub mod monitor;
+mod spliced;
+mod v1;
+
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::{Handlers, Pipeline};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, Response, StatusCode};
+use axum::routing::any;
+use bytes::Bytes;
+use edge::{Doorkeeper, Limits, Strangers};
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A pipeline as the network sees it.
+pub struct Endpoint<H> {
+    pipeline: Pipeline<H>,
+    door: Doorkeeper,
+    limits: Limits,
+    strangers: Strangers,
+    ids: RequestIds,
+    /// See [`mcp::hellos`].
+    hellos: Vec<(&'static str, Bytes)>,
+}
+
+impl<H: Handlers> Endpoint<H> {
+    /// Serves `pipeline` to whom `door` lets in. `process` distinguishes this process in request ids.
+    pub fn new(pipeline: Pipeline<H>, door: Doorkeeper, limits: Limits, process: u32) -> Self {
+        Self {
+            pipeline,
+            door,
+            limits,
+            strangers: Strangers::default(),
+            ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
+            hellos: mcp::hellos(&H::CATALOGUE.service),
+        }
+    }
+
+    /// Every route: `/mcp`, `/v1` and below, and clear answers to what clients probe for.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/mcp", any(mcp::serve::<H>))
+            .route("/mcp/", any(mcp::serve::<H>))
+            .route("/register", any(no_oauth::<H>))
+            .fallback(elsewhere::<H>)
+            .with_state(Arc::new(self))
+    }
+}
+
+/// Answers that nothing is served here, or, for all that is below `/v1`, that the request is not signed.
+async fn elsewhere<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
+    let path = request.uri().path();
+    let id = endpoint.ids.of(request.headers());
+    if path == "/v1" || path.starts_with("/v1/") {
+        return v1::refuse(H::CATALOGUE, &id);
+    }
+    let failure = Failure::plain(H::CATALOGUE.roles.no_route);
+    respond(status(&failure), body_of(&failure), &id)
+}
+
+/// Clients that got no credentials from their user try to register with an OAuth server, and show what comes back.
+async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
+    let id = endpoint.ids.of(request.headers());
+    if request.method() != Method::POST {
+        let failure = Failure::plain(H::CATALOGUE.roles.no_route);
+        return respond(status(&failure), body_of(&failure), &id);
+    }
+    let unauthenticated = H::CATALOGUE.roles.unauthenticated;
+    let what = format!("this server has no OAuth. {}.", unauthenticated.remedy);
+    respond(StatusCode::BAD_REQUEST, body_of(&Failure::exactly(unauthenticated, what)), &id)
+}
+
+/// Names each request: the client's own name for it, or one of ours.
+#[derive(Debug)]
+struct RequestIds {
+    process: String,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        let harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        match headers.get(REQUEST_ID) {
+            Some(given) if (1..=64).contains(&given.len()) && given.as_bytes().iter().all(harmless) => given.clone(),
+            _ => {
+                let own = format!("{}-{}", self.process, self.next.fetch_add(1, Relaxed));
+                HeaderValue::try_from(own).unwrap_or(HeaderValue::from_static("unknown"))
+            }
+        }
+    }
+}
+
+fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response.headers_mut().insert(REQUEST_ID, request_id.clone());
+    response
+}
+
+fn status(failure: &Failure) -> StatusCode {
+    StatusCode::from_u16(failure.def().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// A failure as a body: always JSON, since a failure holds nothing that JSON cannot.
+fn body_of(failure: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(failure).unwrap_or_default()
+}

@@ -1,0 +1,363 @@
+//! `/mcp`: the Model Context Protocol over Streamable HTTP, stateless, revision 2025-03-26.
+//!
+//! [`serve`] takes one HTTP request through the checks that come before any message is understood; `envelope` says what a
+//! message is; the rest answers it. The outcome of a tool is always a result with status 200, so that the model learns of it.
+
+mod envelope;
+
+use super::edge::{self, BodyError, Peer};
+use super::spliced::Spliced;
+use super::{Endpoint, credentials, respond, status};
+use toolwarrant_core::access::Caller;
+use toolwarrant_core::args::shown;
+use toolwarrant_core::catalogue::{ErrorDef, Service};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::{Asked, Handlers};
+use toolwarrant_core::reply::quote;
+use toolwarrant_core::tasks::Hold;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
+use axum::http::{Method, Response, StatusCode};
+use bytes::Bytes;
+use envelope::{Body as Posted, Message};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// Answers one HTTP request to `/mcp`.
+pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
+    let request_id = endpoint.ids.of(request.headers());
+    let roles = &H::CATALOGUE.roles;
+    let preflight =
+        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if request.method() != Method::POST && !preflight {
+        return not_allowed::<H>(&request_id);
+    }
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    let origin = match endpoint.door.check(request.headers(), authority) {
+        Ok(admitted) => admitted.origin,
+        Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
+    };
+    if preflight {
+        let Some(origin) = origin else { return not_allowed::<H>(&request_id) };
+        let mut response = empty(StatusCode::NO_CONTENT, &request_id);
+        edge::preflight(response.headers_mut(), origin);
+        return response;
+    }
+    let mut response = match post(&endpoint, request, &request_id).await {
+        Ok(Some(body)) => respond(StatusCode::OK, body, &request_id),
+        Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
+        Err(refused) => refused.respond::<H>(&request_id),
+    };
+    if let Some(origin) = origin {
+        edge::cors(response.headers_mut(), origin);
+    }
+    response
+}
+
+fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
+    let mut response = refuse(&Failure::plain(H::CATALOGUE.roles.method_not_allowed), request_id);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
+fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
+    let mut response = respond(status, "", request_id);
+    response.headers_mut().remove(CONTENT_TYPE);
+    response
+}
+
+/// A refusal of the whole HTTP request, with the id of its message where there was one to read.
+struct Refusal {
+    failure: Failure,
+    id: String,
+}
+
+impl Refusal {
+    fn new(def: &'static ErrorDef, what: impl std::fmt::Display) -> Self {
+        Failure::new(def, what).into()
+    }
+
+    fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<Body> {
+        let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let challenge = format!("Bearer realm=\"{}\"", H::CATALOGUE.service.name);
+            if let Ok(challenge) = HeaderValue::try_from(challenge) {
+                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            }
+        }
+        response
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self { failure, id: "null".to_owned() }
+    }
+}
+
+fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
+    respond(status(failure), error("null", failure), request_id)
+}
+
+/// Everything from credentials to the answer's bytes; `None` where there is nothing to answer.
+async fn post<H: Handlers>(
+    endpoint: &Endpoint<H>,
+    request: Request,
+    request_id: &HeaderValue,
+) -> Result<Option<Spliced>, Refusal> {
+    let roles = &H::CATALOGUE.roles;
+    let (head, body) = request.into_parts();
+    let caller = match endpoint.pipeline.authenticate(credentials::read(&head.headers)) {
+        Ok(caller) => caller,
+        Err(failure) => {
+            let peer = head.extensions.get::<Peer>();
+            if let Some(delay) = peer.and_then(|peer| endpoint.strangers.failed(peer.0, endpoint.pipeline.now())) {
+                tokio::time::sleep(delay).await;
+            }
+            return Err(failure.into());
+        }
+    };
+    if !is_json(&head.headers) {
+        return Err(Failure::plain(roles.unsupported_media_type).into());
+    }
+    let bytes = edge::read_body(body, &endpoint.limits).await.map_err(|error| match error {
+        BodyError::TooLarge => Failure::plain(roles.body_too_large),
+        BodyError::Timeout => Failure::plain(roles.request_timeout),
+        BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
+    })?;
+    let posted = envelope::read(&bytes).map_err(|bad| match bad {
+        envelope::Unreadable::NotJson(what) => Refusal::new(roles.parse_error, what),
+        envelope::Unreadable::NotRpc(what) => Refusal::new(roles.invalid_request, what),
+    })?;
+    let hold = if matches!(posted, Posted::Batch(_)) { Hold::Never } else { Hold::Allowed };
+    let session = Session { endpoint, caller: &caller, request_id: request_id.to_str().unwrap_or_default(), hold };
+    match posted {
+        Posted::One(Message::Invalid { id, what }) => {
+            Err(Refusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
+        }
+        Posted::One(message) => {
+            let (id, initialize) =
+                message.request().map_or(("null", false), |(id, method)| (id, method == "initialize"));
+            if !initialize {
+                check_version::<H>(&head.headers).map_err(|failure| Refusal { failure, id: id.to_owned() })?;
+            }
+            Ok(session.answer_all(&[message]).await.pop())
+        }
+        Posted::Batch(messages) => {
+            if messages.is_empty() {
+                return Err(Refusal::new(roles.invalid_request, "the batch is empty"));
+            }
+            if messages.iter().filter_map(Message::request).any(|(_, method)| method == "initialize") {
+                return Err(Refusal::new(roles.invalid_request, "`initialize` cannot stand in a batch"));
+            }
+            check_version::<H>(&head.headers)?;
+            let answers = session.answer_all(&messages).await;
+            Ok((!answers.is_empty()).then(|| array(&answers).into()))
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let essence = types.next().and_then(|value| value.to_str().ok()).and_then(|value| value.split(';').next());
+    types.next().is_none() && essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {
+    let (service, role) = (&H::CATALOGUE.service, H::CATALOGUE.roles.unsupported_version);
+    let unknown = headers
+        .get_all(&PROTOCOL_VERSION)
+        .iter()
+        .find(|value| !service.accepted.iter().any(|revision| revision.as_bytes() == value.as_bytes()));
+    match unknown {
+        None => Ok(()),
+        Some(value) => {
+            let sent = shown(&String::from_utf8_lossy(value.as_bytes()));
+            let what = format!("MCP-Protocol-Version `{sent}` is not known here");
+            Err(Failure::new(role, what).with("supported", service.accepted.to_vec()))
+        }
+    }
+}
+
+/// What answering a message needs.
+struct Session<'a, H> {
+    endpoint: &'a Endpoint<H>,
+    caller: &'a Caller,
+    request_id: &'a str,
+    hold: Hold,
+}
+
+impl<H: Handlers> Session<'_, H> {
+    /// The answers to all messages, which are paid for before the first of them runs. Notifications have none.
+    async fn answer_all(&self, messages: &[Message<'_>]) -> Vec<Spliced> {
+        let requests = messages.iter().filter(|message| message.wants_answer()).count();
+        let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
+        let refused = self.endpoint.pipeline.admit(self.caller, cost).err();
+        let mut answers = Vec::with_capacity(requests);
+        for message in messages {
+            let answer = match (message, &refused) {
+                (Message::Quiet, _) => continue,
+                (Message::Invalid { id, what }, _) => {
+                    error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what))
+                }
+                (Message::Request { id, method, params }, Some(failure)) => {
+                    self.over_budget(id, method, *params, failure)
+                }
+                (Message::Request { id, method, params }, None) => self.answer(id, method, *params).await,
+            };
+            answers.push(answer);
+        }
+        answers
+    }
+
+    fn over_budget(&self, id: &str, method: &str, params: Option<&RawValue>, failure: &Failure) -> Spliced {
+        if method != "tools/call" {
+            return error(id, failure);
+        }
+        if let Ok(call) = self.call_of(params) {
+            self.endpoint.pipeline.refused(self.caller, &call.name, self.request_id, failure);
+        }
+        failed(id, failure)
+    }
+
+    async fn answer(&self, id: &str, method: &str, params: Option<&RawValue>) -> Spliced {
+        let roles = &H::CATALOGUE.roles;
+        if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
+            let what = format!("`params` is {}, not an object", shown(params.get()));
+            return error(id, &Failure::new(roles.invalid_params, what));
+        }
+        match method {
+            "tools/call" => match self.call_of(params) {
+                Ok(call) => self.call(id, &call).await,
+                Err(failure) => error(id, &failure),
+            },
+            "tools/list" => match cursor(params) {
+                None => result(id, &self.endpoint.pipeline.list(self.caller)),
+                Some(cursor) => {
+                    let what = format!("`cursor` {cursor} is not one that tools/list returned: it returns one page");
+                    error(id, &Failure::new(roles.invalid_params, what))
+                }
+            },
+            "initialize" => result(id, &hello(&self.endpoint.hellos, params)),
+            "ping" => result(id, &Bytes::from_static(b"{}")),
+            method => {
+                let what = format!("there is no method `{}`", shown(method));
+                error(id, &Failure::new(roles.method_not_found, what))
+            }
+        }
+    }
+
+    async fn call(&self, id: &str, call: &ToolCall<'_>) -> Spliced {
+        let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
+        let asked = Asked { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
+        match self.endpoint.pipeline.call(self.caller, asked).await {
+            Ok(answer) => content(id, answer.quoted(), false),
+            Err(failure) if *failure.def() == *H::CATALOGUE.roles.unknown_tool => error(id, &failure),
+            Err(failure) => failed(id, &failure),
+        }
+    }
+
+    fn call_of<'p>(&self, params: Option<&'p RawValue>) -> Result<ToolCall<'p>, Failure> {
+        let role = H::CATALOGUE.roles.invalid_params;
+        let params = params.ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
+        let call: ToolCall<'p> = serde_json::from_str(params.get()).map_err(|error| {
+            let what = envelope::reason(&error);
+            Failure::new(role, format_args!("`params` of tools/call: {what}"))
+        })?;
+        match call.arguments {
+            Some(arguments) if !arguments.get().starts_with('{') => {
+                Err(Failure::new(role, format_args!("`arguments` is {}, not an object", shown(arguments.get()))))
+            }
+            _ => Ok(call),
+        }
+    }
+}
+
+static NO_ARGUMENTS: LazyLock<Box<RawValue>> =
+    LazyLock::new(|| RawValue::from_string("{}".to_owned()).unwrap_or_default());
+
+#[derive(serde::Deserialize)]
+struct ToolCall<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "envelope::present")]
+    arguments: Option<&'a RawValue>,
+}
+
+/// The cursor of a `tools/list`, as far as it can be repeated to the client.
+fn cursor(params: Option<&RawValue>) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Page<'a> {
+        #[serde(borrow)]
+        cursor: Option<&'a RawValue>,
+    }
+    let page: Page<'_> = serde_json::from_str(params?.get()).ok()?;
+    page.cursor.map(|cursor| shown(cursor.get()))
+}
+
+/// The result of `initialize` under each revision that is served, the fallback first.
+pub(super) fn hellos(service: &Service) -> Vec<(&'static str, Bytes)> {
+    let Service { name, version, instructions, served, .. } = service;
+    let hello = |revision| {
+        json!({
+            "protocolVersion": revision,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": name, "version": version},
+            "instructions": instructions,
+        })
+        .to_string()
+    };
+    served.iter().map(|revision| (*revision, hello(revision).into())).collect()
+}
+
+/// Of those, the one under the revision that the client offers.
+fn hello(hellos: &[(&'static str, Bytes)], params: Option<&RawValue>) -> Bytes {
+    #[derive(serde::Deserialize)]
+    struct Offer<'a> {
+        #[serde(borrow, rename = "protocolVersion")]
+        version: Cow<'a, str>,
+    }
+    let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+    let agreed = hellos.iter().find(|(revision, _)| offer.as_ref().is_some_and(|offer| offer.version == *revision));
+    agreed.or(hellos.first()).map(|(_, hello)| hello.clone()).unwrap_or_default()
+}
+
+fn failed(id: &str, failure: &Failure) -> Spliced {
+    content(id, &quote(&serde_json::to_string(failure).unwrap_or_default()), true)
+}
+
+/// A tool's result: one text item. `text` is JSON in a JSON string.
+fn content(id: &str, text: &Bytes, is_error: bool) -> Spliced {
+    let tail = if is_error { r#"}],"isError":true}}"# } else { r#"}],"isError":false}}"# };
+    Spliced::new([OPEN, id, r#","result":{"content":[{"type":"text","text":"#], text, tail)
+}
+
+fn result(id: &str, result: &Bytes) -> Spliced {
+    Spliced::new([OPEN, id, r#","result":"#], result, "}")
+}
+
+fn error(id: &str, failure: &Failure) -> Spliced {
+    let data = json!(failure);
+    let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
+    Spliced::new([OPEN, id, r#","error":"#], &error.to_string().into(), "}")
+}
+
+/// A response up to its id.
+const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
+
+fn array(answers: &[Spliced]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for answer in answers {
+        out.push(if out.is_empty() { b'[' } else { b',' });
+        answer.write(&mut out);
+    }
+    out.push(b']');
+    out
+}

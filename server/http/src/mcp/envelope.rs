@@ -1,0 +1,202 @@
+//! JSON-RPC 2.0: what a body is, before anybody looks at what it asks for.
+//!
+//! Everything borrows from the body; ids stay as they were written, so that they are echoed with their exact type.
+
+use toolwarrant_core::args::shown;
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Most messages in a batch.
+const MAX_BATCH: usize = 50;
+
+/// Deepest nesting of a body: more than any tool takes, and far less than a stack.
+const MAX_DEPTH: usize = 64;
+
+/// One message or a batch.
+#[derive(Debug)]
+pub(super) enum Body<'a> {
+    One(Message<'a>),
+    Batch(Vec<Message<'a>>),
+}
+
+/// A message, by what it wants.
+#[derive(Debug)]
+pub(super) enum Message<'a> {
+    /// An answer. `id` is the JSON of a string or an integer.
+    Request { id: &'a str, method: Cow<'a, str>, params: Option<&'a RawValue> },
+    /// Nothing: a notification, or a response to a request that this server never made.
+    Quiet,
+    /// It is none, and why; with its id where that can be read.
+    Invalid { id: Option<&'a str>, what: String },
+}
+
+/// Why a body is no message at all.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// It is not JSON, not UTF-8, or too deep.
+    NotJson(String),
+    /// It is JSON, but neither an object nor a list.
+    NotRpc(String),
+}
+
+impl<'a> Message<'a> {
+    /// Id and method of a request.
+    pub(super) fn request(&self) -> Option<(&'a str, &str)> {
+        match self {
+            Self::Request { id, method, .. } => Some((id, method)),
+            Self::Quiet | Self::Invalid { .. } => None,
+        }
+    }
+
+    pub(super) fn wants_answer(&self) -> bool {
+        !matches!(self, Self::Quiet)
+    }
+}
+
+/// Reads a body.
+pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Unreadable::NotJson(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
+    if is_too_deep(bytes) {
+        return Err(Unreadable::NotJson(format!("the body is nested deeper than {MAX_DEPTH} levels")));
+    }
+    let not_json = |error: serde_json::Error| Unreadable::NotJson(format!("the body is not JSON: {error}"));
+    match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
+        Some(b'[') => {
+            let Batch(members) = serde_json::from_str(text).map_err(|error| match error.classify() {
+                Category::Data => Unreadable::NotRpc(reason(&error)),
+                _ => not_json(error),
+            })?;
+            members
+                .into_iter()
+                .map(|member| message(member.get()).map_err(not_json))
+                .collect::<Result<_, _>>()
+                .map(Body::Batch)
+        }
+        Some(b'{') => message(text).map_err(not_json).map(Body::One),
+        _ => {
+            serde_json::from_str::<&RawValue>(text).map_err(not_json)?;
+            Err(Unreadable::NotRpc("the body is neither an object nor a list".to_owned()))
+        }
+    }
+}
+
+/// The messages of a batch, unread; reading stops at the first that is too many.
+struct Batch<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Batch<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Batch<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of messages")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut messages = Vec::new();
+                while let Some(message) = list.next_element()? {
+                    if messages.len() == MAX_BATCH {
+                        return Err(A::Error::custom(format_args!("a batch has at most {MAX_BATCH} messages")));
+                    }
+                    messages.push(message);
+                }
+                Ok(Batch(messages))
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}
+
+/// The members of a message that JSON-RPC knows; each is kept apart from absence even when it is null.
+#[derive(serde::Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// A member that is there, whatever it is: `Option` alone takes null for absence.
+pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// What serde_json says of a value that is JSON but not what was wanted, without its place in the text.
+pub(super) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().map(shown).unwrap_or_default()
+}
+
+fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
+    if !json.trim_start().starts_with('{') {
+        return Ok(Message::Invalid { id: None, what: format!("{} is no JSON-RPC message", shown(json)) });
+    }
+    let members: Members<'_> = match serde_json::from_str(json) {
+        Ok(members) => members,
+        Err(error) if error.classify() == Category::Data => {
+            return Ok(Message::Invalid { id: None, what: format!("this is no JSON-RPC message: {}", reason(&error)) });
+        }
+        Err(error) => return Err(error),
+    };
+    let Members { jsonrpc, id, method, params, result, error } = members;
+    let sound = id.map(RawValue::get).filter(|id| is_id(id));
+    let invalid = |what: String| Ok(Message::Invalid { id: sound, what });
+    if let (Some(id), None) = (id, sound) {
+        return invalid(format!("`id` is {}; it must be a string or an integer", shown(id.get())));
+    }
+    if jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
+        return invalid("`jsonrpc` must be \"2.0\"".to_owned());
+    }
+    let Some(method) = method else {
+        return match (id, result.is_some() || error.is_some()) {
+            (Some(_), true) => Ok(Message::Quiet),
+            _ => invalid("`method` is missing".to_owned()),
+        };
+    };
+    let Some(method) = toolwarrant_core::args::read_text(method.get()) else {
+        return invalid(format!("`method` is {}; it must be a string", shown(method.get())));
+    };
+    Ok(match sound {
+        Some(id) => Message::Request { id, method, params },
+        None => Message::Quiet,
+    })
+}
+
+fn is_id(json: &str) -> bool {
+    json.starts_with('"') || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether brackets outside of strings open deeper than [`MAX_DEPTH`]. Where there are no more of them they cannot.
+fn is_too_deep(bytes: &[u8]) -> bool {
+    if bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() <= MAX_DEPTH {
+        return false;
+    }
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return true;
+                }
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}

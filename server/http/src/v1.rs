@@ -1,0 +1,17 @@
+//! `/v1`: the signed twin. No signature is verified here, so every request is refused before it is routed.
+
+use super::{body_of, respond, status};
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::failure::Failure;
+use axum::body::Body;
+use axum::http::{HeaderValue, Response};
+
+/// The answer to a request without a valid signature.
+pub(super) fn refuse(catalogue: &'static Catalogue, request_id: &HeaderValue) -> Response<Body> {
+    let failure = Failure::exactly(
+        catalogue.roles.unauthenticated,
+        "Requests under /v1 are signed: they carry X-Api-Key, X-Timestamp, X-Nonce and X-Signature, and no Authorization. \
+         Key and secret as they are belong to /mcp.",
+    );
+    respond(status(&failure), body_of(&failure), request_id)
+}

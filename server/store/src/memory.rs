@@ -1,0 +1,255 @@
+//! A store that ends with its process: for tests, and for simulation, where it stands for a disk that survives.
+
+mod rules;
+
+use crate::rules::{Integrity, Rule, VIOLATIONS_MAX};
+use crate::Settling;
+use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
+use toolwarrant_tasks::store::{
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished, Which,
+};
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::task::{Phase, Task, TaskId};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Everything in maps, behind one lock.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    tasks: BTreeMap<TaskId, Row>,
+    /// Application and the key that it gave, while their task is in flight.
+    claims: HashMap<(String, String), TaskId>,
+    /// Resource and target, while a task is in flight on it.
+    lanes: HashMap<(String, String), TaskId>,
+    /// Those that were released before they have settled.
+    settling: HashMap<(String, String), Settling>,
+    ledger: Vec<LedgerRow>,
+    /// Which entries a task has in the ledger.
+    entered: HashSet<(TaskId, &'static str)>,
+    applications: Vec<ApplicationRow>,
+    keys: BTreeMap<String, KeyRow>,
+}
+
+#[derive(Debug)]
+struct Row {
+    record: Record,
+    identity: Identity,
+    timeline: Vec<Happening>,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known at once, as an answer.
+fn now<'a, T: Send + 'a>(answer: T) -> Stored<'a, T> {
+    Box::pin(std::future::ready(Ok(answer)))
+}
+
+fn conflict<'a, T: Send + 'a>(why: String) -> Stored<'a, T> {
+    Box::pin(std::future::ready(Err(StoreError::Conflict(why))))
+}
+
+impl TaskStore for Memory {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
+        now(self.lock().made(&identity))
+    }
+
+    fn accept(&self, new: NewTask) -> Stored<'_, Accepted> {
+        let accepted = self.lock().accept(new);
+        Box::pin(std::future::ready(accepted))
+    }
+
+    fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
+        let advanced = self.lock().advance(advance);
+        Box::pin(std::future::ready(advanced))
+    }
+
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
+        let tables = self.lock();
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let unfinished =
+            tables.tasks.range((after, Bound::Unbounded)).filter_map(|(id, Row { record, identity, .. })| {
+                let in_flight = record.task.status().is_none();
+                in_flight.then(|| Unfinished { id: *id, identity: identity.clone(), wake_at: record.task.wake_at })
+            });
+        now(unfinished.take(limit as usize).collect())
+    }
+
+    fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
+        now(self.lock().tasks.get(&id).map(|row| row.record.clone()))
+    }
+
+    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
+        let Which { application, target, before, limit } = which;
+        let tables = self.lock();
+        let before = before.map_or(Bound::Unbounded, Bound::Excluded);
+        let records = tables.tasks.range((Bound::Unbounded, before)).rev().map(|(_, row)| &row.record);
+        let records = records.filter(|record| {
+            application.as_ref().is_none_or(|application| record.application == *application)
+                && target.as_ref().is_none_or(|target| record.target == *target)
+        });
+        now(records.take(limit as usize).cloned().collect())
+    }
+
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
+        now(self.lock().tasks.get(&id).map(|row| row.timeline.clone()).unwrap_or_default())
+    }
+
+    fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
+        let tables = self.lock();
+        let rows = tables.ledger.iter().filter(|row| row.number > after).take(limit as usize);
+        now(rows.cloned().collect())
+    }
+
+    fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
+        let mut tables = self.lock();
+        let ended = tables.tasks.values().filter(|row| row.record.task.status().is_some());
+        let ended = ended.filter_map(|row| Some((row.record.task.finished_at?, row.record.id)));
+        let mut old: Vec<(Timestamp, TaskId)> = ended.filter(|(at, _)| *at < before).collect();
+        old.sort_unstable();
+        old.truncate(limit as usize);
+        for (_, id) in &old {
+            tables.tasks.remove(id);
+        }
+        now(u32::try_from(old.len()).unwrap_or(u32::MAX))
+    }
+
+}
+
+impl DirectoryStore for Memory {
+    fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
+        let tables = self.lock();
+        now((tables.applications.clone(), tables.keys.values().cloned().collect()))
+    }
+
+    fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()> {
+        let mut tables = self.lock();
+        let taken = tables.applications.iter().any(|row| row.name == application.name && row.id != application.id);
+        if taken {
+            return conflict(format!("an application is named `{}` already", application.name));
+        }
+        match tables.applications.iter_mut().find(|row| row.id == application.id) {
+            Some(row) => *row = application,
+            None => tables.applications.push(application),
+        }
+        now(())
+    }
+
+    fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {
+        let mut tables = self.lock();
+        if key.secrets.len() > 2 {
+            return conflict(format!("the key {} has more than two secrets", key.id));
+        }
+        if !tables.applications.iter().any(|row| row.id == key.application) {
+            return conflict(format!("the key {} is of no application", key.id));
+        }
+        tables.keys.insert(key.id.clone(), key);
+        now(())
+    }
+
+}
+
+impl Integrity for Memory {
+    fn violations(&self, rule: Rule) -> Stored<'_, Vec<String>> {
+        let mut found = self.lock().violations(rule);
+        found.truncate(VIOLATIONS_MAX);
+        now(found)
+    }
+
+    fn touch(&self) -> Stored<'_, ()> {
+        now(())
+    }
+}
+
+/// What a call claims beside the lane.
+fn claim(identity: &Identity) -> Option<(String, String)> {
+    identity.key.clone().map(|key| (identity.application.clone(), key))
+}
+
+fn lane(identity: &Identity) -> (String, String) {
+    (identity.resource.clone(), identity.target.clone())
+}
+
+impl Tables {
+    fn made(&self, asked: &Identity) -> Option<InFlight> {
+        let claimed = claim(asked);
+        let id = *claimed.map_or_else(|| self.lanes.get(&lane(asked)), |claim| self.claims.get(&claim))?;
+        let Row { record, identity, .. } = self.tasks.get(&id)?;
+        let made = asked.key.is_some() || identity == asked;
+        let (tool, target, fingerprint) = (record.tool.clone(), record.target.clone(), identity.fingerprint);
+        made.then_some(InFlight { id, tool, target, fingerprint })
+    }
+
+    fn accept(&mut self, new: NewTask) -> Result<Accepted, StoreError> {
+        if let Some(hit) = self.made(&new.identity) {
+            return Ok(Accepted::Hit(hit));
+        }
+        let held = lane(&new.identity);
+        if let Some(id) = self.lanes.get(&held) {
+            let gone = || StoreError::Corrupt(format!("a lane is held by {id}, which is not there"));
+            let Row { record, .. } = self.tasks.get(id).ok_or_else(gone)?;
+            let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
+            return Ok(Accepted::Busy { id: *id, application, deadline_at });
+        }
+        let start = self.settling.get(&held).map_or(new.at, |settling| settling.start(&new));
+        let NewTask { id, identity, tool, sealed, terms, at } = new;
+        if self.tasks.contains_key(&id) {
+            return Err(StoreError::Conflict(format!("there is a task {id} already")));
+        }
+        self.lanes.insert(held, id);
+        self.claims.extend(claim(&identity).map(|claim| (claim, id)));
+        let task = Task::accepted(terms, start);
+        let (created_at, sealed) = (at, Some(sealed));
+        let Identity { application, resource, target, .. } = identity.clone();
+        let record =
+            Record { id, application, tool, resource, target, created_at, version: 0, task, sealed, refunded_at: None };
+        let timeline = vec![Happening { at, phase: record.task.phase.as_str(), what: "accepted".to_owned() }];
+        self.tasks.insert(id, Row { record, identity, timeline });
+        Ok(Accepted::Fresh { wake_at: start })
+    }
+
+    fn advance(&mut self, advance: Advance) -> Result<Advanced, StoreError> {
+        let Advance { id, version, task, entries, what, at } = advance;
+        let Some(row) = self.tasks.get_mut(&id) else { return Ok(Advanced::Fenced) };
+        if row.record.version != version || row.record.task.status().is_some() {
+            return Ok(Advanced::Fenced);
+        }
+        let mut kinds = HashSet::new();
+        for kind in entries.iter().filter_map(|entry| entry.kind()) {
+            if self.entered.contains(&(id, kind)) || !kinds.insert(kind) {
+                return Err(StoreError::Conflict(format!("the ledger has a {kind} of {id} already")));
+            }
+        }
+        row.timeline.push(Happening { at, phase: task.phase.as_str(), what });
+        row.record.version += 1;
+        row.record.task = task;
+        if let Phase::Done(_) = row.record.task.phase {
+            row.record.sealed = None;
+            claim(&row.identity).and_then(|claim| self.claims.remove(&claim));
+            self.lanes.remove(&lane(&row.identity));
+        }
+        for entry in entries {
+            if let Entry::Release(until) = entry {
+                self.settling.remove(&lane(&row.identity));
+                self.settling.extend((until > at).then(|| (lane(&row.identity), Settling { since: at, until })));
+            }
+            if entry == Entry::Refund {
+                row.record.refunded_at = Some(at);
+            }
+            if let Some(kind) = entry.kind() {
+                let (number, application) = (self.ledger.len() as u64 + 1, row.record.application.clone());
+                self.entered.insert((id, kind));
+                self.ledger.push(LedgerRow { number, id, application, kind, at });
+            }
+        }
+        Ok(Advanced::Written)
+    }
+}

@@ -1,0 +1,55 @@
+//! What breaks a [`Rule`], in the words of every store.
+
+use super::Tables;
+use crate::rules::charged;
+use crate::Rule;
+use toolwarrant_tasks::store::Record;
+use toolwarrant_tasks::task::{Status, TaskId};
+
+impl Tables {
+    /// What breaks `rule`.
+    pub(super) fn violations(&self, rule: Rule) -> Vec<String> {
+        let entered = |id: TaskId, kind| self.entered.contains(&(id, kind));
+        let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);
+        let status = |id: &TaskId| self.tasks.get(id).map(|row| row.record.task.status());
+        let records = || self.tasks.values().map(|row| &row.record);
+        let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
+        match rule {
+            Rule::Integrity | Rule::Layout | Rule::Records | Rule::Lanes => Vec::new(),
+            Rule::Refunds => {
+                let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
+                let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));
+                let other = |id: &TaskId| status(id).is_some_and(|status| status != Some(Status::FailedSilent));
+                let unpaid = |id: &TaskId| !entered(*id, "charge") || entered(*id, "reversal");
+                let unrefunded = unrefunded.map(say("ended as failed_silent and has no refund"));
+                let other = with("refund").filter(other).map(say("has a refund and did not end as failed_silent"));
+                let unpaid = with("refund").filter(unpaid).map(say("has a refund and no charge that it gives back"));
+                unrefunded.chain(other).chain(unpaid).collect()
+            }
+            Rule::Charges => {
+                let uncharged = with("reversal").filter(|id| !entered(*id, "charge"));
+                let uncharged = uncharged.map(say("has a reversal and no charge that it takes back"));
+                let wrong = records().flat_map(|Record { id, task, .. }| {
+                    charged(task, |kind| entered(*id, kind)).into_iter().map(move |what| format!("{id} {what}"))
+                });
+                uncharged.chain(wrong).collect()
+            }
+            Rule::Secrets => {
+                let ended = |record: &&Record| record.task.status().is_some() == record.sealed.is_some();
+                let what = |record: &Record| match record.sealed {
+                    Some(_) => "has ended and its arguments were not wiped",
+                    None => "is in flight and its arguments are gone",
+                };
+                records().filter(ended).map(|record| format!("{} {}", record.id, what(record))).collect()
+            }
+            Rule::Deadlines(after) => {
+                let late = |record: &&Record| record.task.status().is_none() && record.task.deadline_at <= after;
+                let late = records().filter(late);
+                late.map(|Record { id, task, .. }| {
+                    format!("{id} is in flight, and should have ended at {}", task.deadline_at)
+                })
+                .collect()
+            }
+        }
+    }
+}

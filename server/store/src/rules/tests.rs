@@ -1,0 +1,100 @@
+//! Every store tells in the same words what breaks a rule, and only that.
+
+use super::*;
+use crate::tests::{AT, accept, id, new};
+use crate::{Advance, Advanced, Record, Store};
+use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
+use toolwarrant_tasks::task::{Phase, Status, Task};
+use std::sync::Arc;
+use std::time::Duration;
+
+const ALL: [Rule; 8] = [
+    Rule::Integrity,
+    Rule::Layout,
+    Rule::Refunds,
+    Rule::Charges,
+    Rule::Lanes,
+    Rule::Secrets,
+    Rule::Deadlines(AT),
+    Rule::Records,
+];
+
+/// How often a task was to be sent, and whether anything may have left.
+type Sends = (u8, bool);
+const NEVER: Sends = (0, false);
+const UNSENT: Sends = (3, false);
+const SENT: Sends = (1, true);
+
+/// Takes a task on, on a target of its own, and ends it with those entries.
+async fn ended(store: &Arc<dyn Store>, number: u128, sends: Sends, status: Status, entries: Vec<Entry>) {
+    accept(store, new(number, &format!("k{number}"), &format!("t{number}"))).await;
+    step(store, number, sends, Phase::Done(status), entries).await;
+}
+
+async fn step(store: &Arc<dyn Store>, number: u128, sends: Sends, phase: Phase, entries: Vec<Entry>) {
+    let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
+    let finished_at = matches!(phase, Phase::Done(_)).then_some(AT);
+    let task = Task { phase, attempts: sends.0, left: sends.1, finished_at, ..task };
+    let step = Advance { id: id(number), version, task, entries, what: "step".to_owned(), at: AT };
+    assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+}
+
+pub(in crate::store) async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn Store>) {
+    store.touch().await.unwrap();
+    ended(&store, 1, SENT, Status::FailedSilent, vec![Charge, Refund, Release(AT)]).await;
+    ended(&store, 2, SENT, Status::Success, vec![Charge, Release(AT)]).await;
+    ended(&store, 3, UNSENT, Status::Failed, vec![Charge, ReverseCharge, Release(AT)]).await;
+    ended(&store, 4, NEVER, Status::Failed, vec![Release(AT)]).await;
+    accept(&store, new(5, "k5", "t5")).await;
+    accept(&store, new(6, "k6", "t1")).await;
+    step(&store, 6, UNSENT, Phase::Sending, vec![Charge]).await;
+    // What the ledger has outlives its task.
+    for purged in [0, 1, 3] {
+        assert_eq!(store.purge(Timestamp(AT.0 + 1), purged).await.unwrap(), purged);
+        for rule in ALL {
+            assert_eq!(store.violations(rule).await.unwrap(), [""; 0], "{rule:?}");
+        }
+    }
+    assert_eq!(store.task(id(1)).await.unwrap(), None);
+}
+
+pub(in crate::store) async fn each_broken_rule_names_its_task(store: Arc<dyn Store>) {
+    ended(&store, 1, SENT, Status::FailedSilent, vec![Charge, Release(AT)]).await;
+    ended(&store, 2, SENT, Status::Timeout, vec![Charge, Refund, Release(AT)]).await;
+    ended(&store, 3, SENT, Status::FailedSilent, vec![Refund, Release(AT)]).await;
+    ended(&store, 4, SENT, Status::FailedSilent, vec![Charge, ReverseCharge, Refund, Release(AT)]).await;
+    ended(&store, 5, NEVER, Status::Failed, vec![ReverseCharge, Release(AT)]).await;
+    accept(&store, new(7, "k7", "t7")).await;
+    ended(&store, 8, UNSENT, Status::Failed, vec![Charge, Release(AT)]).await;
+    ended(&store, 9, NEVER, Status::Failed, vec![Charge, Release(AT)]).await;
+    let deadline = Rule::Deadlines(AT.plus(Duration::from_secs(60)));
+    let expected: [(Rule, &[(u128, &str)]); 3] = [
+        (
+            Rule::Refunds,
+            &[
+                (1, "ended as failed_silent and has no refund"),
+                (2, "has a refund and did not end as failed_silent"),
+                (3, "has a refund and no charge that it gives back"),
+                (4, "has a refund and no charge that it gives back"),
+            ],
+        ),
+        (
+            Rule::Charges,
+            &[
+                (3, "has no charge, and one is due"),
+                (4, "has a reversal that is not due"),
+                (5, "has a reversal and no charge that it takes back"),
+                (5, "has a reversal that is not due"),
+                (8, "has no reversal, and one is due"),
+                (9, "has a charge that is not due"),
+            ],
+        ),
+        (deadline, &[(7, "is in flight, and should have ended at 2026-07-28T12:01:00.123Z")]),
+    ];
+    for (rule, expected) in expected {
+        let mut found = store.violations(rule).await.unwrap();
+        found.sort();
+        let expected: Vec<_> = expected.iter().map(|(number, what)| format!("{} {what}", id(*number))).collect();
+        assert_eq!(found, expected, "{rule:?}");
+    }
+}

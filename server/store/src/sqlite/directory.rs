@@ -1,0 +1,105 @@
+//! What is asked of SQL about applications, their grants and their keys.
+
+use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
+use super::{Fault, millis, moment};
+use rusqlite::Connection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything, as it was at one moment.
+pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), Fault> {
+    let snapshot = db.unchecked_transaction()?;
+    Ok((applications(&snapshot)?, keys(&snapshot)?))
+}
+
+/// Writes an application down with its grants, in place of those that it had.
+pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(), Fault> {
+    let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at } = row;
+    let namesake = "SELECT 1 FROM application WHERE name = ?1 AND id <> ?2";
+    if db.prepare_cached(namesake)?.exists((name, id))? {
+        return Err(Fault::conflict(format!("an application is named `{name}` already")));
+    }
+    let permissions = serde_json::to_string(permissions).map_err(|error| Fault::unavailable(error.to_string()))?;
+    let put = "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+               ON CONFLICT (id) DO UPDATE SET
+                   name = excluded.name, permissions = excluded.permissions,
+                   requests_per_minute = excluded.requests_per_minute, every_target = excluded.every_target,
+                   created_at = excluded.created_at";
+    let values = (id, name, permissions, requests_per_minute, grants.is_none(), millis(*created_at));
+    db.prepare_cached(put)?.execute(values)?;
+    db.prepare_cached("DELETE FROM application_target WHERE application = ?1")?.execute([id])?;
+    let mut grant = db.prepare_cached("INSERT INTO application_target (application, target) VALUES (?1, ?2)")?;
+    for target in grants.iter().flatten() {
+        grant.execute((id, target))?;
+    }
+    Ok(())
+}
+
+/// Writes a key down with its secrets, in place of those that it had.
+pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
+    let KeyRow { id, application, secrets, created_at, expires_at } = row;
+    let (latest, previous) = match secrets.as_slice() {
+        [] => (None, None),
+        [latest] => (Some(latest), None),
+        [latest, previous] => (Some(latest), Some(previous)),
+        _ => return Err(Fault::conflict(format!("the key {id} has more than two secrets"))),
+    };
+    if !db.prepare_cached("SELECT 1 FROM application WHERE id = ?1")?.exists([application])? {
+        return Err(Fault::conflict(format!("the key {id} is of no application")));
+    }
+    let put = "INSERT INTO api_key (id, application, created_at, expires_at, latest_verifier, latest_sealed,
+                                    previous_verifier, previous_sealed)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+               ON CONFLICT (id) DO UPDATE SET
+                   application = excluded.application, created_at = excluded.created_at, expires_at = excluded.expires_at,
+                   latest_verifier = excluded.latest_verifier, latest_sealed = excluded.latest_sealed,
+                   previous_verifier = excluded.previous_verifier, previous_sealed = excluded.previous_sealed";
+    let (latest, previous) = (latest.map(columns).unzip(), previous.map(columns).unzip());
+    let expires_at = expires_at.map(millis);
+    let values = (id, application, millis(*created_at), expires_at, latest.0, latest.1, previous.0, previous.1);
+    db.prepare_cached(put)?.execute(values)?;
+    Ok(())
+}
+
+fn columns(secret: &SecretRow) -> (&[u8; 32], &[u8]) {
+    let SecretRow { verifier, sealed } = secret;
+    (verifier, sealed)
+}
+
+fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
+    let mut granted = BTreeMap::<String, BTreeSet<String>>::new();
+    let mut targets = db.prepare_cached("SELECT application, target FROM application_target")?;
+    for row in targets.query_map([], |row| row.try_into())? {
+        let (application, target) = row?;
+        granted.entry(application).or_default().insert(target);
+    }
+    let sql = "SELECT id, name, permissions, requests_per_minute, every_target, created_at
+               FROM application ORDER BY number";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map([], |row| <(String, _, String, _, bool, i64)>::try_from(row))?;
+    rows.map(|row| {
+        let (id, name, permissions, requests_per_minute, every_target, created_at) = row?;
+        let broken = |error| Fault::corrupt(format!("the permissions of the application {id} cannot be read: {error}"));
+        let permissions = serde_json::from_str(&permissions).map_err(broken)?;
+        let grants = (!every_target).then(|| granted.remove(&id).unwrap_or_default());
+        let created_at = moment(created_at);
+        Ok(ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at })
+    })
+    .collect()
+}
+
+fn keys(db: &Connection) -> Result<Vec<KeyRow>, Fault> {
+    let sql = "SELECT id, application, created_at, expires_at, latest_verifier, latest_sealed, previous_verifier, previous_sealed
+               FROM api_key ORDER BY id";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map([], |row| {
+        let (id, application, created_at, expires_at, verifier, sealed, old_verifier, old_sealed) = row.try_into()?;
+        let expires_at: Option<i64> = expires_at;
+        let secret = |(verifier, sealed)| SecretRow { verifier, sealed };
+        let latest = Option::zip(verifier, sealed).map(secret);
+        let secrets = latest.into_iter().chain(Option::zip(old_verifier, old_sealed).map(secret)).collect();
+        let (created_at, expires_at) = (moment(created_at), expires_at.map(moment));
+        Ok(KeyRow { id, application, secrets, created_at, expires_at })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,169 @@
+//! What is asked of SQL about [`Rule`]s: each answer is what breaks one.
+//!
+//! `Refunds` is asked often, so it touches only rows that are about refunds; the others may read everything. A task whose state
+//! cannot be read breaks `Records`, and keeps no other rule from being told of all others.
+
+use super::{Fault, millis, open};
+use toolwarrant_core::clock::Timestamp;
+use crate::rules::charged;
+use crate::{Rule, VIOLATIONS_MAX};
+use toolwarrant_tasks::task::{Status, Task, TaskId};
+use rusqlite::{Connection, Row};
+use std::collections::BTreeSet;
+
+/// A task, and what is wrong with it.
+const REFUNDS: &str = "
+    SELECT id, 'ended as failed_silent and has no refund' FROM task
+        WHERE status = 'failed_silent'
+          AND NOT EXISTS (SELECT 1 FROM ledger WHERE task_id = task.id AND kind = 'refund')
+    UNION ALL
+    SELECT task_id, 'has a refund and did not end as failed_silent' FROM ledger JOIN task ON task.id = task_id
+        WHERE kind = 'refund' AND status IS NOT 'failed_silent'
+    UNION ALL
+    SELECT task_id, 'has a refund and no charge that it gives back' FROM ledger AS refund
+        WHERE kind = 'refund'
+          AND (NOT EXISTS (SELECT 1 FROM ledger WHERE task_id = refund.task_id AND kind = 'charge')
+               OR EXISTS (SELECT 1 FROM ledger WHERE task_id = refund.task_id AND kind = 'reversal'))";
+
+const CHARGES: &str = "
+    SELECT task_id, 'has more than one ' || kind FROM ledger GROUP BY task_id, kind HAVING count(*) > 1
+    UNION ALL
+    SELECT task_id, 'has a reversal and no charge that it takes back' FROM ledger AS back
+        WHERE kind = 'reversal'
+          AND NOT EXISTS (SELECT 1 FROM ledger WHERE task_id = back.task_id AND kind = 'charge')";
+
+/// A task, its state, and what the ledger has of it.
+const CHARGED: &str = "SELECT id, state, (SELECT group_concat(kind) FROM ledger WHERE task_id = id) FROM task";
+
+const LANES: &str = "
+    SELECT max(id), 'is in flight on ' || target || ', and so is another task' FROM task
+        WHERE terminal = 0 GROUP BY resource, target HAVING count(*) > 1";
+
+const SECRETS: &str = "
+    SELECT id, iif(terminal, 'has ended and its arguments were not wiped', 'is in flight and its arguments are gone')
+        FROM task WHERE terminal = (sealed IS NOT NULL)";
+
+/// Its acceptance, version 0, is told by no event.
+const RECORDS: &str = "
+    SELECT task_id, 'has a ' || kind || ' on the account of ' || ledger.application || ', and is of ' || task.application
+        FROM ledger JOIN task ON task.id = task_id WHERE ledger.application <> task.application
+    UNION ALL
+    SELECT id, 'is at version ' || version || ', and its timeline does not have each step to that once' FROM task
+        WHERE (SELECT count(*) <> task.version OR min(version) < 1 OR max(version) > task.version
+               FROM task_event WHERE task_id = id)";
+
+/// A task, its state, and what repeats that.
+const REPEATED: &str = "
+    SELECT id, state, status, wake_at, finished_at,
+           ifnull((SELECT phase FROM task_event WHERE task_id = id ORDER BY version DESC LIMIT 1), 'ready') FROM task";
+
+/// What breaks `rule`.
+pub(super) fn violations(db: &Connection, rule: Rule) -> Result<Vec<String>, Fault> {
+    let both = |sql, judged: Result<Vec<String>, Fault>| Ok([named(db, sql)?, judged?].concat());
+    let mut found = match rule {
+        Rule::Integrity => integrity(db),
+        Rule::Layout => layout(db),
+        Rule::Refunds => named(db, REFUNDS),
+        Rule::Charges => both(CHARGES, uncharged(db)),
+        Rule::Lanes => named(db, LANES),
+        Rule::Secrets => named(db, SECRETS),
+        Rule::Deadlines(after) => late(db, after),
+        Rule::Records => both(RECORDS, contradicted(db)),
+    }?;
+    found.truncate(VIOLATIONS_MAX);
+    Ok(found)
+}
+
+fn named(db: &Connection, sql: &str) -> Result<Vec<String>, Fault> {
+    let mut select = db.prepare_cached(&format!("{sql} LIMIT {VIOLATIONS_MAX}"))?;
+    let rows = select.query_map([], |row| <([u8; 16], String)>::try_from(row))?;
+    rows.map(|row| row.map(|(id, what)| format!("{} {what}", TaskId::from_bytes(id))).map_err(Fault::from)).collect()
+}
+
+fn integrity(db: &Connection) -> Result<Vec<String>, Fault> {
+    let mut check = db.prepare(&format!("PRAGMA integrity_check({VIOLATIONS_MAX})"))?;
+    let said = check.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+    let mut found: Vec<String> = said.into_iter().filter(|said| said != "ok").collect();
+    let mut check = db.prepare("SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2")?;
+    let lost = check.query_map([], |row| {
+        let (child, parent, rows): (String, String, u32) = row.try_into()?;
+        Ok(format!("{rows} rows of {child} refer to no {parent}"))
+    })?;
+    for lost in lost {
+        found.push(lost?);
+    }
+    Ok(found)
+}
+
+fn layout(db: &Connection) -> Result<Vec<String>, Fault> {
+    let (found, known) = (made(db)?, made(&open::blank()?)?);
+    let missing = known.difference(&found).map(|(name, _)| format!("{name} is missing, or not what it should be"));
+    let strange = found.difference(&known).map(|(name, _)| format!("{name} is not what this program makes"));
+    Ok(missing.chain(strange).collect())
+}
+
+/// Names of tables and indexes, with the SQL that makes them.
+fn made(db: &Connection) -> Result<BTreeSet<(String, String)>, Fault> {
+    let mut select =
+        db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
+    let rows = select.query_map([], |row| row.try_into())?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn uncharged(db: &Connection) -> Result<Vec<String>, Fault> {
+    judged(db, CHARGED, |row, task| {
+        let kinds: Option<String> = row.get(2)?;
+        let has = |kind: &str| kinds.iter().flat_map(|kinds| kinds.split(',')).any(|entered| entered == kind);
+        Ok(task.map(|task| charged(&task, has)).unwrap_or_default())
+    })
+}
+
+fn late(db: &Connection, after: Timestamp) -> Result<Vec<String>, Fault> {
+    judged(db, "SELECT id, state FROM task WHERE terminal = 0", |_, task| {
+        let late = task.ok().map(|task| task.deadline_at).filter(|deadline_at| *deadline_at <= after);
+        Ok(late.map(|at| format!("is in flight, and should have ended at {at}")).into_iter().collect())
+    })
+}
+
+fn contradicted(db: &Connection) -> Result<Vec<String>, Fault> {
+    judged(db, REPEATED, |row, task| {
+        let task = match task {
+            Ok(task) => task,
+            Err(why) => return Ok(vec![format!("has a state that cannot be read: {why}")]),
+        };
+        let says = |column, text: Option<&str>| {
+            row.get::<_, Option<String>>(column).is_ok_and(|found| found.as_deref() == text)
+        };
+        let at = |column, at: Option<Timestamp>| {
+            row.get::<_, Option<i64>>(column).is_ok_and(|found| found == at.map(millis))
+        };
+        let ended = task.finished_at.is_some() == task.status().is_some();
+        let repeated = [
+            ("status", says(2, task.status().map(Status::as_str))),
+            ("wake_at", at(3, task.wake_at)),
+            ("finished_at", at(4, task.finished_at) && ended),
+            ("latest event", says(5, Some(task.phase.as_str()))),
+        ];
+        let other = repeated.into_iter().filter(|(_, same)| !same);
+        Ok(other.map(|(what, _)| format!("has a {what} that contradicts its state")).collect())
+    })
+}
+
+/// What is wrong with the tasks of which `sql` selects the id, the state, and what else `judge` needs of a row.
+fn judged(
+    db: &Connection,
+    sql: &str,
+    judge: impl Fn(&Row<'_>, serde_json::Result<Task>) -> rusqlite::Result<Vec<String>>,
+) -> Result<Vec<String>, Fault> {
+    let mut select = db.prepare_cached(sql)?;
+    let mut rows = select.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()?
+        && found.len() < VIOLATIONS_MAX
+    {
+        let id = TaskId::from_bytes(row.get(0)?);
+        let task = serde_json::from_slice(row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?);
+        found.extend(judge(row, task)?.into_iter().map(|what| format!("{id} {what}")));
+    }
+    Ok(found)
+}

@@ -1,0 +1,250 @@
+//! What is asked of SQL about tasks: each function is one read, or one write inside a transaction that its caller commits.
+//!
+//! One connection writes, so what a write has read still holds when it writes; indexes guard that two never claim the same.
+
+use super::{Fault, millis, moment};
+use toolwarrant_core::clock::Timestamp;
+use crate::Settling;
+use toolwarrant_tasks::store::{
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, Unfinished, Which,
+};
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+/// The task in flight that such a call has made.
+pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFlight>, Fault> {
+    let Identity { application, key, fingerprint, resource, target } = identity;
+    let found = |row: &Row<'_>| {
+        let (id, tool, target, fingerprint) = row.try_into()?;
+        Ok(InFlight { id: TaskId::from_bytes(id), tool, target, fingerprint })
+    };
+    let found = if let Some(key) = key {
+        let sql = "SELECT id, tool, target, fingerprint FROM task
+                   WHERE application = ?1 AND idem_key = ?2 AND terminal = 0";
+        db.prepare_cached(sql)?.query_row((application, key), found)
+    } else {
+        let sql = "SELECT id, tool, task.target, fingerprint FROM lane JOIN task ON id = task_id
+                   WHERE lane.resource = ?1 AND lane.target = ?2 AND terminal = 0
+                         AND application = ?3 AND idem_key IS NULL AND fingerprint = ?4";
+        db.prepare_cached(sql)?.query_row((resource, target, application, fingerprint), found)
+    };
+    Ok(found.optional()?)
+}
+
+/// A task as its row has it, which can be written before its turn comes: there is one thread that writes, and many that ask.
+pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
+    serde_json::to_string(task).map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
+}
+
+/// The state of a task that is to start then.
+pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
+    state(new.id, &Task::accepted(new.terms.clone(), start))
+}
+
+/// Takes a task on, if its key and its target's lane are free. Its state is that one, unless its target has to settle.
+pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Accepted, Fault> {
+    let NewTask { id, identity, tool, sealed, terms: _, at } = new;
+    let Identity { application, key, fingerprint, resource, target } = identity;
+    let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Accepted::Hit));
+    if key.is_some()
+        && let Some(hit) = repeated()?
+    {
+        return Ok(hit);
+    }
+    let stored = id.to_bytes();
+    let take = "INSERT INTO lane (resource, target, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    if db.prepare_cached(take)?.execute((resource, target, stored))? == 0 {
+        return repeated()?.map_or_else(|| busy(db, resource, target), Ok);
+    }
+
+    let settling = "SELECT since, until FROM settling WHERE resource = ?1 AND target = ?2";
+    let found = |row: &Row<'_>| Ok(Settling { since: moment(row.get(0)?), until: moment(row.get(1)?) });
+    let settling = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
+    let start = settling.map_or(*at, |settling| settling.start(new));
+    let later = if start == *at { None } else { Some(ready(new, start)?) };
+    let insert =
+        "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
+                                    terminal, wake_at, state, sealed)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)";
+    let (created_at, wake_at, state) = (millis(*at), millis(start), later.as_deref().unwrap_or(state));
+    let values = rusqlite::params![
+        stored,
+        application,
+        key,
+        fingerprint,
+        tool,
+        resource,
+        target,
+        created_at,
+        wake_at,
+        state,
+        sealed
+    ];
+    db.prepare_cached(insert)?.execute(values)?;
+    Ok(Accepted::Fresh { wake_at: start })
+}
+
+/// Writes the next version of a task, its event and its entries.
+pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result<Advanced, Fault> {
+    let Advance { id, version, task, entries, what, at } = advance;
+    let status = task.status().map(Status::as_str);
+    let update = "UPDATE task SET version = version + 1, terminal = ?3, status = ?4, wake_at = ?5, finished_at = ?6,
+                                  state = ?7, sealed = iif(?3, NULL, sealed)
+                  WHERE id = ?1 AND version = ?2 AND terminal = 0";
+    let (wake_at, finished_at) = (task.wake_at.map(millis), task.finished_at.map(millis));
+    let stored = id.to_bytes();
+    let values = rusqlite::params![stored, version, status.is_some(), status, wake_at, finished_at, state];
+    if db.prepare_cached(update)?.execute(values)? == 0 {
+        return Ok(Advanced::Fenced);
+    }
+
+    let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2 + 1, ?3, ?4, ?5)";
+    db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what))?;
+    if status.is_some() {
+        let release = "DELETE FROM lane
+                       WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1) AND task_id = ?1";
+        db.prepare_cached(release)?.execute([stored])?;
+    }
+    for entry in entries {
+        if let Entry::Release(until) = entry {
+            if until > at {
+                let settle = "INSERT OR REPLACE INTO settling (resource, target, since, until)
+                              SELECT resource, target, ?2, ?3 FROM task WHERE id = ?1";
+                db.prepare_cached(settle)?.execute((stored, millis(*at), millis(*until)))?;
+            } else {
+                let settled = "DELETE FROM settling
+                               WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1)";
+                db.prepare_cached(settled)?.execute([stored])?;
+            }
+        }
+        if let Some(kind) = entry.kind() {
+            let enter = "INSERT INTO ledger (task_id, application, kind, at)
+                         SELECT id, application, ?2, ?3 FROM task WHERE id = ?1
+                         ON CONFLICT (task_id, kind) DO NOTHING";
+            if db.prepare_cached(enter)?.execute((stored, kind, millis(*at)))? == 0 {
+                return Err(Fault::conflict(format!("the ledger has a {kind} of {id} already")));
+            }
+        }
+    }
+    Ok(Advanced::Written)
+}
+
+/// Tasks in flight after that one.
+pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<Unfinished>, Fault> {
+    let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at FROM task
+               WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map((after.map(TaskId::to_bytes), limit), |row| {
+        let (id, application, key, fingerprint, resource, target, wake_at) = row.try_into()?;
+        let identity = Identity { application, key, fingerprint, resource, target };
+        Ok(Unfinished { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// All that is kept of a task.
+const RECORD: &str = "SELECT id, application, tool, resource, target, created_at, version, state, sealed,
+                             (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
+                      FROM task";
+
+/// A row of [`RECORD`].
+type Columns = ([u8; 16], String, String, String, String, i64, u32, String, Option<Vec<u8>>, Option<i64>);
+
+/// A task.
+pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault> {
+    let row = db
+        .prepare_cached(&format!("{RECORD} WHERE id = ?1"))?
+        .query_row([id.to_bytes()], |row| row.try_into())
+        .optional()
+        .map_err(|error| Fault::corrupt(format!("{id} cannot be read: {error}")))?;
+    row.map(record).transpose()
+}
+
+/// Tasks, the latest first.
+pub(super) fn tasks(db: &Connection, which: &Which) -> Result<Vec<Record>, Fault> {
+    let Which { application, target, before, limit } = which;
+    let sql = format!(
+        "{RECORD} WHERE (?1 IS NULL OR application = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR id < ?3)
+         ORDER BY id DESC LIMIT ?4"
+    );
+    let mut select = db.prepare_cached(&sql)?;
+    let rows = select.query_map((application, target, before.map(TaskId::to_bytes), limit), |row| row.try_into())?;
+    rows.map(|row| record(row?)).collect()
+}
+
+fn record(columns: Columns) -> Result<Record, Fault> {
+    let (id, application, tool, resource, target, created_at, version, state, sealed, refunded_at) = columns;
+    let id = TaskId::from_bytes(id);
+    let (created_at, refunded_at, task) = (moment(created_at), refunded_at.map(moment), parse(id, &state)?);
+    Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at })
+}
+
+/// What has happened to a task. That it was accepted stands in its row.
+pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Fault> {
+    let sql = "SELECT at, phase, what FROM
+               (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what FROM task WHERE id = ?1
+                UNION ALL SELECT version, at, phase, what FROM task_event WHERE task_id = ?1)
+               ORDER BY version";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map([id.to_bytes()], |row| <(i64, String, String)>::try_from(row))?;
+    let broken = |why: String| Fault::corrupt(format!("the timeline of {id} cannot be read: {why}"));
+    rows.map(|row| {
+        let (at, name, what) = row.map_err(|error| broken(error.to_string()))?;
+        let phase = phase(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
+        Ok(Happening { at: moment(at), phase, what })
+    })
+    .collect()
+}
+
+/// Entries of the ledger after the `after`-th.
+pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<LedgerRow>, Fault> {
+    let sql = "SELECT number, task_id, application, kind, at FROM ledger WHERE number > ?1 ORDER BY number LIMIT ?2";
+    let mut select = db.prepare_cached(sql)?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let rows = select.query_map((after, limit), |row| <(i64, _, _, String, i64)>::try_from(row))?;
+    rows.map(|row| {
+        let (number, id, application, kind, at) = row?;
+        let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
+        let unknown = || Fault::corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
+        let kind = kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?;
+        let number = u64::try_from(number).unwrap_or(0);
+        Ok(LedgerRow { number, id: TaskId::from_bytes(id), application, kind, at: moment(at) })
+    })
+    .collect()
+}
+
+/// Forgets ended tasks; their timelines go with them.
+pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u32, Fault> {
+    let sql = "DELETE FROM task WHERE id IN
+               (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
+    let purged = db.prepare_cached(sql)?.execute((millis(before), limit))?;
+    Ok(u32::try_from(purged).unwrap_or(u32::MAX))
+}
+
+/// The task that holds that lane, as an answer.
+fn busy(db: &Connection, resource: &str, target: &str) -> Result<Accepted, Fault> {
+    let sql = "SELECT id, application, state FROM lane JOIN task ON id = task_id
+               WHERE lane.resource = ?1 AND lane.target = ?2";
+    let row =
+        db.prepare_cached(sql)?.query_row((resource, target), |row| <(_, _, String)>::try_from(row)).optional()?;
+    let gone = || Fault::corrupt(format!("the lane of the {resource} {target} is held by a task that is not there"));
+    let (id, application, state) = row.ok_or_else(gone)?;
+    let id = TaskId::from_bytes(id);
+    let deadline_at = parse(id, &state)?.deadline_at;
+    Ok(Accepted::Busy { id, application, deadline_at })
+}
+
+fn parse(id: TaskId, state: &str) -> Result<Task, Fault> {
+    serde_json::from_str(state).map_err(|error| Fault::corrupt(format!("the state of {id} cannot be read: {error}")))
+}
+
+/// The phase or the end of that name.
+fn phase(name: &str) -> Option<Phase> {
+    let name = || -> StrDeserializer<'_, Error> { name.into_deserializer() };
+    let ended = Status::deserialize(name()).map(Phase::Done);
+    ended.or_else(|_| Phase::deserialize(name())).ok()
+}

@@ -1,0 +1,280 @@
+//! What only a store on a disk can get wrong: files, locks, batches, rows; layouts and damage; and the comparison with the one
+//! in memory, operation by operation.
+
+mod damage;
+mod layouts;
+mod model;
+
+use super::writer::{Request, Write, commit};
+use super::*;
+use toolwarrant_core::random::Random;
+use crate::tests::{AT, accept, advance, application, end, id, new, repeat, terms};
+use crate::{NewTask, SecretRow};
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::task::{Phase, Status, Task};
+use crate::telemetry::Written;
+use toolwarrant_core::vault::Vault;
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Where there is a disk that is memory: thousands of commits need not wait for a real one.
+fn quick_folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
+}
+
+/// What a process leaves behind in that folder that is killed at this moment.
+fn left_behind(folder: &Path) -> TempDir {
+    let copy = quick_folder();
+    for name in ["cloudphone.db", "cloudphone.db-wal"] {
+        fs::copy(folder.join(name), copy.path().join(name)).unwrap();
+    }
+    copy
+}
+
+fn data(folder: &Path) -> DataFolder {
+    DataFolder::open(folder).unwrap()
+}
+
+fn open(folder: &Path) -> Arc<Sqlite> {
+    Arc::new(Sqlite::open(&data(folder)).unwrap())
+}
+
+#[test]
+fn the_bundled_sqlite_is_recent_enough() {
+    assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_after_the_next_start() {
+    let folder = folder();
+    let all = async |store: &Arc<dyn Store>| {
+        let record = store.task(id(1)).await.unwrap();
+        assert!(record.is_some());
+        let read = (record, store.task(id(2)).await.unwrap(), store.timeline(id(1)).await.unwrap());
+        let lists = (store.ledger(0, 9).await.unwrap(), store.in_flight(None, 9).await.unwrap());
+        (read, lists, store.directory().await.unwrap(), repeat(store, "app", "l").await)
+    };
+    let store: Arc<dyn Store> = open(folder.path());
+    store.put_application(application("a", "first")).await.unwrap();
+    let secrets = vec![SecretRow { verifier: [1; 32], sealed: vec![2] }];
+    let (key, owner) = ("k".to_owned(), "a".to_owned());
+    store.put_key(KeyRow { id: key, application: owner, secrets, created_at: AT, expires_at: None }).await.unwrap();
+    accept(&store, new(1, "k", "t")).await;
+    advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    end(&store, 1, Status::Success, AT).await;
+    accept(&store, new(2, "l", "t")).await;
+    let before = all(&store).await;
+    drop(store);
+    let store: Arc<dyn Store> = open(folder.path());
+    assert_eq!(all(&store).await, before);
+    assert!(matches!(store.accept(new(3, "m", "t")).await.unwrap(), Accepted::Busy { .. }));
+}
+
+#[tokio::test]
+async fn its_files_are_for_the_owner_alone() {
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let outer = folder();
+    let inner = outer.path().join("data/here");
+    let store = open(&inner);
+    store.put_application(application("a", "first")).await.unwrap();
+    let files: Vec<_> = fs::read_dir(&inner).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
+    assert!(DataFolder::open(&inner).is_err(), "a store keeps its folder");
+}
+
+#[test]
+fn every_connection_has_the_settings_that_durability_rests_on() {
+    let folder = folder();
+    let super::open::Connections { writer, readers, inspector } =
+        super::open::connect(&data(folder.path()), 0).unwrap();
+    for connection in readers.iter().chain([&writer, &inspector]) {
+        let get =
+            |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
+        assert_eq!(get("journal_mode"), "wal".to_owned().into());
+        for (name, value) in [("synchronous", 2), ("mmap_size", 0), ("foreign_keys", 1), ("trusted_schema", 0)] {
+            assert_eq!(get(name), value.into(), "{name}");
+        }
+    }
+    assert!(readers.iter().chain([&inspector]).all(|reader| reader.execute("DELETE FROM settling", []).is_err()));
+    writer.execute("DELETE FROM settling", []).unwrap();
+}
+
+#[tokio::test]
+async fn no_argument_is_on_the_disk_in_clear_and_after_the_end_not_even_sealed() {
+    let folder = folder();
+    let (database, log) = (folder.path().join("cloudphone.db"), folder.path().join("cloudphone.db-wal"));
+    let holds = |bytes: &[u8]| {
+        let files = [fs::read(&database).unwrap(), fs::read(&log).unwrap_or_default()].concat();
+        files.windows(bytes.len()).any(|window| window == bytes)
+    };
+    let arguments = format!("{{\"password\":\"hunter2\",\"note\":\"{}\"}}", "long ".repeat(100));
+    let sealed = Vault::new(&[7; 32], Random::System).seal("task", &arguments).unwrap();
+    let store: Arc<dyn Store> = open(folder.path());
+    accept(&store, NewTask { sealed: sealed.clone(), ..new(1, "k", "the target") }).await;
+    assert!(holds(&sealed) && holds(b"the target"), "nothing can be found like this");
+    assert!(!holds(b"hunter2") && !holds(b"password"));
+    end(&store, 1, Status::Success, AT).await;
+    drop(store);
+    assert!(!log.exists(), "the log is emptied into the database");
+    assert!(holds(b"the target") && !sealed.chunks_exact(16).any(holds));
+}
+
+type Work = fn(&Connection) -> Result<i64, StoreError>;
+
+/// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
+fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, StoreError>; N], Vec<i64>) {
+    let folder = folder();
+    let mut connection = super::open::connect(&data(folder.path()), 0).unwrap().writer;
+    connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
+    let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
+        .map(|work| {
+            let (reply, answer) = oneshot::channel();
+            (Box::new(Write::new(work, reply)) as Box<dyn Request>, answer)
+        })
+        .into_iter()
+        .unzip();
+    let _ = commit(&mut connection, requests.into_iter(), &Written::default());
+    assert!(connection.is_autocommit(), "the transaction is still open");
+    let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
+    let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    (std::array::from_fn(|n| answers[n].try_recv().unwrap_or_else(|_| Err(StoreError("not begun".to_owned())))), rows)
+}
+
+fn put<const N: i64>(db: &Connection) -> Result<i64, StoreError> {
+    db.execute("INSERT INTO probe VALUES (?1)", [N])?;
+    Ok(N)
+}
+
+#[test]
+fn a_request_that_fails_takes_no_other_with_it_and_leaves_nothing_behind() {
+    let half = |db: &Connection| put::<2>(db).and(put::<1>(db));
+    let refuses = |db: &Connection| put::<3>(db).and(Err(StoreError("no".to_owned())));
+    let (answers, rows) = together([put::<1>, half, refuses, put::<4>]);
+    let [first, half, refused, last] = answers;
+    assert_eq!((first.unwrap(), last.unwrap(), rows), (1, 4, vec![1, 4]));
+    assert!(half.unwrap_err().0.contains("UNIQUE"));
+    assert_eq!(refused.unwrap_err().0, "no");
+}
+
+#[test]
+fn a_commit_that_fails_fails_for_who_has_made_it_fail_alone() {
+    let orphan = |db: &Connection| {
+        db.execute_batch("PRAGMA defer_foreign_keys = ON; INSERT INTO application_target VALUES ('nobody', 't')")?;
+        Ok(0)
+    };
+    let (answers, rows) = together([put::<1>, orphan, put::<2>]);
+    let [first, orphan, last] = answers;
+    assert_eq!((first.unwrap(), last.unwrap(), rows), (1, 2, vec![1, 2]));
+    assert!(orphan.unwrap_err().0.contains("FOREIGN KEY"));
+}
+
+#[test]
+fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
+    // What SQLite does by itself when the disk is full.
+    let lose = |db: &Connection| db.execute_batch("ROLLBACK").map_err(StoreError::from).and(Err(StoreError("full".to_owned())));
+    let lose_unseen = |db: &Connection| Ok(db.execute_batch("ROLLBACK").map(|()| 0)?);
+    for lose in [lose, lose_unseen] {
+        let (answers, rows) = together([put::<1>, lose, put::<2>, lose]);
+        assert_eq!(answers.map(|answer| answer.ok()), [Some(1), None, Some(2), None]);
+        assert_eq!(rows, [1, 2]);
+    }
+}
+
+#[test]
+fn a_transaction_that_cannot_begin_is_answered() {
+    let folder = folder();
+    let mut connection = super::open::connect(&data(folder.path()), 0).unwrap().writer;
+    connection.busy_timeout(Duration::ZERO).unwrap();
+    let other = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (reply, mut answer) = oneshot::channel();
+    let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
+    commit(&mut connection, [request].into_iter(), &Written::default()).unwrap_err();
+    assert!(answer.try_recv().unwrap().unwrap_err().0.contains("locked"));
+}
+
+#[tokio::test]
+async fn after_a_panic_every_call_is_answered_as_broken() {
+    let folder = folder();
+    let store = open(folder.path());
+    let boom = |db: &Connection| -> Result<(), StoreError> { panic!("boom, {}", db.is_autocommit()) };
+    let (waiting, broken) = tokio::join!(store.accept(new(1, "k", "t")), store.writer.write(boom));
+    drop(waiting);
+    broken.unwrap_err();
+    store.accept(new(2, "l", "u")).await.unwrap_err();
+    // Readers go on, as long as there are any.
+    store.readers.read(boom).await.unwrap_err();
+    assert_eq!(store.task(id(2)).await.unwrap(), None);
+    store.readers.read(boom).await.unwrap_err();
+    store.task(id(2)).await.unwrap_err();
+    drop(store);
+    accept(&(open(folder.path()) as Arc<dyn Store>), new(2, "l", "u")).await;
+}
+
+#[tokio::test]
+async fn who_does_not_wait_for_the_answer_loses_only_that_and_a_stop_writes_what_waits() {
+    let folder = folder();
+    let store = open(folder.path());
+    for n in 1..=300 {
+        let (key, target) = (format!("k{n}"), format!("t{n}"));
+        tokio::select! {
+            biased;
+            _ = store.accept(new(n, &key, &target)) => {}
+            () = std::future::ready(()) => {}
+        }
+    }
+    drop(store);
+    assert!(!folder.path().join("cloudphone.db-wal").exists());
+    assert_eq!(open(folder.path()).in_flight(None, 999).await.unwrap().len(), 300);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_an_error_that_names_it() {
+    let folder = folder();
+    let sqlite = open(folder.path());
+    let store: Arc<dyn Store> = Arc::clone(&sqlite) as Arc<dyn Store>;
+    store.put_application(application("a", "first")).await.unwrap();
+    for n in 1..=2 {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    }
+    let damage = async |sql: &'static str| {
+        sqlite.writer.write(move |db| Ok(db.execute_batch(sql)?)).await.unwrap();
+    };
+    damage("PRAGMA ignore_check_constraints = ON; UPDATE task_event SET phase = 'dreaming' WHERE version = 1").await;
+    damage("UPDATE task SET state = '{' WHERE target = 't1'; UPDATE ledger SET kind = 'gift' WHERE number = 2").await;
+    damage("UPDATE application SET permissions = '?'").await;
+    let named = |error: StoreError, name: &str| assert!(error.0.contains(name), "{error}");
+    named(store.task(id(1)).await.unwrap_err(), &id(1).to_string());
+    named(store.accept(new(3, "k", "t1")).await.unwrap_err(), &id(1).to_string());
+    named(store.timeline(id(2)).await.unwrap_err(), &id(2).to_string());
+    named(store.ledger(0, 9).await.unwrap_err(), "line 2 of the ledger");
+    named(store.directory().await.unwrap_err(), "application a");
+    // The others are there.
+    assert!(store.task(id(2)).await.unwrap().is_some());
+    assert_eq!(store.ledger(0, 1).await.unwrap().len(), 1);
+    assert_eq!(store.in_flight(None, 9).await.unwrap().len(), 2);
+    damage("UPDATE task SET version = -1 WHERE target = 't2'").await;
+    named(store.task(id(2)).await.unwrap_err(), &id(2).to_string());
+}
+
+#[tokio::test]
+async fn a_moment_beyond_what_a_column_can_say_is_kept_as_the_latest_that_it_can() {
+    let folder = folder();
+    let store: Arc<dyn Store> = open(folder.path());
+    accept(&store, new(1, "k", "t")).await;
+    end(&store, 1, Status::Timeout, Timestamp(u64::MAX)).await;
+    assert!(matches!(store.accept(new(2, "l", "t")).await.unwrap(), Accepted::Fresh { .. }));
+    assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
+}

@@ -1,0 +1,247 @@
+//! A process that is killed, a disk that is full, and files that are not as they were left: what was acknowledged is there, or it
+//! is said what is wrong.
+
+use super::model::everything;
+use super::*;
+use toolwarrant_core::random::SplitMix;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What SQLite says of a database that nobody has open.
+fn verdict(folder: &Path) -> String {
+    let database = Connection::open(folder.join("cloudphone.db")).unwrap();
+    database
+        .query_row("SELECT group_concat(integrity_check) FROM pragma_integrity_check", [], |row| row.get(0))
+        .unwrap()
+}
+
+/// Writes one thing after the other, of each kind.
+async fn fill(store: &Arc<dyn Store>, mut after_each: impl AsyncFnMut()) {
+    store.put_application(application("a", "first")).await.unwrap();
+    after_each().await;
+    for n in 0..12 {
+        accept(store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        after_each().await;
+        advance(store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+        after_each().await;
+        if n % 2 == 0 {
+            end(store, n, Status::Success, AT).await;
+            after_each().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whenever_it_is_killed_what_was_acknowledged_is_there() {
+    const CLIENTS: usize = 16;
+    const TASKS: usize = 480;
+    let folder = folder();
+    let sqlite = open(folder.path());
+    // The two files of a copy are of one moment only as long as the log is not emptied into the database.
+    let keep = |db: &Connection| Ok(db.pragma_update(None, "wal_autocheckpoint", 0)?);
+    sqlite.writer.write(keep).await.unwrap();
+    let store: Arc<dyn Store> = sqlite;
+    let (next, acknowledged) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(BTreeMap::new())));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let (store, next, acknowledged) = (Arc::clone(&store), Arc::clone(&next), Arc::clone(&acknowledged));
+            tokio::spawn(async move {
+                for _ in 0..TASKS / CLIENTS {
+                    let n = u128::from(next.fetch_add(1, Relaxed));
+                    accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+                    acknowledged.lock().unwrap().insert(n, 0);
+                    advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+                    acknowledged.lock().unwrap().insert(n, 1);
+                }
+            })
+        })
+        .collect();
+    for kill in 0..20 {
+        while acknowledged.lock().unwrap().len() < kill * TASKS / 20 {
+            tokio::task::yield_now().await;
+        }
+        let known = acknowledged.lock().unwrap().clone();
+        let copy = left_behind(folder.path());
+        let reopened = open(copy.path());
+        for (n, version) in known {
+            let record = reopened.task(id(n)).await.unwrap();
+            assert!(record.is_some_and(|record| record.version >= version), "{n} was at {version}");
+        }
+        let (charges, open) =
+            (reopened.ledger(0, u32::MAX).await.unwrap(), reopened.in_flight(None, u32::MAX).await.unwrap());
+        for Unfinished { id, .. } in open {
+            let charged = charges.iter().any(|row| row.id == id);
+            let record = reopened.task(id).await.unwrap().unwrap();
+            let told = reopened.timeline(id).await.unwrap().len();
+            assert_eq!((record.version as usize, told), (usize::from(charged), 1 + usize::from(charged)));
+            assert!(matches!(
+                reopened.accept(new(u128::MAX, "k", &record.target)).await.unwrap(),
+                Accepted::Busy { .. }
+            ));
+        }
+        drop(reopened);
+        assert_eq!(verdict(copy.path()), "ok");
+    }
+    for client in clients {
+        client.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_is_cut_off_or_damaged_anywhere_is_good_up_to_there() {
+    let folder = quick_folder();
+    let sqlite = open(folder.path());
+    let store: Arc<dyn Store> = sqlite.clone();
+    let nothing = everything(&*store).await;
+    let mut states = vec![nothing];
+    fill(&store, async || states.push(everything(&*sqlite).await)).await;
+    let whole = left_behind(folder.path());
+    let log = fs::read(whole.path().join("cloudphone.db-wal")).unwrap();
+    let mut random = SplitMix(1);
+    // The furthest state that each length of the log has led to.
+    let mut reached = BTreeMap::from([(log.len(), states.len() - 1)]);
+    for case in 0..150 {
+        let at = random.below(log.len() as u64) as usize;
+        let mut damaged = log.clone();
+        match case % 3 {
+            0 => damaged.truncate(at),
+            1 => damaged[at] ^= 1 << random.below(8),
+            _ => damaged[at..].fill(0),
+        }
+        let copy = left_behind(folder.path());
+        fs::write(copy.path().join("cloudphone.db-wal"), damaged).unwrap();
+        let reopened = open(copy.path());
+        let found = everything(&*reopened).await;
+        let Some(state) = states.iter().position(|state| *state == found) else { panic!("at byte {at}: {found}") };
+        reached.insert(at, state);
+        accept(&(reopened as Arc<dyn Store>), new(99, "k", "t")).await;
+        assert_eq!(verdict(copy.path()), "ok");
+    }
+    assert!(reached.values().is_sorted(), "{reached:?}");
+    assert!(reached.values().collect::<BTreeSet<_>>().len() > 10, "{reached:?}");
+}
+
+#[tokio::test]
+async fn a_full_disk_loses_nothing_that_was_acknowledged_and_it_goes_on_when_there_is_room() {
+    let folder = quick_folder();
+    let sqlite = open(folder.path());
+    let store: Arc<dyn Store> = sqlite.clone();
+    let pages = async |pages: u32| {
+        let limit = move |db: &Connection| {
+            Ok(db.pragma_update_and_check(None, "max_page_count", pages, |row| row.get::<_, u32>(0))?)
+        };
+        sqlite.writer.write(limit).await.unwrap()
+    };
+    let task = |n: u128| NewTask { sealed: vec![7; 3_000], ..new(n, &format!("k{n}"), &format!("t{n}")) };
+    accept(&store, task(0)).await;
+    let most = pages(1).await + 20;
+    pages(most).await;
+    let mut refused = Vec::new();
+    for n in 1..60 {
+        // Several at once, which share a transaction: one that finds no room must not take another's answer with it.
+        let (a, b) = tokio::join!(store.accept(task(2 * n)), store.accept(task(2 * n + 1)));
+        for (n, answer) in [(2 * n, a), (2 * n + 1, b)] {
+            match answer {
+                Ok(_) => assert!(store.task(id(n)).await.unwrap().is_some()),
+                Err(StoreError(why)) => {
+                    assert!(why.contains("full"), "{why}");
+                    refused.push(n);
+                }
+            }
+        }
+    }
+    assert!((60..118).contains(&refused.len()), "{}", refused.len());
+    let steps = advance(&store, 0, Phase::Sending, vec![Entry::Charge]).await;
+    pages(u32::MAX).await;
+    if steps.is_err() {
+        advance(&store, 0, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    }
+    for n in refused {
+        assert_eq!(store.task(id(n)).await.unwrap(), None);
+        accept(&store, task(n)).await;
+    }
+    let before = everything(&*store).await;
+    drop((store, sqlite));
+    assert_eq!(everything(&*open(folder.path())).await, before);
+    assert_eq!(
+        (verdict(folder.path()).as_str(), open(folder.path()).in_flight(None, 999).await.unwrap().len()),
+        ("ok", 119)
+    );
+}
+
+#[tokio::test]
+async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_takes_no_more_on() {
+    let folder = quick_folder();
+    let store: Arc<dyn Store> = open(folder.path());
+    for n in 1..=2 {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+    }
+    drop(store);
+    let database = Connection::open(folder.path().join("cloudphone.db")).unwrap();
+    database.execute_batch("UPDATE task SET target = 't1'").unwrap();
+    let mut store: Arc<dyn Store> = open(folder.path());
+    let found = store.violations(Rule::Lanes).await.unwrap();
+    assert_eq!(found, [format!("{} is in flight on t1, and so is another task", id(2))]);
+    for n in 1..=2 {
+        let left: Vec<_> = store.in_flight(None, 9).await.unwrap().iter().map(|task| task.id).collect();
+        assert_eq!(left, (n..=2).map(id).collect::<Vec<_>>());
+        let refused = store.accept(new(3, "k3", "t1")).await.unwrap();
+        assert!(matches!(refused, Accepted::Busy { .. }), "{refused:?}");
+        end(&store, n, Status::Timeout, AT).await;
+        drop(store);
+        store = open(folder.path());
+    }
+    accept(&store, new(3, "k3", "t1")).await;
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_named() {
+    // Not even by who may do anything elsewhere.
+    let refused = DataFolder::open(Path::new("/sys")).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("--data names another folder"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn what_is_no_database_is_refused_by_name() {
+    let outer = folder();
+    let folder = data(outer.path());
+    let path = folder.database().unwrap();
+    fs::write(&path, "not a database, but long enough to look like one").unwrap();
+    let refused = Sqlite::open(&folder).unwrap_err().to_string();
+    assert_eq!(refused, format!("cannot open the database `{}`: file is not a database", path.display()));
+}
+
+#[tokio::test]
+async fn a_database_with_a_damaged_header_is_refused_by_name_or_tells_what_it_told_before() {
+    let folder = quick_folder();
+    let store: Arc<dyn Store> = open(folder.path());
+    fill(&store, async || {}).await;
+    let before = everything(&*store).await;
+    drop(store);
+    let whole = fs::read(folder.path().join("cloudphone.db")).unwrap();
+    let (mut refused, mut opened) = (0, 0);
+    for (at, bit) in (0..100).flat_map(|at| [0, 7].map(move |bit| (at, bit))) {
+        let copy = quick_folder();
+        let path = copy.path().join("cloudphone.db");
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << bit;
+        fs::write(&path, damaged).unwrap();
+        match Sqlite::open(&data(copy.path())) {
+            Err(error) => {
+                refused += 1;
+                let error = error.to_string();
+                assert!(error.contains(&path.display().to_string()), "byte {at}, bit {bit}: {error}");
+            }
+            Ok(store) => {
+                opened += 1;
+                let found = everything(&store).await;
+                assert!(found == before || found.contains("StoreError"), "byte {at}, bit {bit}: {found}");
+            }
+        }
+    }
+    assert!(refused > 10 && opened > 10, "{refused} were refused, {opened} opened");
+}

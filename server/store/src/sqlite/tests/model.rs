@@ -1,0 +1,184 @@
+//! The store on a disk and the one in memory, asked the same: every answer of both is compared.
+
+use super::*;
+use crate::memory::Memory;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+/// Something that is asked of both stores. Numbers choose among a few names, so that they meet. To reopen is to end the process,
+/// in order or by a `kill -9`, and to open what it left behind.
+#[derive(Clone, Debug)]
+enum Operation {
+    Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8 },
+    Advance { task: u8, stale: bool, step: usize },
+    Purge { age: u64, limit: u32 },
+    Repeat { application: u8, key: Option<u8>, target: u8, fingerprint: u8 },
+    Task(u8),
+    Tasks { whose: Option<u8>, target: Option<u8>, before: Option<u8>, limit: u32 },
+    InFlight { limit: u32 },
+    Ledger { after: u64, limit: u32 },
+    Directory,
+    PutApplication { id: u8, name: u8, grants: Option<Vec<u8>> },
+    PutKey { id: u8, application: u8, secrets: Vec<u8> },
+    Reopen { killed: bool },
+}
+
+/// An operation, and by how many milliseconds the clock moves before it: it may go back.
+fn operation() -> impl Strategy<Value = (i64, Operation)> {
+    use Operation::{Accept, Advance, Directory, InFlight, Ledger, Purge, PutApplication, PutKey, Reopen, Repeat};
+    use proptest::option::of;
+    let accept = (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8, 0..2_u8);
+    let grants = of(proptest::collection::vec(0..4_u8, 0..3));
+    let clock = prop_oneof![9 => 0..9_000_i64, 1 => -90_000..90_000_i64];
+    let operation = prop_oneof![
+        6 => accept.prop_map(|(application, key, target, resource, fingerprint)| {
+            Accept { application, key, target, resource, fingerprint }
+        }),
+        9 => (0..8_u8, proptest::bool::weighted(0.1), 0..STEPS.len())
+            .prop_map(|(task, stale, step)| Advance { task, stale, step }),
+        1 => (0..60_000_u64, 0..4_u32).prop_map(|(age, limit)| Purge { age, limit }),
+        1 => (0..3_u8, 0..3_u8, grants).prop_map(|(id, name, grants)| PutApplication { id, name, grants }),
+        1 => (0..3_u8, 0..3_u8, proptest::collection::vec(0..4_u8, 0..4))
+            .prop_map(|(id, application, secrets)| PutKey { id, application, secrets }),
+        1 => (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8)
+            .prop_map(|(application, key, target, fingerprint)| Repeat { application, key, target, fingerprint }),
+        1 => (0..8_u8).prop_map(Operation::Task),
+        1 => (of(0..2_u8), of(0..3_u8), of(0..24_u8), 0..9_u32)
+            .prop_map(|(whose, target, before, limit)| Operation::Tasks { whose, target, before, limit }),
+        1 => (0..9_u32).prop_map(|limit| InFlight { limit }),
+        1 => (0..9_u64, 0..9_u32).prop_map(|(after, limit)| Ledger { after, limit }),
+        1 => Just(Directory),
+        1 => any::<bool>().prop_map(|killed| Reopen { killed }),
+    ];
+    (clock, operation)
+}
+
+/// Where a step can lead and what it enters; with an end comes a release.
+const STEPS: [(Phase, &[Entry]); 8] = [
+    (Phase::Baseline, &[]),
+    (Phase::Sending, &[Entry::Charge]),
+    (Phase::Verifying, &[]),
+    (Phase::Ready, &[Entry::Charge, Entry::Charge]),
+    (Phase::Done(Status::Success), &[]),
+    (Phase::Done(Status::Failed), &[Entry::ReverseCharge]),
+    (Phase::Done(Status::FailedSilent), &[Entry::Refund]),
+    (Phase::Done(Status::Timeout), &[Entry::Charge]),
+];
+
+#[test]
+fn whatever_is_asked_it_answers_as_the_store_in_memory_does() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut runner = TestRunner::new(ProptestConfig { cases: 250, failure_persistence: None, ..Default::default() });
+    let operations = proptest::collection::vec(operation(), 1..40);
+    let outcome = runner.run(&operations, |operations| {
+        runtime.block_on(async {
+            let (mut folder, memory, mut at) = (quick_folder(), Memory::default(), AT);
+            let mut sqlite = open(folder.path());
+            for (n, (moves, operation)) in (0..).zip(operations) {
+                at = Timestamp(at.0.saturating_add_signed(moves));
+                if let Operation::Reopen { killed } = operation {
+                    let copy = killed.then(|| left_behind(folder.path()));
+                    drop(sqlite);
+                    folder = copy.unwrap_or(folder);
+                    sqlite = open(folder.path());
+                }
+                let (disk, model) =
+                    (perform(&*sqlite, n, at, &operation).await, perform(&memory, n, at, &operation).await);
+                prop_assert_eq!(disk, model);
+            }
+            prop_assert_eq!(everything(&*sqlite).await, everything(&memory).await);
+            Ok(())
+        })
+    });
+    outcome.unwrap();
+}
+
+fn identity(application: u8, key: Option<u8>, resource: u8, target: u8, fingerprint: u8) -> Identity {
+    Identity {
+        application: format!("a{application}"),
+        key: key.map(|key| format!("k{key}")),
+        fingerprint: [fingerprint; 32],
+        resource: format!("r{resource}"),
+        target: format!("t{target}"),
+    }
+}
+
+/// The answer, in words; of errors only that it is one.
+async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation) -> String {
+    let number = |task: u8| id(task.into());
+    match operation.clone() {
+        Operation::Accept { application, key, target, resource, fingerprint } => {
+            let identity = identity(application, key, resource, target, fingerprint);
+            let answer = store.accept(NewTask { identity, at, ..new(n.into(), "", "") });
+            format!("{:?}", answer.await.map_err(drop))
+        }
+        Operation::Advance { task, stale, step } => {
+            let record = store.task(number(task)).await.unwrap();
+            let (version, task_then) =
+                record.map_or((0, Task::accepted(terms(), at)), |record| (record.version, record.task));
+            let (phase, entries) = STEPS[step];
+            let (mut entries, done) = (entries.to_vec(), matches!(phase, Phase::Done(_)));
+            entries.extend(done.then(|| Entry::Release(at.plus(Duration::from_secs(10)))));
+            let next = Task { phase, finished_at: done.then_some(at), wake_at: (!done).then_some(at), ..task_then };
+            let version = if stale { version.wrapping_sub(1) } else { version };
+            let advance = Advance { id: number(task), version, task: next, entries, what: format!("{n}"), at };
+            format!("{:?}", store.advance(advance).await.map_err(drop))
+        }
+        Operation::Purge { age, limit } => {
+            format!("{:?}", store.purge(at.minus(Duration::from_millis(age)), limit).await.map_err(drop))
+        }
+        Operation::Repeat { application, key, target, fingerprint } => {
+            let identity = identity(application, key, 0, target, fingerprint);
+            format!("{:?}", store.repeat(identity).await.map_err(drop))
+        }
+        Operation::Task(task) => {
+            let (task, timeline) = (store.task(number(task)).await, store.timeline(number(task)).await);
+            format!("{:?}", (task.map_err(drop), timeline.map_err(drop)))
+        }
+        Operation::Tasks { whose, target, before, limit } => {
+            let (application, target) = (whose.map(|n| format!("a{n}")), target.map(|n| format!("t{n}")));
+            let which = Which { application, target, before: before.map(number), limit };
+            format!("{:?}", store.tasks(which).await.map_err(drop))
+        }
+        Operation::InFlight { limit } => {
+            let first = store.in_flight(None, limit).await.unwrap();
+            let rest = store.in_flight(first.last().map(|task| task.id), 99).await.unwrap();
+            format!("{first:?} {rest:?}")
+        }
+        Operation::Ledger { after, limit } => format!("{:?}", store.ledger(after, limit).await.map_err(drop)),
+        Operation::Directory => format!("{:?}", store.directory().await.map_err(drop)),
+        Operation::Reopen { .. } => String::new(),
+        Operation::PutApplication { id, name, grants } => {
+            let grants = grants.map(|targets| targets.iter().map(u8::to_string).collect());
+            let row = ApplicationRow { grants, ..application(&format!("a{id}"), &format!("n{name}")) };
+            format!("{:?}", store.put_application(row).await.map_err(drop))
+        }
+        Operation::PutKey { id, application, secrets } => {
+            let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n] };
+            let (id, application) = (format!("k{id}"), format!("a{application}"));
+            let row = KeyRow {
+                id,
+                application,
+                secrets: secrets.iter().map(secret).collect(),
+                created_at: at,
+                expires_at: Some(at),
+            };
+            format!("{:?}", store.put_key(row).await.map_err(drop))
+        }
+    }
+}
+
+/// All that can be read.
+pub(super) async fn everything(store: &dyn Store) -> String {
+    let mut all = vec![format!("{:?}", (store.ledger(0, 999).await, store.in_flight(None, 999).await))];
+    all.push(format!("{:?}", store.directory().await));
+    for n in 0..40 {
+        all.push(format!("{:?}", (store.task(id(n)).await, store.timeline(id(n)).await)));
+    }
+    for (application, n) in (0..2).flat_map(|application| (0..3).map(move |n| (application, n))) {
+        for (key, fingerprint) in [(Some(n), 0), (None, 0), (None, 1)] {
+            all.push(format!("{:?}", store.repeat(identity(application, key, 0, n, fingerprint)).await));
+        }
+    }
+    all.join("\n")
+}

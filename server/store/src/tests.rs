@@ -1,0 +1,525 @@
+//! What every store must do, tried on each of them.
+
+mod directory;
+mod races;
+
+use super::memory::Memory;
+use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_breaks_no_rule};
+use super::sqlite::Sqlite;
+use super::*;
+use crate::data::DataFolder;
+use toolwarrant_tasks::task::{Phase, Status, Upstream};
+use directory::*;
+use races::*;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Each case once for each store.
+macro_rules! every_store {
+    ($($case:ident)*) => {
+        mod in_memory {
+            use super::*;
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(Arc::new(Memory::default())).await;
+            })*
+        }
+
+        mod on_disk {
+            use super::*;
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let folder = tempfile::tempdir().unwrap();
+                super::$case(Arc::new(Sqlite::open(&DataFolder::open(folder.path()).unwrap()).unwrap())).await;
+            })*
+        }
+    };
+}
+
+every_store! {
+    a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked
+    a_call_without_a_key_is_known_by_what_it_asks_for
+    a_key_is_free_again_after_the_end
+    the_same_key_of_another_application_is_its_own
+    a_busy_target_names_who_has_it_and_until_when
+    a_target_of_another_kind_is_another_target
+    after_a_release_a_task_starts_when_the_target_has_settled
+    a_release_in_the_past_holds_nobody_up
+    after_a_clock_was_set_back_a_target_settles_little_longer_than_it_had_to
+    an_id_that_is_taken_changes_nothing
+    a_step_from_another_version_or_of_an_unknown_task_is_fenced
+    no_end_is_ever_written_over
+    a_task_is_kept_as_it_was_written
+    a_clock_that_goes_back_between_writes_changes_no_order
+    a_refund_the_end_the_release_and_the_wiping_are_one_step
+    what_the_ledger_has_already_stops_the_whole_step
+    a_timeline_tells_every_phase_in_order
+    the_ledger_is_read_in_pages
+    tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
+    tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages
+    only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
+    a_target_settles_on_when_its_task_is_forgotten
+    an_application_comes_back_as_it_was_put
+    a_name_belongs_to_one_application
+    a_key_is_rotated_and_revoked_in_place
+    a_key_of_no_application_or_with_too_many_secrets_is_refused
+    what_goes_its_way_breaks_no_rule
+    each_broken_rule_names_its_task
+    of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task
+    of_many_equal_calls_without_a_key_at_once_one_is_fresh_and_all_know_its_task
+    of_many_writes_on_one_target_at_once_one_is_fresh_and_all_others_name_it
+    a_thousand_writes_on_targets_of_their_own_are_all_fresh_and_read_once_answered
+    of_many_steps_from_one_version_one_is_written
+    of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_lets_go
+    of_many_applications_of_one_name_at_once_one_is_made
+}
+
+async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(store: Arc<dyn Store>) {
+    assert_eq!(repeat(&store, "app", "k").await, None);
+    let task = alike(new(1, "k", "t"), |task| task.fingerprint = [7; 32]);
+    assert_eq!(store.accept(task).await.unwrap(), Accepted::Fresh { wake_at: AT });
+    let found = InFlight { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
+    assert_eq!(repeat(&store, "app", "k").await, Some(found.clone()));
+    assert_eq!(repeat(&store, "app", "K").await, None);
+    // Also for another target, which is free; and nothing is left behind of the attempt.
+    for target in ["t", "u"] {
+        assert_eq!(store.accept(new(2, "k", target)).await.unwrap(), Accepted::Hit(found.clone()));
+    }
+    assert_eq!(store.task(id(2)).await.unwrap(), None);
+    assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Accepted::Fresh { wake_at: AT });
+}
+
+async fn a_call_without_a_key_is_known_by_what_it_asks_for(store: Arc<dyn Store>) {
+    let call = |number, fingerprint, application: &str| {
+        let identity = Identity {
+            application: application.to_owned(),
+            key: None,
+            fingerprint: [fingerprint; 32],
+            resource: "printer".to_owned(),
+            target: "t".to_owned(),
+        };
+        NewTask { identity, ..new(number, "", "") }
+    };
+    let hit = InFlight { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
+    for round in 0..2 {
+        assert_eq!(store.repeat(call(1, 7, "app").identity).await.unwrap(), None);
+        let first = NewTask { id: id(1 + round), ..call(0, 7, "app") };
+        accept(&store, first.clone()).await;
+        let hit = InFlight { id: first.id, ..hit.clone() };
+        assert_eq!(store.repeat(first.identity.clone()).await.unwrap(), Some(hit.clone()));
+        assert_eq!(store.accept(NewTask { id: id(9), ..first.clone() }).await.unwrap(), Accepted::Hit(hit));
+        // Neither is what asks for something else, what another application asks, nor a call with a key that asks the same.
+        let with_key = alike(first, |call| call.key = Some("k".to_owned()));
+        for other in [call(9, 8, "app"), call(9, 7, "other"), NewTask { id: id(9), ..with_key }] {
+            assert_eq!(store.repeat(other.identity.clone()).await.unwrap(), None);
+            let answer = store.accept(other).await.unwrap();
+            assert!(matches!(answer, Accepted::Busy { .. }), "{answer:?}");
+        }
+        end(&store, 1 + round, Status::Success, AT).await;
+    }
+    // A task with a key is not found by a call without one.
+    accept(&store, alike(call(3, 7, "app"), |call| call.key = Some("k".to_owned()))).await;
+    assert_eq!(store.repeat(call(9, 7, "app").identity).await.unwrap(), None);
+    assert!(matches!(store.accept(call(9, 7, "app")).await.unwrap(), Accepted::Busy { .. }));
+}
+
+async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    end(&store, 1, Status::Success, AT).await;
+    assert_eq!(repeat(&store, "app", "k").await, None);
+    accept(&store, new(2, "k", "t")).await;
+    assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(2));
+    assert_eq!(store.task(id(1)).await.unwrap().unwrap().task.status(), Some(Status::Success));
+}
+
+async fn the_same_key_of_another_application_is_its_own(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    accept(&store, alike(new(2, "k", "u"), |task| task.application = "other".to_owned())).await;
+    assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(1));
+    assert_eq!(repeat(&store, "other", "k").await.unwrap().id, id(2));
+}
+
+async fn a_busy_target_names_who_has_it_and_until_when(store: Arc<dyn Store>) {
+    accept(&store, alike(new(1, "k", "t"), |task| task.application = "owner".to_owned())).await;
+    let (application, deadline_at) = ("owner".to_owned(), AT.plus(Duration::from_secs(60)));
+    let busy = Accepted::Busy { id: id(1), application, deadline_at };
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), busy);
+    assert_eq!(store.task(id(2)).await.unwrap(), None);
+    assert_eq!(repeat(&store, "app", "k").await, None, "a refused call has no claim");
+}
+
+async fn a_target_of_another_kind_is_another_target(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    accept(&store, alike(new(2, "l", "t"), |task| task.resource = "tray".to_owned())).await;
+}
+
+async fn after_a_release_a_task_starts_when_the_target_has_settled(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let settled = AT.plus(Duration::from_secs(30));
+    end(&store, 1, Status::Timeout, settled).await;
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
+    let Record { created_at, task, .. } = store.task(id(2)).await.unwrap().unwrap();
+    assert_eq!((created_at, task.not_before, task.wake_at), (AT, settled, Some(settled)));
+    assert_eq!(task.deadline_at, settled.plus(Duration::from_secs(60)));
+}
+
+async fn a_release_in_the_past_holds_nobody_up(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    end(&store, 1, Status::Success, AT.minus(Duration::from_secs(1))).await;
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: AT });
+}
+
+async fn after_a_clock_was_set_back_a_target_settles_little_longer_than_it_had_to(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let (tomorrow, settle) = (AT.plus(Duration::from_hours(24)), Duration::from_secs(9));
+    end_at(&store, 1, Status::Success, tomorrow.plus(settle), tomorrow).await;
+    let wake_at = AT.plus(settle).plus(Duration::from_mins(1));
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at });
+    // The next release mends it.
+    end(&store, 2, Status::Success, AT).await;
+    assert_eq!(store.accept(new(3, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: AT });
+}
+
+async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let before = store.task(id(1)).await.unwrap();
+    store.accept(new(1, "l", "u")).await.unwrap_err();
+    assert_eq!(store.task(id(1)).await.unwrap(), before);
+    assert_eq!(repeat(&store, "app", "l").await, None);
+    accept(&store, new(2, "l", "u")).await;
+}
+
+async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let step = |version| {
+        let mut task = Task::accepted(terms(), AT);
+        task.phase = Phase::Sending;
+        Advance { id: id(1), version, task, entries: vec![Entry::Charge], what: "sending".to_owned(), at: AT }
+    };
+    assert_eq!(store.advance(step(1)).await.unwrap(), Advanced::Fenced);
+    assert_eq!(store.advance(Advance { id: id(2), ..step(0) }).await.unwrap(), Advanced::Fenced);
+    assert_eq!(store.ledger(0, 10).await.unwrap(), []);
+    assert_eq!(store.advance(step(0)).await.unwrap(), Advanced::Written);
+    let before = (store.task(id(1)).await.unwrap(), store.timeline(id(1)).await.unwrap());
+    for version in [0, 2, u32::MAX] {
+        assert_eq!(store.advance(step(version)).await.unwrap(), Advanced::Fenced);
+    }
+    assert_eq!((store.task(id(1)).await.unwrap(), store.timeline(id(1)).await.unwrap()), before);
+}
+
+async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
+    for (number, status) in (1..).zip(Status::ALL) {
+        let target = format!("t{number}");
+        accept(&store, new(number, &target, &target)).await;
+        end(&store, number, status, AT).await;
+        let before = store.task(id(number)).await.unwrap().unwrap();
+        let again = Status::ALL.map(Phase::Done).into_iter().chain([Phase::Ready, Phase::Sending, Phase::Verifying]);
+        for (phase, version) in again.flat_map(|phase| [0, 1, 2].map(|version| (phase, version))) {
+            let (task, entries, what) =
+                (Task { phase, ..before.task.clone() }, vec![Entry::Refund], "again".to_owned());
+            let step = Advance { id: id(number), version, task, entries, what, at: AT };
+            assert_eq!(store.advance(step).await.unwrap(), Advanced::Fenced);
+        }
+        assert_eq!(store.task(id(number)).await.unwrap(), Some(before));
+    }
+    assert_eq!(store.ledger(0, 9).await.unwrap(), []);
+}
+
+async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let mut record = Record {
+        id: id(1),
+        application: "app".to_owned(),
+        tool: "print".to_owned(),
+        resource: "printer".to_owned(),
+        target: "t".to_owned(),
+        created_at: AT,
+        version: 0,
+        task: Task::accepted(terms(), AT),
+        sealed: Some(b"sealed 1".to_vec()),
+        refunded_at: None,
+    };
+    assert_eq!(store.task(id(1)).await.unwrap().as_ref(), Some(&record));
+    record.task = Task {
+        phase: Phase::Polling,
+        wake_at: None,
+        attempts: 2,
+        baseline: Some("\"\u{0}ü\n".to_owned()),
+        operation: Some(String::new()),
+        outcome: Some((Upstream::None, Timestamp(AT.0 + 1))),
+        ..record.task
+    };
+    let (what, task) = ("polling".to_owned(), record.task.clone());
+    let step = Advance { id: id(1), version: 0, task, entries: vec![], what, at: AT };
+    assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+    record.version = 1;
+    assert_eq!(store.task(id(1)).await.unwrap().as_ref(), Some(&record));
+    let left: Vec<_> = store.in_flight(None, 9).await.unwrap().iter().map(|task| (task.id, task.wake_at)).collect();
+    assert_eq!(left, [(id(1), None)]);
+}
+
+async fn a_clock_that_goes_back_between_writes_changes_no_order(store: Arc<dyn Store>) {
+    let ago = |minutes| AT.minus(Duration::from_mins(minutes));
+    accept(&store, new(1, "k", "t")).await;
+    for (phase, minutes) in [(Phase::Baseline, 2), (Phase::Sending, 9), (Phase::Verifying, 5)] {
+        let Record { version, task, .. } = store.task(id(1)).await.unwrap().unwrap();
+        let (task, entries, what) = (Task { phase, ..task }, vec![], "step".to_owned());
+        let step = Advance { id: id(1), version, task, entries, what, at: ago(minutes) };
+        assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+    }
+    end_at(&store, 1, Status::Success, ago(30), ago(40)).await;
+    let told: Vec<_> = store.timeline(id(1)).await.unwrap().into_iter().map(|happening| happening.phase).collect();
+    assert_eq!(told, ["ready", "baseline", "sending", "verifying", "success"]);
+    // What settles is free again at a moment of the same clock, or after as long as it took.
+    for (number, minutes, waits) in [(2, 50, 11), (3, 0, 0)] {
+        let wake_at = ago(minutes).plus(Duration::from_mins(waits));
+        let accepted = store.accept(NewTask { at: ago(minutes), ..new(number, "k", "t") }).await.unwrap();
+        assert_eq!(accepted, Accepted::Fresh { wake_at });
+        end_at(&store, number, Status::Success, ago(minutes), ago(minutes)).await;
+    }
+    assert_eq!(store.purge(ago(39), 9).await.unwrap(), 2);
+    assert_eq!(store.task(id(3)).await.unwrap().unwrap().created_at, AT);
+}
+
+async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    let (ended, settled) = (AT.plus(Duration::from_secs(9)), AT.plus(Duration::from_secs(30)));
+    let Record { version, task, .. } = store.task(id(1)).await.unwrap().unwrap();
+    let task = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(ended), wake_at: None, ..task };
+    let (entries, what) = (vec![Entry::Refund, Entry::Release(settled)], "refunded".to_owned());
+    let step = Advance { id: id(1), version, task: task.clone(), entries, what, at: ended };
+    assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+
+    let record = store.task(id(1)).await.unwrap().unwrap();
+    assert_eq!((record.task, record.version), (task, 2));
+    assert_eq!((record.sealed, record.refunded_at), (None, Some(ended)));
+    let row = |number, kind, at| LedgerRow { number, id: id(1), application: "app".to_owned(), kind, at };
+    assert_eq!(store.ledger(0, 9).await.unwrap(), [row(1, "charge", AT), row(2, "refund", ended)]);
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
+}
+
+async fn what_the_ledger_has_already_stops_the_whole_step(store: Arc<dyn Store>) {
+    let release = Entry::Release(AT);
+    for (n, kind) in [(1, Entry::Charge), (2, Entry::ReverseCharge), (3, Entry::Refund)] {
+        let target = format!("t{n}");
+        accept(&store, new(n, &target, &target)).await;
+        advance(&store, n, Phase::Ready, vec![kind]).await.unwrap();
+        let before = (store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap());
+        let ledger = store.ledger(0, 99).await.unwrap();
+        for entries in [vec![release, kind], vec![kind, release]] {
+            advance(&store, n, Phase::Done(Status::Failed), entries).await.unwrap_err();
+        }
+        assert_eq!((store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap()), before);
+        assert_eq!(store.ledger(0, 99).await.unwrap(), ledger);
+        let busy = store.accept(new(9, "other", &target)).await.unwrap();
+        assert!(matches!(busy, Accepted::Busy { .. }), "{busy:?}");
+        assert_eq!(repeat(&store, "app", &target).await.unwrap().id, id(n));
+    }
+    // Twice in one step is once too often, too.
+    accept(&store, new(4, "k4", "t4")).await;
+    advance(&store, 4, Phase::Ready, vec![Entry::Refund, Entry::Refund]).await.unwrap_err();
+    assert_eq!(store.ledger(3, 99).await.unwrap(), []);
+    // The numbers go on where they were.
+    advance(&store, 4, Phase::Ready, vec![Entry::Refund]).await.unwrap();
+    assert_eq!(store.ledger(3, 99).await.unwrap()[0].number, 4);
+}
+
+async fn a_timeline_tells_every_phase_in_order(store: Arc<dyn Store>) {
+    let mut number = 0;
+    for status in Status::ALL {
+        number += 1;
+        let target = format!("t{number}");
+        accept(&store, new(number, &target, &target)).await;
+        let mut phases = vec![Phase::Baseline, Phase::Sending, Phase::Polling, Phase::Verifying, Phase::Ready];
+        phases.push(Phase::Done(status));
+        for phase in &phases {
+            advance(&store, number, *phase, vec![]).await.unwrap();
+        }
+        let timeline = store.timeline(id(number)).await.unwrap();
+        let told: Vec<_> = timeline.iter().map(|happening| (happening.phase, happening.what.as_str())).collect();
+        let mut expected = vec![("ready", "accepted")];
+        expected.extend(phases.iter().map(|phase| (phase.as_str(), "step")));
+        assert_eq!(told, expected);
+        assert!(timeline.iter().all(|happening| happening.at == AT));
+    }
+    assert_eq!(store.timeline(id(99)).await.unwrap(), []);
+}
+
+async fn the_ledger_is_read_in_pages(store: Arc<dyn Store>) {
+    for n in 1..=5 {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    }
+    let numbers = async |after, limit| {
+        let rows = store.ledger(after, limit).await.unwrap();
+        rows.iter().map(|row| (row.number, row.id)).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(0, 2).await, [(1, id(1)), (2, id(2))]);
+    assert_eq!(numbers(2, 9).await, [(3, id(3)), (4, id(4)), (5, id(5))]);
+    assert_eq!(numbers(5, 9).await, []);
+    assert_eq!(numbers(0, 0).await, []);
+    assert_eq!(numbers(u64::MAX, u32::MAX).await, []);
+}
+
+async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: Arc<dyn Store>) {
+    let mut known = Vec::new();
+    for n in [4, 2, 5, 3, 1] {
+        let task = new(n, &format!("k{n}"), &format!("t{}", n * 7 % 10));
+        known.push(Unfinished { id: task.id, identity: task.identity.clone(), wake_at: Some(AT) });
+        accept(&store, task).await;
+    }
+    end(&store, 3, Status::Success, AT).await;
+    known.sort_by_key(|task| task.id);
+    let ended = known.remove(2).id;
+    assert_eq!(store.in_flight(None, 2).await.unwrap(), known[..2]);
+    assert_eq!(store.in_flight(Some(known[1].id), 9).await.unwrap(), known[2..]);
+    assert_eq!(store.in_flight(Some(ended), 9).await.unwrap(), known[2..]);
+    assert_eq!(store.in_flight(Some(known[3].id), 9).await.unwrap(), []);
+}
+
+async fn tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages(store: Arc<dyn Store>) {
+    for n in 1..=8 {
+        let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
+        let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
+        accept(&store, NewTask { identity, ..new(n, "", "") }).await;
+    }
+    end(&store, 5, Status::Failed, AT).await;
+    let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
+        let (application, target) = (application.map(str::to_owned), target.map(str::to_owned));
+        let tasks = store.tasks(Which { application, target, before: before.map(id), limit }).await.unwrap();
+        for task in &tasks {
+            assert_eq!(store.task(task.id).await.unwrap().as_ref(), Some(task));
+        }
+        tasks.into_iter().map(|task| u128::from_be_bytes(task.id.to_bytes())).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None, None, None, 99).await, [8, 7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!(listed(None, None, Some(7), 3).await, [6, 5, 4]);
+    assert_eq!(listed(Some("a1"), None, Some(7), 2).await, [5, 3]);
+    assert_eq!(listed(None, Some("t3"), None, 99).await, [7, 6]);
+    assert_eq!(listed(Some("a0"), Some("t3"), None, 99).await, [6]);
+    assert_eq!(listed(Some("a0"), Some("t0"), None, 99).await, []);
+    assert_eq!(listed(None, None, Some(1), 99).await, []);
+    assert_eq!(listed(None, None, Some(u128::MAX), 0).await, []);
+}
+
+async fn only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger(store: Arc<dyn Store>) {
+    for (n, ended) in [(1, Some(300)), (2, Some(100)), (3, Some(200)), (4, None), (5, Some(400))] {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+        if let Some(ended) = ended {
+            end_at(&store, n, Status::Success, AT, Timestamp(ended)).await;
+        }
+    }
+    let left = async || {
+        let mut left = Vec::new();
+        for n in 1..=5 {
+            let (task, timeline) = (store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap());
+            assert_eq!(task.is_none(), timeline.is_empty());
+            left.extend(task.map(|_| n));
+        }
+        left
+    };
+    assert_eq!(store.purge(Timestamp(100), 9).await.unwrap(), 0);
+    assert_eq!(store.purge(Timestamp(400), 2).await.unwrap(), 2);
+    assert_eq!(left().await, [1, 4, 5]);
+    assert_eq!(store.purge(Timestamp(400), 9).await.unwrap(), 1);
+    assert_eq!(store.purge(Timestamp(u64::MAX), 0).await.unwrap(), 0);
+    assert_eq!(left().await, [4, 5]);
+    assert_eq!(store.purge(Timestamp(u64::MAX), u32::MAX).await.unwrap(), 1);
+    assert_eq!(left().await, [4]);
+    assert_eq!(store.ledger(0, 9).await.unwrap().len(), 5);
+    // What was purged has let go of its key and its target.
+    accept(&store, new(6, "k1", "t1")).await;
+}
+
+async fn a_target_settles_on_when_its_task_is_forgotten(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let settled = AT.plus(Duration::from_secs(30));
+    end(&store, 1, Status::Timeout, settled).await;
+    assert_eq!(store.purge(AT.plus(Duration::from_secs(1)), 9).await.unwrap(), 1);
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
+}
+
+/// 2026-07-28T12:00:00.123Z.
+pub(super) const AT: Timestamp = Timestamp(1_785_240_000_123);
+
+pub(super) fn id(number: u128) -> TaskId {
+    TaskId::from_bytes(number.to_be_bytes())
+}
+
+pub(super) fn terms() -> Terms {
+    Terms { probe: None, idempotent: true, settle_seconds: 10, deadline_seconds: 60 }
+}
+
+pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
+    NewTask {
+        id: id(number),
+        identity: Identity {
+            application: "app".to_owned(),
+            key: Some(key.to_owned()),
+            fingerprint: [1; 32],
+            resource: "printer".to_owned(),
+            target: target.to_owned(),
+        },
+        tool: "print".to_owned(),
+        sealed: format!("sealed {number}").into_bytes(),
+        terms: terms(),
+        at: AT,
+    }
+}
+
+/// That task, with another identity.
+pub(super) fn alike(mut new: NewTask, change: impl FnOnce(&mut Identity)) -> NewTask {
+    change(&mut new.identity);
+    new
+}
+
+/// What a call of that application with that key finds.
+pub(super) async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<InFlight> {
+    let call = alike(new(0, key, "elsewhere"), |call| call.application = application.to_owned());
+    store.repeat(call.identity).await.unwrap()
+}
+
+pub(super) fn application(id: &str, name: &str) -> ApplicationRow {
+    ApplicationRow {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        permissions: vec!["print".to_owned(), "copy".to_owned()],
+        requests_per_minute: 300,
+        grants: None,
+        created_at: AT,
+    }
+}
+
+pub(super) async fn accept(store: &Arc<dyn Store>, new: NewTask) {
+    let accepted = store.accept(new).await.unwrap();
+    assert!(matches!(accepted, Accepted::Fresh { .. }), "{accepted:?}");
+}
+
+/// The next version of a task, in that phase.
+pub(super) async fn advance(
+    store: &Arc<dyn Store>,
+    number: u128,
+    phase: Phase,
+    entries: Vec<Entry>,
+) -> Result<(), StoreError> {
+    let Record { version, task, .. } = store.task(id(number)).await?.unwrap();
+    let task = Task { phase, ..task };
+    let step = Advance { id: id(number), version, task, entries, what: "step".to_owned(), at: AT };
+    assert_eq!(store.advance(step).await?, Advanced::Written);
+    Ok(())
+}
+
+/// Ends a task, whose target is free from then on.
+pub(super) async fn end(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp) {
+    end_at(store, number, status, free, AT).await;
+}
+
+async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp, at: Timestamp) {
+    let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
+    let task = Task { phase: Phase::Done(status), finished_at: Some(at), wake_at: None, ..task };
+    let (entries, what) = (vec![Entry::Release(free)], "ended".to_owned());
+    let step = Advance { id: id(number), version, task, entries, what, at };
+    assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
+}

@@ -1,0 +1,275 @@
+//! The engine: takes writes on, and drives each until it ends.
+//!
+//! It owns the one index of what is due when, the count of what is in flight, and every future that carries a task on. Each
+//! step is written down before its effect is performed. [`Engine`] is what the pipeline asks; [`Engine::run`] is the runner.
+
+mod claims;
+mod drive;
+mod due;
+
+use super::executor::Executor;
+use super::polls::Polls;
+use super::task::TaskId;
+use toolwarrant_core::clock::Clock;
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
+use toolwarrant_core::text::Secret;
+use toolwarrant_core::random::Random;
+use crate::store::{self, Identity, InFlight, NewTask, Record, TaskStore, Unfinished};
+use toolwarrant_core::store::StoreError;
+use crate::counts::Driven;
+use toolwarrant_core::vault::{Digest, Vault};
+use claims::Claims;
+use due::{DueList, State, Wake};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// What an engine is made of.
+pub struct Parts {
+    /// Where tasks are kept.
+    pub store: Arc<dyn TaskStore>,
+    /// Who carries them out.
+    pub executor: Arc<dyn Executor>,
+    /// Seals their arguments.
+    pub vault: Vault,
+    /// The time.
+    pub clock: Clock,
+    /// Names them.
+    pub random: Random,
+    /// Most tasks in flight; one more is refused.
+    pub room: usize,
+}
+
+/// Takes writes on and drives them.
+pub struct Engine {
+    parts: Parts,
+    due: Arc<DueList>,
+    claims: Arc<Claims>,
+    /// Writes that are being accepted: their clients may go away, what they have begun may not.
+    accepting: Mutex<JoinSet<()>>,
+    polls: Polls,
+    counts: Arc<Driven>,
+}
+
+/// How long a busy caller waits at most before it asks again, in seconds: tasks mostly end sooner than their deadline.
+const BUSY_RETRY_SECONDS: u64 = 15;
+
+/// By when each task in flight is looked at after the start. Looking early does no harm; a clock that was set back would let
+/// some wait for ever.
+const FOUND_WITHIN: Duration = Duration::from_secs(60);
+
+/// Tasks in flight that are read at a time at the start.
+const PAGE: u32 = 10_000;
+
+impl Engine {
+    /// An engine that knows of every task in flight; whatever was under way when the last process ended is taken up by
+    /// [`Self::run`].
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
+        let polls = Polls::new(parts.clock.clone());
+        let (due, claims, accepting, counts) = Default::default();
+        let engine = Self { due, claims, accepting, polls, counts, parts };
+        let mut last = None;
+        loop {
+            let page = engine.parts.store.in_flight(last, PAGE).await?;
+            let now = engine.parts.clock.now();
+            for Unfinished { id, identity, wake_at } in &page {
+                let claim = engine.claims.of(identity);
+                engine.claims.add(claim);
+                let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
+                engine.due.add(*id, wake_at, Wake { claim, state: State::Unknown });
+            }
+            last = page.last().map(|task| task.id);
+            if last.is_none() {
+                return Ok(Arc::new(engine));
+            }
+        }
+    }
+
+    /// How many tasks are in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.claims.tasks()
+    }
+
+    /// What it has done since it started.
+    #[must_use]
+    pub fn counts(&self) -> &Driven {
+        &self.counts
+    }
+
+    /// How late it is in looking at the task that is due first.
+    #[must_use]
+    pub fn lag(&self) -> Duration {
+        self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
+    }
+
+    /// How many polls are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.polls.held()
+    }
+
+    /// Answers every poll that is held, and holds none from now on.
+    pub fn close(&self) {
+        self.polls.close();
+    }
+
+    async fn find(&self, proposal: &Proposal<'_>) -> Result<Option<Accepted>, StoreError> {
+        let identity = self.identity(proposal);
+        if self.claims.is_free(self.claims.of(&identity)) {
+            return Ok(None);
+        }
+        let fingerprint = identity.fingerprint;
+        let hit = self.parts.store.repeat(identity).await?;
+        Ok(hit.map(|hit| repeated(hit, &fingerprint)))
+    }
+
+    async fn take_on(&self, proposal: &Proposal<'_>, command: &Secret<String>) -> Result<Accepted, NotAccepted> {
+        let Parts { store, executor: _, vault, clock: _, random, room } = &self.parts;
+        let identity = self.identity(proposal);
+        let (claim, fingerprint) = (self.claims.of(&identity), identity.fingerprint);
+        let Some(place) = self.claims.reserve(claim, *room) else { return Err(NotAccepted::Full) };
+        let at = proposal.now;
+        let id = TaskId::new(at, random.bytes().map_err(broken)?);
+        let new = NewTask {
+            id,
+            identity,
+            tool: proposal.tool.to_owned(),
+            sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
+            terms: proposal.terms.into(),
+            at,
+        };
+        let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));
+        let accepting = async move {
+            let accepted = store.accept(new).await;
+            match accepted {
+                Ok(store::Accepted::Fresh { wake_at }) => {
+                    place.keep();
+                    counts.accepted.add(1);
+                    due.add(id, wake_at, Wake { claim, state: State::Left(0) });
+                }
+                // It may be written although the store said that it failed.
+                Err(_) => {
+                    place.keep();
+                    due.add(id, at.plus(drive::RETRY), Wake { claim, state: State::Unknown });
+                }
+                Ok(_) => {}
+            }
+            accepted
+        };
+        match self.begin(accepting).await.map_err(broken)?.map_err(broken)? {
+            store::Accepted::Fresh { .. } => {
+                let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
+                Ok(Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: false, matches: true })
+            }
+            store::Accepted::Hit(hit) => Ok(repeated(hit, &fingerprint)),
+            store::Accepted::Busy { id, application: _, deadline_at } => {
+                let retry_after_seconds = deadline_at.seconds_from(at).clamp(1, BUSY_RETRY_SECONDS);
+                Err(NotAccepted::Busy { task_id: id.to_string(), retry_after_seconds })
+            }
+        }
+    }
+
+    /// Begins `work`, which goes on when nobody waits for it any more.
+    fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
+        let (tell, told) = oneshot::channel();
+        let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        while accepting.try_join_next().is_some() {}
+        accepting.spawn(async move { drop(tell.send(work.await)) });
+        told
+    }
+
+    fn identity(&self, proposal: &Proposal<'_>) -> Identity {
+        Identity {
+            application: proposal.application.to_owned(),
+            key: proposal.key.as_deref().map(str::to_owned),
+            fingerprint: self.parts.vault.mac(&["call", proposal.tool, proposal.arguments.expose()]),
+            resource: proposal.resource.to_owned(),
+            target: proposal.target.to_string(),
+        }
+    }
+
+    async fn told(&self, poll: Poll<'_>) -> Result<Told, Untold> {
+        let id = TaskId::parse(poll.id).ok_or(Untold::NotFound)?;
+        let mut record = self.visible(id, poll).await?;
+        if record.task.status().is_none()
+            && let Some(held) = self.polls.hold(&poll, id)
+        {
+            record = self.visible(id, poll).await?;
+            // It may have ended before it was watched.
+            if record.task.status().is_none() {
+                held.wait().await;
+                record = self.visible(id, poll).await?;
+            }
+        }
+        let in_flight = record.task.status().is_none();
+        let after = in_flight.then(|| self.polls.answered(&poll.caller.key_id, id, poll.interval));
+        Ok(tell(record, after))
+    }
+
+    async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, Untold> {
+        let record = self.parts.store.task(id).await.map_err(|error| Untold::Broken(error.to_string()))?;
+        let application = &poll.caller.application;
+        let visible =
+            |record: &Record| *record.application == *application.id || application.grants.covers(&record.target);
+        record.filter(visible).ok_or(Untold::NotFound)
+    }
+}
+
+impl Tasks for Engine {
+    fn repeat<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>> {
+        Box::pin(async move { self.find(proposal).await.map_err(broken) })
+    }
+
+    fn accept<'a>(
+        &'a self,
+        proposal: &'a Proposal<'a>,
+        command: Secret<String>,
+    ) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
+        Box::pin(async move { self.take_on(proposal, &command).await })
+    }
+
+    fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>> {
+        Box::pin(self.told(poll))
+    }
+}
+
+fn repeated(hit: InFlight, asked: &Digest) -> Accepted {
+    let InFlight { id, tool, target, fingerprint } = hit;
+    Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: true, matches: fingerprint == *asked }
+}
+
+fn tell(record: Record, poll_after_seconds: Option<u64>) -> Told {
+    let evidence = record.task.evidence();
+    let Record {
+        id: _,
+        application: _,
+        tool,
+        resource: _,
+        target,
+        created_at,
+        version: _,
+        task,
+        sealed: _,
+        refunded_at,
+    } = record;
+    let status = task.status().map_or("dispatched", |status| status.as_str());
+    let (deadline_at, finished_at) = (task.deadline_at, task.finished_at);
+    Told { tool, target, status, created_at, deadline_at, finished_at, poll_after_seconds, evidence, refunded_at }
+}
+
+fn broken(error: impl fmt::Display) -> NotAccepted {
+    NotAccepted::Broken(error.to_string())
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+    }
+}

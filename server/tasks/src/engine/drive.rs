@@ -1,0 +1,221 @@
+//! The runner: takes what is due, steps it, writes the step down, performs its effect, and feeds back what came of it.
+
+use super::due::{State, Wake};
+use super::{Engine, Parts};
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::survive;
+use toolwarrant_core::text::Secret;
+use crate::store::{Advance, Advanced, Record};
+use toolwarrant_core::store::StoreError;
+use crate::executor::Write;
+use crate::machine::{Effect, Event, PATIENCE, Sent, Step, step};
+use crate::task::{Reading, Status, Task, TaskId, Verdict};
+use std::mem::{replace, take};
+use std::pin::pin;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Most tasks that are carried on at a time. The rest wait for their turn; their deadlines do not wait.
+const DRIVEN_MAX: usize = 4_096;
+
+/// After a failure of ours: until a task is taken up again.
+pub(super) const RETRY: Duration = Duration::from_secs(3);
+
+/// How long an ended task can be read.
+const RETENTION: Duration = Duration::from_hours(7 * 24);
+
+/// Between two looks for tasks to forget, and how many are forgotten at a time.
+const PURGE_EVERY: Duration = Duration::from_mins(1);
+const PURGE_MAX: u32 = 500;
+
+impl Engine {
+    /// Drives tasks until `stop`, then lets effects that are under way come to their end.
+    pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
+        let clock = self.parts.clock.clone();
+        let mut stop = pin!(stop);
+        let mut driven = JoinSet::new();
+        let mut purge_at = clock.now();
+        loop {
+            let now = clock.now();
+            while driven.try_join_next().is_some() {}
+            while driven.len() < DRIVEN_MAX
+                && let Some((id, wake)) = self.due.take(now)
+            {
+                driven.spawn(Arc::clone(&self).drive(id, wake));
+            }
+            if now >= purge_at {
+                driven.spawn(Arc::clone(&self).purge(now));
+                purge_at = now.plus(PURGE_EVERY);
+            }
+            let next = self.due.next().filter(|_| driven.len() < DRIVEN_MAX).unwrap_or(purge_at).min(purge_at);
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(_) = driven.join_next(), if driven.len() >= DRIVEN_MAX => {}
+                () = self.due.earlier() => {}
+                () = clock.sleep_until(next) => {}
+            }
+        }
+        let mut accepting = take(&mut *self.accepting.lock().unwrap_or_else(PoisonError::into_inner));
+        let drained = async {
+            while accepting.join_next().await.is_some() {}
+            while driven.join_next().await.is_some() {}
+        };
+        if clock.before(clock.now().plus(PATIENCE), drained).await.is_none() {
+            tracing::warn!("stopped with writes under way; the next start takes them up");
+        }
+    }
+
+    /// Carries a task on until it waits or ends. Whatever goes wrong on our side, it is taken up again.
+    async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
+        let why = match survive(self.carry_on(id, wake)).await {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error.to_string(),
+            None => "it panicked".to_owned(),
+        };
+        tracing::error!(task = %id, why, "a task could not be carried on; trying again");
+        self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state: State::Unknown, ..wake });
+    }
+
+    async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), StoreError> {
+        let Parts { store, executor, clock, .. } = &self.parts;
+        let Some(mut record) = store.task(id).await? else {
+            self.claims.release(wake.claim);
+            return Ok(());
+        };
+        let mut event = match wake.state {
+            State::Unknown => Event::Found,
+            State::Left(version) if version == record.version => Event::Due,
+            State::Left(_) => return Err(fenced()),
+        };
+        loop {
+            let (now, what) = (clock.now(), event.to_string());
+            let Step { task, entries, effect } = step(record.task.clone(), event, now, executor.facts());
+            if !entries.is_empty() || differs(&task, &record.task) {
+                let (version, task) = (record.version, task.clone());
+                let advance = Advance { id, version, task, entries, what, at: now };
+                self.write_down(&advance).await?;
+                self.counts.stepped(&advance);
+                record.version += 1;
+            }
+            record.task = task;
+            match (effect, record.task.wake_at) {
+                (Some(effect), _) => event = self.perform(&record, effect).await,
+                (None, Some(at)) => {
+                    self.due.add(id, at, Wake { state: State::Left(record.version), ..wake });
+                    return Ok(());
+                }
+                (None, None) => {
+                    report(&record);
+                    self.claims.release(wake.claim);
+                    self.polls.ended(id);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Writes a step down, however often the store fails: what the upstream said must not be forgotten. A step that was written
+    /// although the store said that it failed looks like somebody else's, and is taken up like one.
+    async fn write_down(&self, advance: &Advance) -> Result<(), StoreError> {
+        let Parts { store, clock, .. } = &self.parts;
+        let mut told = false;
+        loop {
+            match store.advance(advance.clone()).await {
+                Ok(Advanced::Written) => return Ok(()),
+                Ok(Advanced::Fenced) => return Err(fenced()),
+                Err(why) => {
+                    if !replace(&mut told, true) {
+                        tracing::error!(task = %advance.id, %why, "a step could not be written down; trying until it can");
+                    }
+                    clock.sleep_until(clock.now().plus(RETRY)).await;
+                }
+            }
+        }
+    }
+
+    /// Performs an effect, within its time.
+    async fn perform(&self, record: &Record, effect: Effect) -> Event {
+        let Parts { executor, clock, .. } = &self.parts;
+        let write = self.unsealed(record);
+        let begun = clock.now();
+        let late = begun.plus(PATIENCE);
+        match (effect, write) {
+            (Effect::Baseline, Ok(write)) => {
+                Event::Baseline(clock.before(late, executor.baseline(&write)).await.and_then(Result::ok))
+            }
+            (Effect::Send(not_after), Ok(write)) => {
+                let sent = clock.before(not_after.plus(PATIENCE), executor.send(&write, not_after)).await;
+                let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()));
+                self.counts.sent(&sent);
+                Event::Sent(sent)
+            }
+            (Effect::LookUp, Ok(write)) => {
+                Event::LookedUp(clock.before(late, executor.look_up(&write)).await.and_then(Result::ok))
+            }
+            (Effect::Probe, Ok(write)) => {
+                let reading = clock.before(late, executor.probe(&write)).await;
+                Event::Probed(reading.unwrap_or_else(|| unreadable("it took too long")), begun)
+            }
+            (Effect::Baseline, Err(_)) => Event::Baseline(None),
+            (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why)),
+            (Effect::LookUp, Err(_)) => Event::LookedUp(None),
+            (Effect::Probe, Err(_)) => Event::Probed(unreadable("its arguments cannot be opened any more"), begun),
+        }
+    }
+
+    fn unsealed(&self, record: &Record) -> Result<Write, String> {
+        let Record { id, tool, target, task, sealed, .. } = record;
+        let sealed = sealed.as_deref().ok_or("its arguments are gone")?;
+        let arguments = self.parts.vault.open(&id.to_string(), sealed).map_err(|error| error.to_string())?;
+        Ok(Write {
+            id: *id,
+            tool: tool.clone(),
+            target: target.clone(),
+            arguments: Secret::new(arguments),
+            probe: task.terms.probe.as_ref().map(|probe| probe.name.clone()),
+            baseline: task.baseline.clone(),
+            operation: task.operation.clone(),
+        })
+    }
+
+    async fn purge(self: Arc<Self>, now: Timestamp) {
+        loop {
+            match self.parts.store.purge(now.minus(RETENTION), PURGE_MAX).await {
+                Ok(PURGE_MAX) => {}
+                Ok(_) => return,
+                Err(error) => return tracing::error!(%error, "ended tasks could not be forgotten"),
+            }
+        }
+    }
+}
+
+/// Tells the operator how a task has ended, the louder the more there is to look after.
+fn report(record: &Record) {
+    let Record { id, application, tool, target, task, .. } = record;
+    let status = task.status().map(Status::as_str);
+    match task.status() {
+        Some(Status::FailedSilent) => {
+            tracing::warn!(task = %id, application, tool, target, status, "a task was done for nothing, and is refunded");
+        }
+        Some(Status::Timeout) => {
+            tracing::info!(task = %id, application, tool, target, status, "of a task nobody can say how it went");
+        }
+        _ => tracing::debug!(task = %id, application, tool, target, status, "a task has ended"),
+    }
+}
+
+fn fenced() -> StoreError {
+    StoreError::Conflict("somebody else drives this task".to_owned())
+}
+
+/// Whether a step is worth writing down: when the next look is, and a reading that decides nothing, a crash may forget.
+fn differs(new: &Task, old: &Task) -> bool {
+    let forgettable = |task: &Task| Task { wake_at: None, reading: None, ..task.clone() };
+    forgettable(new) != forgettable(old)
+}
+
+fn unreadable(why: &str) -> Reading {
+    Reading { verdict: Verdict::Unreadable, expected: "a reading".to_owned(), observed: why.to_owned() }
+}

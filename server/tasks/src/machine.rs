@@ -1,0 +1,406 @@
+//! How a task goes from phase to phase: [`step`], a pure function of the task, an event and the time.
+//!
+//! Whoever runs it writes the new task and its entries down, in one transaction, before the effect is performed; and reports
+//! what the effect came to as the next event. So a crash between any two steps finds the task in a phase that says what may
+//! have left, and nothing is sent twice that must not be.
+
+use super::task::{Phase, Reading, Readings, Status, Task, Upstream, Verdict};
+use toolwarrant_core::clock::Timestamp;
+use std::fmt;
+use std::time::Duration;
+
+/// Sends of one task, the first included.
+const ATTEMPTS_MAX: u8 = 3;
+/// Before a send is tried again that did not leave; doubled each time.
+const BACKOFF: Duration = Duration::from_secs(2);
+/// Between two readings, and between two questions to the upstream.
+const INTERVAL: Duration = Duration::from_secs(3);
+/// From the decision to send to the last moment at which a byte may leave.
+const SEND_WINDOW: Duration = Duration::from_secs(5);
+/// How long an effect may take; a send, from its last moment on.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long after that moment a send found at start may still arrive: its patience, and the skew of clocks.
+const QUIESCE: Duration = Duration::from_secs(12);
+
+/// What can happen to a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Its `wake_at` has come.
+    Due,
+    /// It was found by a new process: whatever was under way is lost.
+    Found,
+    /// The reading from before the send; `None` if it could not be taken.
+    Baseline(Option<String>),
+    /// What a send came to.
+    Sent(Sent),
+    /// What the upstream knows of the request: `None` if it could not be asked, `Some(None)` if it knows of none.
+    LookedUp(Option<Option<Sent>>),
+    /// A reading of the target, and when it was begun: it says nothing of what happened later.
+    Probed(Reading, Timestamp),
+}
+
+/// What a send came to. The texts are for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Definitely, no byte has left; and why.
+    NotSent(String),
+    /// The upstream has answered that it is done.
+    Ok,
+    /// The upstream has answered that it failed; and how.
+    Err(String),
+    /// The upstream works on it, under this name.
+    Pending(String),
+    /// It may have left, and there is no answer that could be understood; and what there is.
+    NoAnswer(String),
+}
+
+/// As a line of a timeline.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Due => f.write_str("due"),
+            Self::Found => f.write_str("found by a new process"),
+            Self::Baseline(Some(reading)) => write!(f, "read before the send: {reading}"),
+            Self::Baseline(None) => f.write_str("could not be read before the send"),
+            Self::Sent(sent) => write!(f, "send: {sent}"),
+            Self::LookedUp(Some(Some(sent))) => write!(f, "looked up: {sent}"),
+            Self::LookedUp(Some(None)) => f.write_str("looked up: the upstream knows of no such request"),
+            Self::LookedUp(None) => f.write_str("could not be looked up"),
+            Self::Probed(Reading { verdict, expected, observed }, _) => {
+                write!(f, "read: {}; expected: {expected}; observed: {observed}", verdict.as_str())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(why) => write!(f, "nothing left: {why}"),
+            Self::Ok => f.write_str("the upstream says that it is done"),
+            Self::Err(how) => write!(f, "the upstream says that it failed: {how}"),
+            Self::Pending(operation) => write!(f, "the upstream works on it as {operation}"),
+            Self::NoAnswer(what) => write!(f, "no answer: {what}"),
+        }
+    }
+}
+
+/// What is to be performed next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Take the reading from before the send.
+    Baseline,
+    /// Send, unless this moment has passed.
+    Send(Timestamp),
+    /// Ask the upstream what became of the request.
+    LookUp,
+    /// Read the target.
+    Probe,
+}
+
+/// What is written down beside the task, in the same transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// One unit is charged: the first send may leave.
+    Charge,
+    /// The charge is taken back: nothing has left.
+    ReverseCharge,
+    /// The one refund, for `failed_silent`.
+    Refund,
+    /// The target takes another write from this moment on.
+    Release(Timestamp),
+}
+
+impl Entry {
+    /// What the ledger calls it; `None` if it is not of money.
+    #[must_use]
+    pub fn kind(self) -> Option<&'static str> {
+        match self {
+            Self::Charge => Some("charge"),
+            Self::ReverseCharge => Some("reversal"),
+            Self::Refund => Some("refund"),
+            Self::Release(_) => None,
+        }
+    }
+
+    /// Whether a task that stands so has had it: each is made once at most, on the way there.
+    #[must_use]
+    pub fn is_due(self, task: &Task) -> bool {
+        let Task { attempts, left, .. } = *task;
+        match self {
+            Self::Charge => attempts > 0,
+            Self::ReverseCharge => attempts > 0 && !left && task.status().is_some(),
+            Self::Refund => task.status() == Some(Status::FailedSilent),
+            Self::Release(_) => task.status().is_some(),
+        }
+    }
+}
+
+/// What an upstream can do about a request whose answer was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// It recognises a request that it has had before.
+    pub dedupes: bool,
+    /// It can be asked about a request.
+    pub looks_up: bool,
+}
+
+/// The outcome of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The task from now on.
+    pub task: Task,
+    /// What is written down with it.
+    pub entries: Vec<Entry>,
+    /// What to do once that is written.
+    pub effect: Option<Effect>,
+}
+
+/// Takes `task` through `event`. An event that does not belong to its phase changes nothing: it is an echo of one before.
+#[must_use]
+pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
+    let task = if event == Event::Found { rewound(task, now) } else { task };
+    let step = Step { task, entries: Vec::new(), effect: None };
+    match (step.task.phase, event) {
+        (Phase::Done(_), _) => step,
+        (Phase::Ready, Event::Due | Event::Found) => step.ready(now),
+        (Phase::Baseline, Event::Due | Event::Found) => step.baseline(now),
+        (Phase::Baseline, Event::Baseline(Some(reading))) => {
+            let task = Task { baseline: Some(reading), ..step.task };
+            Step { task, ..step }.send(now)
+        }
+        (Phase::Baseline, Event::Baseline(None)) => step.wait(now.plus(INTERVAL)),
+        (Phase::Sending, Event::Found) => step.quiesce(now),
+        (Phase::Sending, Event::Due) => step.recover(now, facts),
+        (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now),
+        // Asked after it has quiesced, so what is unknown by now has never arrived.
+        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent(String::new()), now),
+        (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now),
+        (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_)))))) => step.sent(sent, now),
+        // It was taken once; whatever else is said of it, it has not become unsent.
+        (Phase::Polling, Event::LookedUp(_)) => step.poll(now),
+        (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
+        (Phase::Verifying, Event::Due | Event::Found) => step.verify(now),
+        (Phase::Verifying, Event::Probed(reading, begun)) => step.probed(reading, begun, now),
+        (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(..)) => step,
+    }
+}
+
+/// A task with no moment later than it can have, for a clock that was set back between two processes.
+fn rewound(task: Task, now: Timestamp) -> Task {
+    let deadline = task.terms.deadline();
+    let (latest_start, latest_send) = (now.plus(deadline), now.plus(SEND_WINDOW));
+    let not_before = task.not_before.min(latest_start);
+    Task {
+        not_before,
+        deadline_at: task.deadline_at.min(not_before.plus(deadline)),
+        send_not_after: task.send_not_after.map(|at| at.min(latest_send)),
+        last_send_at: task.last_send_at.map(|at| at.min(latest_send)),
+        outcome: task.outcome.map(|(upstream, at)| (upstream, at.min(now))),
+        ..task
+    }
+}
+
+impl Step {
+    fn ready(self, now: Timestamp) -> Self {
+        if now < self.task.not_before {
+            let due = self.task.not_before;
+            return self.wait(due);
+        }
+        if self.task.terms.probe.as_ref().is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
+            return self.enter(Phase::Baseline).baseline(now);
+        }
+        self.send(now)
+    }
+
+    fn baseline(self, now: Timestamp) -> Self {
+        if now >= self.last_useful_send() { self.unsent(now) } else { self.perform(Effect::Baseline) }
+    }
+
+    fn send(mut self, now: Timestamp) -> Self {
+        if now >= self.last_useful_send() {
+            return self.unsent(now);
+        }
+        let not_after = now.plus(SEND_WINDOW);
+        if self.task.attempts == 0 {
+            self.entries.push(Entry::Charge);
+        }
+        self.task.attempts += 1;
+        self.task.send_not_after = Some(not_after);
+        self.task.last_send_at = Some(not_after);
+        self.task.operation = None;
+        self.task.outcome = None;
+        self.enter(Phase::Sending).perform(Effect::Send(not_after))
+    }
+
+    /// A process that died while sending leaves a send that may still arrive: wait until it cannot.
+    fn quiesce(self, now: Timestamp) -> Self {
+        let until = self.task.send_not_after.unwrap_or(now).plus(QUIESCE);
+        self.wait(until.max(now))
+    }
+
+    fn recover(self, now: Timestamp, facts: Facts) -> Self {
+        match facts {
+            Facts { looks_up: true, .. } => self.perform(Effect::LookUp),
+            Facts { dedupes: true, .. } if now < self.last_useful_send() => {
+                let not_after = now.plus(SEND_WINDOW);
+                let mut step = self;
+                step.task.left = true;
+                step.task.send_not_after = Some(not_after);
+                step.task.last_send_at = Some(not_after);
+                step.perform(Effect::Send(not_after))
+            }
+            Facts { .. } => self.answered(Upstream::None, now),
+        }
+    }
+
+    fn ask_again(self, now: Timestamp) -> Self {
+        if now >= self.task.deadline_at { self.answered(Upstream::None, now) } else { self.wait(now.plus(INTERVAL)) }
+    }
+
+    fn sent(mut self, sent: Sent, now: Timestamp) -> Self {
+        match sent {
+            Sent::NotSent(_) => self.not_sent(now),
+            Sent::Pending(operation) => {
+                self.task.left = true;
+                self.task.operation = Some(operation);
+                self.poll(now)
+            }
+            Sent::Ok => self.answered(Upstream::Ok, now),
+            Sent::Err(_) => self.answered(Upstream::Err, now),
+            Sent::NoAnswer(_) => self.answered(Upstream::None, now),
+        }
+    }
+
+    fn poll(self, now: Timestamp) -> Self {
+        if now >= self.task.deadline_at {
+            return self.answered(Upstream::None, now);
+        }
+        self.enter(Phase::Polling).wait(now.plus(INTERVAL))
+    }
+
+    fn answered(mut self, upstream: Upstream, now: Timestamp) -> Self {
+        self.task.left = true;
+        self.task.outcome = Some((upstream, now));
+        self.task.unanswered |= upstream == Upstream::None;
+        match (upstream, &self.task.terms.probe) {
+            (Upstream::Ok, None) => self.done(Status::SuccessUnverified, now),
+            (Upstream::Err, None) => self.done(Status::Failed, now),
+            _ => self.enter(Phase::Verifying).verify(now),
+        }
+    }
+
+    fn not_sent(mut self, now: Timestamp) -> Self {
+        let due = now.plus(BACKOFF * 2_u32.pow(u32::from(self.task.attempts.saturating_sub(1))));
+        if self.task.attempts >= ATTEMPTS_MAX || due >= self.last_useful_send() {
+            return self.unsent(now);
+        }
+        self.task.not_before = due;
+        self.enter(Phase::Ready).wait(due)
+    }
+
+    fn verify(self, now: Timestamp) -> Self {
+        match &self.task.terms.probe {
+            Some(_) => self.perform(Effect::Probe),
+            None if now >= self.task.deadline_at => self.done(Status::Timeout, now),
+            None => {
+                let deadline = self.task.deadline_at;
+                self.wait(deadline)
+            }
+        }
+    }
+
+    /// The decision table, for what can be verified. A reading begun at or after the deadline is the last.
+    fn probed(mut self, reading: Reading, begun: Timestamp, now: Timestamp) -> Self {
+        let Some((upstream, answered_at)) = self.task.outcome else { return self };
+        let verdict = reading.verdict;
+        self.task.reading = Some((reading, now));
+        let settle = self.task.terms.settle();
+        if begun >= answered_at.plus(settle) {
+            let settled = &mut self.task.settled;
+            match verdict {
+                Verdict::Present => {}
+                Verdict::Absent => settled.absent = settled.absent.saturating_add(1),
+                Verdict::Unreadable => settled.unreadable = settled.unreadable.saturating_add(1),
+            }
+        }
+        let settled = self.task.settled;
+        let last = begun >= self.task.deadline_at;
+        let seen = settled.absent >= 1 || settled.unreadable >= 2 || last;
+        // An earlier send that nobody answered may still act: an absence says nothing then.
+        let answered = !self.task.unanswered;
+        match (upstream, verdict) {
+            (_, Verdict::Present) => self.done(Status::Success, now),
+            (Upstream::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
+            (Upstream::Err, _) if answered && seen => self.done(Status::Failed, now),
+            (Upstream::None, Verdict::Absent) if self.may_repeat(begun, now) => {
+                self.task.not_before = now;
+                self.task.settled = Readings::default();
+                self.enter(Phase::Ready).wait(now)
+            }
+            _ if last => self.done(Status::Timeout, now),
+            _ => {
+                let deadline = self.task.deadline_at;
+                self.wait(now.plus(INTERVAL).min(deadline))
+            }
+        }
+    }
+
+    /// Whether a send that was not answered, and had no effect by the time it must have settled, may be followed by another.
+    fn may_repeat(&self, begun: Timestamp, now: Timestamp) -> bool {
+        let Task { terms, attempts, last_send_at, .. } = &self.task;
+        let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(terms.settle()));
+        terms.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
+    }
+
+    /// A send that cannot settle before the deadline is of no use.
+    fn last_useful_send(&self) -> Timestamp {
+        let Task { deadline_at, terms, .. } = &self.task;
+        deadline_at.minus(terms.settle())
+    }
+
+    /// No send is useful any more. If an earlier one may have left, its effect is still to be judged.
+    fn unsent(mut self, now: Timestamp) -> Self {
+        if self.task.left {
+            return self.answered(Upstream::None, now);
+        }
+        if self.task.attempts > 0 {
+            self.entries.push(Entry::ReverseCharge);
+        }
+        self.task.last_send_at = None;
+        self.done(Status::Failed, now)
+    }
+
+    fn done(mut self, status: Status, now: Timestamp) -> Self {
+        if status == Status::FailedSilent {
+            self.entries.push(Entry::Refund);
+        }
+        // Also where the effect is seen: what was wanted may have been so before, and the command still on its way.
+        let Task { terms, last_send_at, outcome, unanswered, .. } = &self.task;
+        let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(terms.settle()));
+        let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(terms.deadline()));
+        self.entries.push(Entry::Release(settled.max(given_up).map_or(now, |quiet| quiet.max(now))));
+        self.task.wake_at = None;
+        self.task.finished_at = Some(now);
+        self.enter(Phase::Done(status))
+    }
+
+    fn enter(mut self, phase: Phase) -> Self {
+        self.task.phase = phase;
+        self
+    }
+
+    fn perform(mut self, effect: Effect) -> Self {
+        self.task.wake_at = None;
+        self.effect = Some(effect);
+        self
+    }
+
+    fn wait(mut self, until: Timestamp) -> Self {
+        self.task.wake_at = Some(until);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

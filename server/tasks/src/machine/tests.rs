@@ -1,0 +1,281 @@
+//! The decision table, row by row, and what holds whatever happens.
+
+use super::super::task::{Probe, Terms};
+use super::*;
+use toolwarrant_core::random::SplitMix;
+
+const SETTLE: u32 = 10;
+const DEADLINE: u32 = 60;
+
+fn terms(probe: Option<Probe>, idempotent: bool) -> Terms {
+    Terms { probe, idempotent, settle_seconds: SETTLE, deadline_seconds: DEADLINE }
+}
+
+fn probe(baseline: bool) -> Option<Probe> {
+    Some(Probe { name: "counter".into(), baseline })
+}
+
+fn none() -> Sent {
+    Sent::NoAnswer("reset".into())
+}
+
+fn err() -> Sent {
+    Sent::Err("jam".into())
+}
+
+fn not_sent() -> Sent {
+    Sent::NotSent("refused".into())
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp(seconds * 1000)
+}
+
+/// A reading that takes no time.
+fn reading(verdict: Verdict) -> Event {
+    Event::Probed(Reading { verdict, expected: "b".into(), observed: "a".into() }, Timestamp::default())
+}
+
+/// [`step`], where a reading is begun when it ends.
+fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
+    if let Event::Probed(_, begun) = &mut event {
+        *begun = now;
+    }
+    super::step(task, event, now, facts)
+}
+
+/// A task, taken through events at their seconds: how it is then, and all that was written and performed.
+fn run(terms: Terms, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
+    let (mut entries, mut effects) = (Vec::new(), Vec::new());
+    let mut task = Task::accepted(terms, at(0));
+    for (seconds, event) in events {
+        let step = step(task, event.clone(), at(*seconds), facts);
+        task = step.task;
+        entries.extend(step.entries);
+        effects.extend(step.effect);
+    }
+    (task, entries, effects)
+}
+
+/// One row: what the upstream says, what is read and when, how it ends.
+struct Row {
+    name: &'static str,
+    terms: Terms,
+    sent: Sent,
+    then: Vec<(u64, Event)>,
+    ends: Option<Status>,
+}
+
+#[test]
+fn every_row_of_the_decision_table_ends_as_it_says() {
+    use Verdict::{Absent, Present, Unreadable};
+    let sighted = || terms(probe(false), true);
+    let once = || terms(probe(false), false);
+    let blind = || terms(None, false);
+    let row = |name, terms, sent, then: &[(u64, Event)], ends| Row { name, terms, sent, then: then.to_vec(), ends };
+    let rows = [
+        row("ok, present", sighted(), Sent::Ok, &[(1, reading(Present))], Some(Status::Success)),
+        row("err, present", sighted(), err(), &[(1, reading(Present))], Some(Status::Success)),
+        row("none, present", sighted(), none(), &[(1, reading(Present))], Some(Status::Success)),
+        row("ok, blind", blind(), Sent::Ok, &[], Some(Status::SuccessUnverified)),
+        row("ok, absent before it settles", sighted(), Sent::Ok, &[(1, reading(Absent)), (9, reading(Absent))], None),
+        row("ok, absent once", sighted(), Sent::Ok, &[(10, reading(Absent))], None),
+        row(
+            "ok, absent twice",
+            sighted(),
+            Sent::Ok,
+            &[(10, reading(Absent)), (13, reading(Absent))],
+            Some(Status::FailedSilent),
+        ),
+        row(
+            "ok, absent, then late",
+            sighted(),
+            Sent::Ok,
+            &[(10, reading(Absent)), (13, reading(Present))],
+            Some(Status::Success),
+        ),
+        row(
+            "ok, unreadable",
+            sighted(),
+            Sent::Ok,
+            &[(10, reading(Unreadable)), (60, reading(Unreadable))],
+            Some(Status::Timeout),
+        ),
+        row(
+            "ok, too few readings",
+            sighted(),
+            Sent::Ok,
+            &[(20, reading(Unreadable)), (60, reading(Absent))],
+            Some(Status::Timeout),
+        ),
+        row(
+            "ok, one last reading",
+            sighted(),
+            Sent::Ok,
+            &[(50, reading(Absent)), (99, reading(Absent))],
+            Some(Status::FailedSilent),
+        ),
+        row("err, blind", blind(), err(), &[], Some(Status::Failed)),
+        row("err, absent", sighted(), err(), &[(9, reading(Absent)), (10, reading(Absent))], Some(Status::Failed)),
+        row("err, unreadable once", sighted(), err(), &[(10, reading(Unreadable))], None),
+        row(
+            "err, unreadable twice",
+            sighted(),
+            err(),
+            &[(10, reading(Unreadable)), (13, reading(Unreadable))],
+            Some(Status::Failed),
+        ),
+        row("none, absent", once(), none(), &[(30, reading(Absent)), (59, reading(Absent))], None),
+        row(
+            "none, absent at the deadline",
+            once(),
+            none(),
+            &[(30, reading(Absent)), (60, reading(Absent))],
+            Some(Status::Timeout),
+        ),
+        row("none, unreadable", sighted(), none(), &[(60, reading(Unreadable))], Some(Status::Timeout)),
+        row("none, blind", blind(), none(), &[(60, Event::Due)], Some(Status::Timeout)),
+        row("not sent, once", sighted(), not_sent(), &[], None),
+        row(
+            "not sent, to the end",
+            sighted(),
+            not_sent(),
+            &[(2, Event::Due), (2, Event::Sent(not_sent())), (6, Event::Due), (6, Event::Sent(not_sent()))],
+            Some(Status::Failed),
+        ),
+    ];
+    for Row { name, terms, sent, then, ends } in rows {
+        let events = [vec![(0, Event::Due), (0, Event::Sent(sent))], then].concat();
+        let (task, entries, _) = run(terms, Facts::default(), &events);
+        assert_eq!(task.status(), ends, "{name}: {task:?}");
+        let count = |entry| entries.iter().filter(|written| **written == entry).count();
+        assert_eq!(count(Entry::Charge), 1, "{name}");
+        assert_eq!(count(Entry::Refund), usize::from(ends == Some(Status::FailedSilent)), "{name}");
+        assert_eq!(count(Entry::ReverseCharge), usize::from(name == "not sent, to the end"), "{name}");
+    }
+}
+
+#[test]
+fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent() {
+    let compared = || terms(probe(true), false);
+    let taken = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (4, Event::Baseline(Some("a".into())))];
+    let (task, entries, effects) = run(compared(), Facts::default(), &taken);
+    assert_eq!((task.phase, task.baseline.as_deref()), (Phase::Sending, Some("a")));
+    assert_eq!(effects, [Effect::Baseline, Effect::Baseline, Effect::Send(at(9))]);
+    assert_eq!(entries, [Entry::Charge]);
+    let never = [(0, Event::Due), (1, Event::Baseline(None)), (50, Event::Due)];
+    let (task, entries, _) = run(compared(), Facts::default(), &never);
+    assert_eq!((task.status(), entries), (Some(Status::Failed), vec![Entry::Release(at(50))]));
+}
+
+#[test]
+fn what_was_lost_while_sending_is_asked_for_sent_again_or_verified_as_the_upstream_allows() {
+    let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
+    let of = |facts| run(terms(probe(false), false), facts, &found);
+    assert_eq!(of(Facts { looks_up: true, dedupes: true }).2, [Effect::Send(at(5)), Effect::LookUp]);
+    assert_eq!(of(Facts { looks_up: false, dedupes: true }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
+    let (task, _, effects) = of(Facts::default());
+    assert_eq!((task.phase, effects), (Phase::Verifying, vec![Effect::Send(at(5)), Effect::Probe]));
+    assert_eq!(task.outcome, Some((Upstream::None, at(17))));
+    let early = run(terms(None, false), Facts::default(), &found[..2]).0;
+    assert_eq!(early.wake_at, Some(at(17)), "a send that may still arrive is waited for");
+}
+
+#[test]
+fn a_lane_is_held_until_the_last_send_and_its_answer_have_settled() {
+    let release = |sent, then: &[(u64, Event)]| {
+        let events = [&[(0, Event::Due), (0, Event::Sent(sent))], then].concat();
+        run(terms(probe(false), true), Facts::default(), &events).1.pop()
+    };
+    assert_eq!(release(Sent::Ok, &[(2, reading(Verdict::Present))]), Some(Entry::Release(at(15))));
+    let answered = Event::LookedUp(Some(Some(Sent::Ok)));
+    let pending = Sent::Pending("7".into());
+    let seen = [(6, answered), (7, reading(Verdict::Present))];
+    assert_eq!(release(pending, &seen), Some(Entry::Release(at(16))), "it may act for as long after its answer");
+    assert_eq!(release(err(), &[(11, reading(Verdict::Absent))]), Some(Entry::Release(at(15))));
+    let unanswered = release(Sent::NoAnswer("reset".into()), &[(2, reading(Verdict::Present))]);
+    assert_eq!(unanswered, Some(Entry::Release(at(65))), "it may be at it for as long as an operation takes at most");
+    assert_eq!(
+        release(Sent::Ok, &[(10, reading(Verdict::Absent)), (30, reading(Verdict::Absent))]),
+        Some(Entry::Release(at(30)))
+    );
+}
+
+/// Answers each effect at random, loses some to crashes, and echoes events that are out of place.
+#[test]
+fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
+    for seed in 0..20_000 {
+        let mut random = SplitMix(seed);
+        let probe = if random.below(4) > 0 { probe(random.below(2) == 0) } else { None };
+        let idempotent = random.below(2) == 0;
+        let facts = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0 };
+        let (mut task, mut now) = (Task::accepted(terms(probe, idempotent), at(0)), at(0));
+        let (mut entries, mut effect, mut unsafe_sends, mut steps) = (Vec::new(), None, 0_u32, 0);
+        let mut left = false;
+        while task.status().is_none() {
+            steps += 1;
+            assert!(steps < 200, "seed {seed} never ends: {task:?}");
+            let sent = [not_sent(), Sent::Ok, err(), Sent::Pending("7".into()), none()];
+            let sent = sent[random.below(5) as usize].clone();
+            let verdict = [Verdict::Present, Verdict::Absent, Verdict::Unreadable][random.below(3) as usize];
+            now = now.plus(Duration::from_millis(random.below(2_000)));
+            let event = match effect.take() {
+                Some(lost) if random.below(10) == 0 => {
+                    // What a process was sending when it died may have left.
+                    unsafe_sends += u32::from(matches!(lost, Effect::Send(_)) && !facts.dedupes);
+                    Event::Found
+                }
+                Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
+                Some(Effect::Send(_)) => {
+                    // A send leaves anew unless the upstream recognises it.
+                    unsafe_sends += u32::from(sent != not_sent() && !facts.dedupes);
+                    left |= sent != not_sent();
+                    Event::Sent(sent)
+                }
+                Some(Effect::LookUp) => {
+                    Event::LookedUp((random.below(3) > 0).then(|| (random.below(3) > 0).then_some(sent)))
+                }
+                Some(Effect::Probe) => reading(verdict),
+                None => {
+                    now = now.max(task.wake_at.expect("it waits for something"));
+                    if random.below(20) == 0 { Event::Found } else { Event::Due }
+                }
+            };
+            let next = step(task, event, now, facts);
+            (task, effect) = (next.task, next.effect);
+            entries.extend(next.entries);
+            for entry in [Entry::Charge, Entry::ReverseCharge, Entry::Refund] {
+                let count = entries.iter().filter(|written| **written == entry).count();
+                assert_eq!(count, usize::from(entry.is_due(&task)), "seed {seed}: {entry:?} of {task:?}");
+            }
+        }
+        assert!(!left || !entries.contains(&Entry::ReverseCharge), "seed {seed}: what may have left is charged");
+        assert_eq!(entries.iter().filter(|entry| matches!(entry, Entry::Release(_))).count(), 1, "seed {seed}");
+        assert!(
+            idempotent || facts.looks_up || unsafe_sends <= 1,
+            "seed {seed}: {unsafe_sends} sends of what must not repeat"
+        );
+        assert!(now <= task.deadline_at.plus(Duration::from_secs(30)), "seed {seed}: ends at {now}");
+        let after = step(task.clone(), Event::Due, now.plus(Duration::from_secs(1)), facts);
+        assert_eq!((after.task, after.entries, after.effect), (task, Vec::new(), None), "seed {seed}: an end is final");
+    }
+}
+
+#[test]
+fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_then_refused() {
+    let facts = Facts { looks_up: false, dedupes: true };
+    let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
+    events.extend([(19, Event::Due), (19, Event::Sent(not_sent())), (23, Event::Due), (23, Event::Sent(not_sent()))]);
+    let (task, entries, _) = run(terms(probe(false), false), facts, &events);
+    assert!(!entries.contains(&Entry::ReverseCharge), "the first send may have left, and its charge is taken back");
+    assert_ne!(task.status(), Some(Status::Failed), "the first send may have worked, and nobody has looked");
+}
+
+#[test]
+fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
+    let (task, ..) = run(terms(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
+    let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
+    let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), Facts::default()).task;
+    assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
+    assert_eq!(judged(at(10)).status(), Some(Status::Failed));
+}
