@@ -12,7 +12,6 @@ pub use body::{BodyError, read_body};
 pub use door::{Admitted, Doorkeeper, Refused, cors, preflight};
 pub use strangers::Strangers;
 
-use toolwarrant_core::counts::Count;
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
@@ -31,6 +30,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use toolwarrant_core::counts::Count;
 use tower_service::Service;
 
 /// What a client may take: time, space and connections. `Limits::default()` is what the service runs with.

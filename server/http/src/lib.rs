@@ -9,9 +9,7 @@ pub mod monitor;
 mod spliced;
 mod v1;
 
-use toolwarrant_core::failure::Failure;
-use toolwarrant_core::pipeline::{Handlers, Pipeline};
-use axum::Router;
+pub use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -22,6 +20,8 @@ use edge::{Doorkeeper, Limits, Strangers};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::{Handlers, Pipeline};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

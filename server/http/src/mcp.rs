@@ -8,13 +8,6 @@ mod envelope;
 use super::edge::{self, BodyError, Peer};
 use super::spliced::Spliced;
 use super::{Endpoint, credentials, respond, status};
-use toolwarrant_core::access::Caller;
-use toolwarrant_core::args::shown;
-use toolwarrant_core::catalogue::{ErrorDef, Service};
-use toolwarrant_core::failure::Failure;
-use toolwarrant_core::pipeline::{Asked, Handlers};
-use toolwarrant_core::reply::quote;
-use toolwarrant_core::tasks::Hold;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -27,6 +20,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
+use toolwarrant_core::access::Caller;
+use toolwarrant_core::args::shown;
+use toolwarrant_core::catalogue::{ErrorDef, Service};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::{Asked, Handlers};
+use toolwarrant_core::reply::quote;
+use toolwarrant_core::tasks::Hold;
 
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 

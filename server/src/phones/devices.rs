@@ -7,14 +7,11 @@ use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
 use super::upstream::{Snapshot, Unreachable, Upstream};
 use super::views::{Seen, View, Views};
-use crate::clock::Clock;
-use crate::framework::BoxFuture;
-use crate::framework::access::{Caller, Grants};
-use crate::framework::handler::{Flag, Resource, Unresolved};
 use std::fmt;
 use std::ops::Bound;
 use std::slice;
 use std::sync::Arc;
+use toolwarrant::{BoxFuture, Caller, Clock, Flag, Grants, Resource, Unresolved};
 
 /// Most phones that one page examines: spec/tools/devices.toml promises it.
 pub const EXAMINED_MAX: u16 = 1_000;
@@ -198,7 +195,6 @@ fn log(error: &Unreachable) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
     use crate::phones::contract::SessionMode;
     use crate::phones::upstream::sim::Sim;
     use crate::phones::upstream::{Session, SessionError};
@@ -207,6 +203,7 @@ mod tests {
     use std::time::Duration;
     use tokio::sync::Semaphore;
     use tokio::task::{JoinSet, yield_now};
+    use toolwarrant::Timestamp;
 
     /// A simulated fleet that counts what it is asked, answers reads only through a gate, and can be down.
     struct Watched {

@@ -7,15 +7,10 @@ pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
 use super::contract::{Proxy, ProxyScheme, SessionMode, SetProxyArgs};
-use crate::clock::Timestamp;
-use crate::framework::BoxFuture;
-use crate::framework::handler::Flag;
-use crate::framework::text::{Secret, Untrusted};
-use crate::tasks::machine::{Facts, Sent};
-use crate::tasks::task::TaskId;
 use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
+use toolwarrant::{BoxFuture, Facts, Flag, Secret, Sent, TaskId, Timestamp, Untrusted};
 
 /// A platform with phones. Every method ends within a deadline of the adapter's own.
 pub trait Upstream: Send + Sync + 'static {

@@ -6,15 +6,10 @@
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::upstream::{Control, Unreachable};
 use super::views::Views;
-use crate::clock::Timestamp;
-use crate::framework::BoxFuture;
-use crate::framework::text::Untrusted;
-use crate::tasks::executor::{Executor, Unreadable, Write};
-use crate::tasks::machine::{Facts, Sent};
-use crate::tasks::task::{Reading, Verdict};
 use std::fmt;
 use std::slice;
 use std::sync::Arc;
+use toolwarrant::{BoxFuture, Executor, Facts, Reading, Sent, Timestamp, Unreadable, Untrusted, Verdict, Write};
 
 /// Carries out what was accepted, on the phones of one platform.
 pub struct Writes {

@@ -2,18 +2,19 @@
 
 mod rules;
 
-use crate::rules::{Integrity, Rule, VIOLATIONS_MAX};
 use crate::Settling;
-use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
-use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished, Which,
-};
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::task::{Phase, Task, TaskId};
+use crate::rules::{Integrity, Rule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::store::{
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished,
+    Which,
+};
+use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
 /// Everything in maps, behind one lock.
 #[derive(Debug, Default)]
@@ -121,7 +122,6 @@ impl TaskStore for Memory {
         }
         now(u32::try_from(old.len()).unwrap_or(u32::MAX))
     }
-
 }
 
 impl DirectoryStore for Memory {
@@ -154,7 +154,6 @@ impl DirectoryStore for Memory {
         tables.keys.insert(key.id.clone(), key);
         now(())
     }
-
 }
 
 impl Integrity for Memory {

@@ -25,7 +25,8 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished, Which,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished,
+    Which,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
@@ -146,7 +147,6 @@ impl TaskStore for Sqlite {
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.writer.write(move |db| tasks::purge(db, before, limit))
     }
-
 }
 
 impl DirectoryStore for Sqlite {
@@ -161,7 +161,6 @@ impl DirectoryStore for Sqlite {
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {
         self.writer.write(move |db| directory::put_key(db, &key))
     }
-
 }
 
 impl Integrity for Sqlite {

@@ -8,11 +8,11 @@ use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_bre
 use super::sqlite::Sqlite;
 use super::*;
 use crate::data::DataFolder;
-use toolwarrant_tasks::task::{Phase, Status, Upstream};
 use directory::*;
 use races::*;
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant_tasks::task::{Phase, Status, Upstream};
 
 /// Each case once for each store.
 macro_rules! every_store {

@@ -2,8 +2,8 @@
 
 use super::machine::{Facts, Sent};
 use super::task::{Reading, TaskId};
-use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::BoxFuture;
+use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::text::Secret;
 
 /// Carries writes out and reads what came of them. The engine gives each call a deadline of its own and survives a panic;

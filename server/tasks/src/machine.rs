@@ -5,9 +5,9 @@
 //! have left, and nothing is sent twice that must not be.
 
 use super::task::{Phase, Reading, Readings, Status, Task, Upstream, Verdict};
-use toolwarrant_core::clock::Timestamp;
 use std::fmt;
 use std::time::Duration;
+use toolwarrant_core::clock::Timestamp;
 
 /// Sends of one task, the first included.
 const ATTEMPTS_MAX: u8 = 3;

@@ -4,12 +4,12 @@
 //! holds reads the task before and after. Start at [`Polls::hold`].
 
 use super::task::TaskId;
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::tasks::{Hold, Poll};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::tasks::{Hold, Poll};
 
 /// Answers of one application that are held at a time; one more is given at once.
 pub const HELD_MAX: usize = 64;

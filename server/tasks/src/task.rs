@@ -1,11 +1,11 @@
 //! What is known of one task: what was promised, how far it has come, what was seen.
 
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::catalogue;
-use toolwarrant_core::tasks::Evidence;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
+use toolwarrant_core::catalogue;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::tasks::Evidence;
 
 /// Names a task: the millisecond at which it was accepted, and 80 random bits. In the order of acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

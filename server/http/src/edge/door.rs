@@ -3,13 +3,13 @@
 //! A page that a browser has open can send requests to any address that the browser reaches, and by DNS rebinding under a
 //! name of its own. Its `Origin` and the `Host` tell; that the two are equal tells nothing, as they are in rebinding.
 
-use toolwarrant_core::text::Untrusted;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use toolwarrant_core::text::Untrusted;
 
 /// The policy for `Host` and `Origin`, fixed at start.
 #[derive(Debug)]

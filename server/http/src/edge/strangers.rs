@@ -1,11 +1,11 @@
 //! Failed authentications, by address: loosely limited, so that guessing is slow and nobody is locked out.
 
 use super::neighbourhood;
-use toolwarrant_core::clock::Timestamp;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use toolwarrant_core::clock::Timestamp;
 
 /// Failures of an address in a minute that are answered at once; a client that is set up wrongly makes a few at each start.
 const FREE: u32 = 60;

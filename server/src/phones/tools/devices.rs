@@ -1,15 +1,12 @@
 //! Reading phones: `spec/tools/devices.toml`.
 
-use crate::framework::access::Grants;
-use crate::framework::handler::{Call, Target};
-use crate::framework::reply::Reply;
-use crate::hex;
 use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage, DevicesTools};
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError};
 use crate::phones::devices::{Filter, Phones};
 use crate::phones::upstream::Snapshot;
 use crate::phones::views::Seen;
 use std::sync::Arc;
+use toolwarrant::{Call, Grants, Reply, Target, hex};
 
 impl DevicesTools for Phones {
     async fn list_devices(
@@ -90,13 +87,11 @@ fn position(cursor: &Cursor) -> Option<DeviceId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Timestamp};
-    use crate::framework::BoxFuture;
-    use crate::framework::handler::{Flag, Resource};
     use crate::phones::contract::{DeviceCapability, DeviceState, PageSize, SessionMode};
     use crate::phones::proxy_hosts::ProxyHosts;
     use crate::phones::upstream::sim::Sim;
     use crate::phones::upstream::{Session, SessionError, Unreachable, Upstream};
+    use toolwarrant::{BoxFuture, Clock, Flag, Resource, Timestamp};
 
     async fn cast() -> (Phones, Vec<Arc<Snapshot>>) {
         let clock = Clock::manual(Timestamp(0));

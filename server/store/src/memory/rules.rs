@@ -1,8 +1,8 @@
 //! What breaks a [`Rule`], in the words of every store.
 
 use super::Tables;
-use crate::rules::charged;
 use crate::Rule;
+use crate::rules::charged;
 use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 

@@ -3,10 +3,10 @@
 use super::*;
 use crate::tests::{AT, accept, id, new};
 use crate::{Advance, Advanced, Record, Store};
-use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
-use toolwarrant_tasks::task::{Phase, Status, Task};
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
+use toolwarrant_tasks::task::{Phase, Status, Task};
 
 const ALL: [Rule; 8] = [
     Rule::Integrity,

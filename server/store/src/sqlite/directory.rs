@@ -1,9 +1,9 @@
 //! What is asked of SQL about applications, their grants and their keys.
 
-use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
 use super::{Fault, millis, moment};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
+use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
 
 /// Everything, as it was at one moment.
 pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), Fault> {

@@ -1,10 +1,10 @@
 //! Threads that take jobs from one bounded queue: what connects callers, who must not block, with SQLite, which does.
 
 use super::Fault;
-use toolwarrant_core::store::StoreError;
 use std::io;
 use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
+use toolwarrant_core::store::StoreError;
 
 /// Jobs that may wait; a caller beyond them waits for a place.
 const PLACES: usize = 1024;

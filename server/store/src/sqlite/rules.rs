@@ -4,12 +4,12 @@
 //! cannot be read breaks `Records`, and keeps no other rule from being told of all others.
 
 use super::{Fault, millis, open};
-use toolwarrant_core::clock::Timestamp;
 use crate::rules::charged;
 use crate::{Rule, VIOLATIONS_MAX};
-use toolwarrant_tasks::task::{Status, Task, TaskId};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_tasks::task::{Status, Task, TaskId};
 
 /// A task, and what is wrong with it.
 const REFUNDS: &str = "

@@ -7,13 +7,9 @@ mod model;
 
 use super::writer::{Request, Write, commit};
 use super::*;
-use toolwarrant_core::random::Random;
+use crate::telemetry::Written;
 use crate::tests::{AT, accept, advance, application, end, id, new, repeat, terms};
 use crate::{NewTask, SecretRow};
-use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::task::{Phase, Status, Task};
-use crate::telemetry::Written;
-use toolwarrant_core::vault::Vault;
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+use toolwarrant_core::random::Random;
+use toolwarrant_core::vault::Vault;
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::task::{Phase, Status, Task};
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -182,7 +182,9 @@ fn a_commit_that_fails_fails_for_who_has_made_it_fail_alone() {
 #[test]
 fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
     // What SQLite does by itself when the disk is full.
-    let lose = |db: &Connection| db.execute_batch("ROLLBACK").map_err(StoreError::from).and(Err(StoreError("full".to_owned())));
+    let lose = |db: &Connection| {
+        db.execute_batch("ROLLBACK").map_err(StoreError::from).and(Err(StoreError("full".to_owned())))
+    };
     let lose_unseen = |db: &Connection| Ok(db.execute_batch("ROLLBACK").map(|()| 0)?);
     for lose in [lose, lose_unseen] {
         let (answers, rows) = together([put::<1>, lose, put::<2>, lose]);

@@ -6,15 +6,15 @@
 //! rolled back, and whoever waits or asks later is answered [`Fault`].
 
 use super::Fault;
-use super::queue::{Queue, Reply};
-use toolwarrant_core::store::Stored;
 use super::WriteCounts;
+use super::queue::{Queue, Reply};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::io;
 use std::iter;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use toolwarrant_core::store::Stored;
 
 /// Requests that share a commit at most.
 const TOGETHER: usize = 512;

@@ -1,11 +1,11 @@
 //! What is due when: one ordered index over all tasks in flight, a few dozen bytes each.
 
 use super::claims::Claim;
-use toolwarrant_core::clock::Timestamp;
 use crate::task::TaskId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
+use toolwarrant_core::clock::Timestamp;
 
 /// Tasks that wait, by the moment at which they are looked at next. A task that is being carried on is not in it.
 #[derive(Debug, Default)]
