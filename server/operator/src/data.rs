@@ -241,4 +241,23 @@ mod tests {
         std::fs::write(folder.join("cloudphone.db"), "").unwrap();
         assert!(matches!(folder.master_key(&Random::System), Err(Unusable::KeyLost(_))));
     }
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_named() {
+        // Not even by who may do anything elsewhere.
+        let refused = DataFolder::open(Path::new("/sys")).unwrap_err().to_string();
+        let named = refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("--data names another folder");
+        assert!(named, "{refused}");
+    }
+
+    #[test]
+    fn a_database_is_made_for_its_owner_and_never_in_place_of_an_emptied_one() {
+        let root = TempDir::new().unwrap();
+        let folder = DataFolder::open(&root.path().join("data")).unwrap();
+        folder.master_key(&Random::System).unwrap();
+        let path = folder.database().unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert!(matches!(folder.database(), Err(Unusable::Emptied(emptied)) if emptied == path));
+        std::fs::write(&path, "something").unwrap();
+        assert_eq!(folder.database().unwrap(), path);
+    }
 }

@@ -317,12 +317,15 @@ impl Status {
 }
 
 impl Terms {
-    pub(super) fn settle(&self) -> Duration {
+    /// Longest time that an accepted request takes to show on the target.
+    #[must_use]
+    pub fn settle(&self) -> Duration {
         Duration::from_secs(self.settle_seconds.into())
     }
 
-    /// Also as long as an operation takes at most that nobody tells the end of, from its send on.
-    pub(super) fn deadline(&self) -> Duration {
+    /// From the first possible send to the end; also the longest time that an operation takes of which nobody tells the end.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
         Duration::from_secs(self.deadline_seconds.into())
     }
 }

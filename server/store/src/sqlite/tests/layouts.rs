@@ -12,7 +12,7 @@ fn layout(database: &Connection) -> (Vec<String>, usize) {
 
 #[test]
 fn every_migration_in_the_folder_is_run() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/migrations");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/migrations");
     assert_eq!(fs::read_dir(folder).unwrap().count(), super::open::MIGRATIONS.len());
 }
 
@@ -20,11 +20,11 @@ fn every_migration_in_the_folder_is_run() {
 fn a_database_of_every_earlier_layout_is_brought_to_the_latest() {
     let latest = folder();
     drop(open(latest.path()));
-    let latest = layout(&Connection::open(latest.path().join("cloudphone.db")).unwrap());
+    let latest = layout(&Connection::open(super::database(latest.path())).unwrap());
     assert_eq!(latest.1, MIGRATIONS.len());
     for earlier in 0..=MIGRATIONS.len() {
         let folder = folder();
-        let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+        let database = Connection::open(super::database(folder.path())).unwrap();
         database.execute_batch(&MIGRATIONS[..earlier].concat()).unwrap();
         database.pragma_update(None, "user_version", earlier as u32).unwrap();
         drop(open(folder.path()));
@@ -45,7 +45,7 @@ async fn what_tasks_in_flight_have_claimed_and_what_settles_outlives_every_migra
     };
     for earlier in 1..=3 {
         let folder = folder();
-        let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+        let database = Connection::open(super::database(folder.path())).unwrap();
         database.execute_batch(&MIGRATIONS[..earlier].concat()).unwrap();
         database.pragma_update(None, "user_version", earlier as u32).unwrap();
         // What stood for a call without a key began with a space in the first two.
@@ -68,11 +68,11 @@ async fn what_tasks_in_flight_have_claimed_and_what_settles_outlives_every_migra
 #[test]
 fn a_migration_that_fails_halfway_leaves_nothing_behind() {
     let folder = folder();
-    let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+    let database = Connection::open(super::database(folder.path())).unwrap();
     database.execute_batch("CREATE TABLE ledger (in_the_way INTEGER)").unwrap();
     let before = layout(&database);
-    let refused = Sqlite::open(&data(folder.path())).unwrap_err().to_string();
-    assert!(refused.contains("cloudphone.db") && refused.contains("ledger already exists"), "{refused}");
+    let refused = Sqlite::open(&super::database(folder.path()), ()).unwrap_err().to_string();
+    assert!(refused.contains("store.db") && refused.contains("ledger already exists"), "{refused}");
     assert_eq!(layout(&database), before);
 }
 
@@ -80,11 +80,10 @@ fn a_migration_that_fails_halfway_leaves_nothing_behind() {
 fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let folder = folder();
     drop(open(folder.path()));
-    let folder = data(folder.path());
-    let path = folder.database().unwrap();
+    let path = super::database(folder.path());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
-    let refused = Sqlite::open(&folder).unwrap_err();
+    let refused = Sqlite::open(&path, ()).unwrap_err();
     let text = refused.to_string();
     assert!(matches!(refused, OpenError::Newer { found: 99, known: 4, .. }), "{text}");
     assert!(text.contains("layout 99") && text.contains("none beyond 4"), "{text}");
@@ -94,14 +93,13 @@ fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
 #[test]
 fn who_only_looks_leaves_an_older_database_as_it_is() {
     let folder = folder();
-    let folder = data(folder.path());
-    let path = folder.database().unwrap();
+    let path = super::database(folder.path());
     let database = Connection::open(&path).unwrap();
     database.execute_batch(MIGRATIONS[0]).unwrap();
     database.pragma_update(None, "user_version", 1).unwrap();
     let before = fs::read(&path).unwrap();
-    assert!(matches!(Sqlite::open_as_it_is(&folder), Err(OpenError::Older { found: 1, .. })));
+    assert!(matches!(Sqlite::open_as_it_is(&path, ()), Err(OpenError::Older { found: 1, .. })));
     assert_eq!(fs::read(&path).unwrap(), before);
-    drop(Sqlite::open(&folder).unwrap());
-    Sqlite::open_as_it_is(&folder).unwrap();
+    drop(Sqlite::open(&path, ()).unwrap());
+    Sqlite::open_as_it_is(&path, ()).unwrap();
 }
