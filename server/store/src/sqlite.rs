@@ -49,17 +49,29 @@ pub struct Sqlite {
     _lock: Box<dyn Send + Sync>,
 }
 
+/// How a database is opened.
+#[derive(Debug)]
+pub struct OpenOptions<'a, Lock> {
+    /// Its file.
+    pub path: &'a Path,
+    /// The resource of all grants up to layout 4, which name none: the first of the contract.
+    pub former_resource: &'a str,
+    /// Keeps other processes away. Dropped once the database is closed.
+    pub lock: Lock,
+}
+
 /// Which file lies at a path: its device and inode; `None` if there is none.
 type FileId = Option<(u64, u64)>;
 
 impl Sqlite {
-    /// Opens the database at `path`, which it makes if it is missing, and brings its layout up to date. `lock` is what keeps
-    /// other processes away; it is dropped once the database is closed. Blocks for as long as the disk takes.
+    /// Opens the database at `path`, which it makes if it is missing, and brings its layout up to date. Blocks for as long as the
+    /// disk takes.
     ///
     /// # Errors
     /// A newer program has written it, or it cannot be opened.
-    pub fn open(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, OpenError> {
-        let connections = open::connect(path, 0)?;
+    pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
+        let OpenOptions { path, former_resource, lock } = options;
+        let connections = open::connect(path, former_resource, 0)?;
         open::hold_lanes(&connections.writer)?;
         Self::connected(path, Box::new(lock), connections)
     }
@@ -68,8 +80,9 @@ impl Sqlite {
     ///
     /// # Errors
     /// Another program has written it, be it newer or older, or it cannot be opened.
-    pub fn open_as_it_is(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, OpenError> {
-        Self::connected(path, Box::new(lock), open::connect(path, open::LAYOUT)?)
+    pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
+        let OpenOptions { path, former_resource, lock } = options;
+        Self::connected(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?)
     }
 
     fn connected(path: &Path, lock: Box<dyn Send + Sync>, connections: Connections) -> Result<Self, OpenError> {

@@ -6,13 +6,15 @@ mod races;
 
 use super::memory::Memory;
 use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_breaks_no_rule};
-use super::sqlite::Sqlite;
+use super::sqlite::{OpenOptions, Sqlite};
 use super::*;
 use directory::*;
 use lists::*;
 use races::*;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow, StoreError};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
@@ -36,7 +38,7 @@ macro_rules! every_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
                 let folder = tempfile::tempdir().unwrap();
-                super::$case(Arc::new(Sqlite::open(&folder.path().join("store.db"), ()).unwrap())).await;
+                super::$case(Arc::new(Sqlite::open(opening(&folder.path().join("store.db"))).unwrap())).await;
             })*
         }
     };
@@ -66,6 +68,7 @@ every_store! {
     only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
     a_target_settles_on_when_its_task_is_forgotten
     an_application_comes_back_as_it_was_put
+    grants_of_one_resource_are_none_of_another
     a_name_belongs_to_one_application
     a_key_is_rotated_and_revoked_in_place
     a_key_of_no_application_or_with_too_many_secrets_is_refused
@@ -331,6 +334,11 @@ async fn what_the_ledger_has_already_stops_the_whole_step(store: Arc<dyn Store>)
     assert_eq!(store.ledger(3, 99).await.unwrap()[0].number, 4);
 }
 
+/// How a database at that path is opened, which nothing else keeps others away from.
+pub(super) fn opening(path: &Path) -> OpenOptions<'_, ()> {
+    OpenOptions { path, former_resource: "printer", lock: () }
+}
+
 /// 2026-07-28T12:00:00.123Z.
 pub(super) const AT: Timestamp = Timestamp(1_785_240_000_123);
 
@@ -377,7 +385,7 @@ pub(super) fn application(id: &str, name: &str) -> ApplicationRow {
         name: name.to_owned(),
         permissions: vec!["print".to_owned(), "copy".to_owned()],
         requests_per_minute: 300,
-        grants: None,
+        grants: Grants::everything(),
         created_at: AT,
     }
 }

@@ -216,8 +216,9 @@ impl Engine {
     async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, Untold> {
         let record = self.parts.store.task(id).await.map_err(|error| Untold::Broken(error.to_string()))?;
         let application = &poll.caller.application;
-        let visible =
-            |record: &Record| *record.application == *application.id || application.grants.covers(&record.target);
+        let visible = |Record { application: owner, resource, target, .. }: &Record| {
+            *owner == *application.id || application.grants.covers(resource, target)
+        };
         record.filter(visible).ok_or(Untold::NotFound)
     }
 }

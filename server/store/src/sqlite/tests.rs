@@ -8,7 +8,7 @@ mod model;
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::Store;
-use crate::tests::{AT, accept, advance, application, end, id, new, repeat, terms};
+use crate::tests::{AT, accept, advance, application, end, id, new, opening, repeat, terms};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::store::SecretRow;
 use toolwarrant_core::vault::Vault;
@@ -52,7 +53,7 @@ fn log(folder: &Path) -> PathBuf {
 }
 
 fn open(folder: &Path) -> Arc<Sqlite> {
-    Arc::new(Sqlite::open(&database(folder), ()).unwrap())
+    Arc::new(Sqlite::open(opening(&database(folder))).unwrap())
 }
 
 #[test]
@@ -98,7 +99,7 @@ async fn its_files_are_for_the_owner_alone_and_its_lock_ends_last() {
     let folder = folder();
     let closed = Arc::new(AtomicBool::new(false));
     let lock = Lock(folder.path().to_owned(), Arc::clone(&closed));
-    let store = Sqlite::open(&database(folder.path()), lock).unwrap();
+    let store = Sqlite::open(OpenOptions { path: &database(folder.path()), former_resource: "", lock }).unwrap();
     store.put_application(application("a", "first")).await.unwrap();
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 3, "{files:?}");
@@ -111,7 +112,7 @@ async fn its_files_are_for_the_owner_alone_and_its_lock_ends_last() {
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
     let super::open::Connections { writer, readers, inspector } =
-        super::open::connect(&database(folder.path()), 0).unwrap();
+        super::open::connect(&database(folder.path()), "", 0).unwrap();
     for connection in readers.iter().chain([&writer, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
@@ -153,7 +154,7 @@ type Work = fn(&Connection) -> Result<i64, Fault>;
 /// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), 0).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -188,7 +189,7 @@ fn a_request_that_fails_takes_no_other_with_it_and_leaves_nothing_behind() {
 #[test]
 fn a_commit_that_fails_fails_for_who_has_made_it_fail_alone() {
     let orphan = |db: &Connection| {
-        db.execute_batch("PRAGMA defer_foreign_keys = ON; INSERT INTO application_target VALUES ('nobody', 't')")?;
+        db.execute_batch("PRAGMA defer_foreign_keys = ON; INSERT INTO resource_target VALUES ('nobody', 'r', 't')")?;
         Ok(0)
     };
     let (answers, rows) = together([put::<1>, orphan, put::<2>]);
@@ -212,7 +213,7 @@ fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let mut connection = super::open::connect(&database(folder.path()), 0).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
     let other = Connection::open(database(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -198,7 +198,7 @@ async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_take
 #[test]
 fn a_file_that_cannot_be_made_is_named() {
     // Not even by who may do anything elsewhere.
-    let refused = Sqlite::open(Path::new("/sys/store.db"), ()).unwrap_err().to_string();
+    let refused = Sqlite::open(opening(Path::new("/sys/store.db"))).unwrap_err().to_string();
     assert!(
         refused.starts_with("cannot use /sys/store.db: ") && refused.ends_with("--data names another folder"),
         "{refused}"
@@ -210,7 +210,7 @@ fn what_is_no_database_is_refused_by_name() {
     let folder = folder();
     let path = database(folder.path());
     fs::write(&path, "not a database, but long enough to look like one").unwrap();
-    let refused = Sqlite::open(&path, ()).unwrap_err().to_string();
+    let refused = Sqlite::open(opening(&path)).unwrap_err().to_string();
     assert_eq!(refused, format!("cannot open the database `{}`: file is not a database", path.display()));
 }
 
@@ -229,7 +229,7 @@ async fn a_database_with_a_damaged_header_is_refused_by_name_or_tells_what_it_to
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << bit;
         fs::write(&path, damaged).unwrap();
-        match Sqlite::open(&path, ()) {
+        match Sqlite::open(opening(&path)) {
             Err(error) => {
                 refused += 1;
                 let error = error.to_string();
