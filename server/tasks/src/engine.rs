@@ -142,7 +142,7 @@ impl Engine {
             identity,
             tool: proposal.tool.to_owned(),
             sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
-            terms: proposal.terms.into(),
+            terms: (&proposal.terms).into(),
             at,
         };
         let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));

@@ -157,8 +157,9 @@ pub struct Step {
 }
 
 /// Takes `task` through `event`. An event that does not belong to its phase changes nothing: it is an echo of one before.
+/// `facts` is called only where a send was lost.
 #[must_use]
-pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
+pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Facts) -> Step {
     let task = if event == Event::Found { rewound(task, now) } else { task };
     let step = Step { task, entries: Vec::new(), effect: None };
     match (step.task.phase, event) {
@@ -171,7 +172,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
         }
         (Phase::Baseline, Event::Baseline(None)) => step.wait(now.plus(INTERVAL)),
         (Phase::Sending, Event::Found) => step.quiesce(now),
-        (Phase::Sending, Event::Due) => step.recover(now, facts),
+        (Phase::Sending, Event::Due) => step.recover(now, facts()),
         (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now),
         // Asked after it has quiesced, so what is unknown by now has never arrived.
         (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent(String::new()), now),

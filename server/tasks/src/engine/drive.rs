@@ -91,7 +91,8 @@ impl Engine {
         };
         loop {
             let (now, what) = (clock.now(), event.to_string());
-            let Step { task, entries, effect } = step(record.task.clone(), event, now, executor.facts());
+            let facts = || self.unsealed(&record).map(|write| executor.facts(&write)).unwrap_or_default();
+            let Step { task, entries, effect } = step(record.task.clone(), event, now, facts);
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };

@@ -41,7 +41,7 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     if let Event::Probed(_, begun) = &mut event {
         *begun = now;
     }
-    super::step(task, event, now, facts)
+    super::step(task, event, now, || facts)
 }
 
 /// A task, taken through events at their seconds: how it is then, and all that was written and performed.
@@ -275,7 +275,7 @@ fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_th
 fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
     let (task, ..) = run(terms(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
-    let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), Facts::default()).task;
+    let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), Facts::default).task;
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
     assert_eq!(judged(at(10)).status(), Some(Status::Failed));
 }

@@ -325,7 +325,7 @@ impl World {
                 resource: "wheel",
                 target: wheel.to_string().into(),
                 key: key.map(Box::from),
-                terms: act.terms(),
+                terms: *act.terms(),
                 arguments: arguments.clone(),
                 now,
             };

@@ -231,7 +231,7 @@ impl Wheels {
 }
 
 impl Executor for Wheels {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         self.facts
     }
 
