@@ -25,7 +25,7 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished, Which,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore, Unfinished, Which,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
@@ -160,6 +160,13 @@ impl TaskStore for Sqlite {
         self.writer.write(move |db| tasks::purge(db, before, limit))
     }
 
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+        self.writer.write(move |db| tasks::mark(db, &marks))
+    }
+
+    fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
+        self.writer.write(move |db| tasks::purge_marks(db, now, limit))
+    }
 }
 
 impl DirectoryStore for Sqlite {
@@ -174,7 +181,6 @@ impl DirectoryStore for Sqlite {
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {
         self.writer.write(move |db| directory::put_key(db, &key))
     }
-
 }
 
 impl Integrity for Sqlite {

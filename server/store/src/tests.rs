@@ -2,6 +2,7 @@
 
 mod directory;
 mod lists;
+mod marks;
 mod races;
 
 use super::memory::Memory;
@@ -10,6 +11,7 @@ use super::sqlite::{OpenOptions, Sqlite};
 use super::*;
 use directory::*;
 use lists::*;
+use marks::*;
 use races::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow, StoreError};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Identity, InFlight, LedgerRow, Record, Unfinished, Which,
+    Accepted, Advance, Advanced, Identity, InFlight, LedgerRow, Mark, Record, Unfinished, Which,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId, Terms, Upstream};
 
@@ -67,6 +69,9 @@ every_store! {
     tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages
     only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
     a_target_settles_on_when_its_task_is_forgotten
+    marks_are_written_with_their_task_or_nothing_is
+    marks_of_a_call_that_is_answered_without_a_task_are_written_too
+    a_mark_is_made_once_and_again_after_it_was_purged
     an_application_comes_back_as_it_was_put
     grants_of_one_resource_are_none_of_another
     a_name_belongs_to_one_application
@@ -81,6 +86,7 @@ every_store! {
     of_many_steps_from_one_version_one_is_written
     of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_lets_go
     of_many_applications_of_one_name_at_once_one_is_made
+    of_many_writes_with_one_mark_at_once_one_is_taken_on
 }
 
 async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(store: Arc<dyn Store>) {
@@ -364,6 +370,7 @@ pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
         sealed: format!("sealed {number}").into_bytes(),
         terms: terms(),
         at: AT,
+        marks: Vec::new(),
     }
 }
 

@@ -144,6 +144,7 @@ impl Engine {
             sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
             terms: (&proposal.terms).into(),
             at,
+            marks: Vec::new(),
         };
         let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));
         let accepting = async move {

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What takes a database from one layout to the next. Its `user_version` says which it has.
-pub(super) const MIGRATIONS: [&str; 5] = [
+pub(super) const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
     include_str!("../migrations/0003_claims.sql"),
     include_str!("../migrations/0004_lanes.sql"),
     include_str!("../migrations/0005_grants.sql"),
+    include_str!("../migrations/0006_marks.sql"),
 ];
 
 /// The layout that this program reads and writes.

@@ -182,12 +182,14 @@ impl Engine {
     }
 
     async fn purge(self: Arc<Self>, now: Timestamp) {
-        loop {
-            match self.parts.store.purge(now.minus(RETENTION), PURGE_MAX).await {
-                Ok(PURGE_MAX) => {}
-                Ok(_) => return,
-                Err(error) => return tracing::error!(%error, "ended tasks could not be forgotten"),
-            }
+        let store = &self.parts.store;
+        let purged = async {
+            while store.purge(now.minus(RETENTION), PURGE_MAX).await? == PURGE_MAX {}
+            while store.purge_marks(now, PURGE_MAX).await? == PURGE_MAX {}
+            Ok::<_, StoreError>(())
+        };
+        if let Err(error) = purged.await {
+            tracing::error!(%error, "old tasks and marks could not be purged");
         }
     }
 }

@@ -9,7 +9,8 @@ use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished, Which,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
+    Unfinished, Which,
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
@@ -209,5 +210,13 @@ impl TaskStore for Disk {
 
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.platters.memory.purge(before, limit)
+    }
+
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+        self.platters.memory.mark(marks)
+    }
+
+    fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
+        self.platters.memory.purge_marks(now, limit)
     }
 }

@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 /// in order or by a `kill -9`, and to open what it left behind.
 #[derive(Clone, Debug)]
 enum Operation {
-    Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8 },
+    Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8, marks: Vec<u8> },
+    Mark { keys: Vec<u8>, until: u64 },
+    PurgeMarks { limit: u32 },
     Advance { task: u8, stale: bool, step: usize },
     Purge { age: u64, limit: u32 },
     Repeat { application: u8, key: Option<u8>, target: u8, fingerprint: u8 },
@@ -28,13 +30,16 @@ enum Operation {
 fn operation() -> impl Strategy<Value = (i64, Operation)> {
     use Operation::{Accept, Advance, Directory, InFlight, Ledger, Purge, PutApplication, PutKey, Reopen, Repeat};
     use proptest::option::of;
-    let accept = (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8, 0..2_u8);
+    let marks = |most| proptest::collection::vec(0..9_u8, 0..most);
+    let accept = (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8, 0..2_u8, marks(2));
     let grants = of(proptest::collection::vec((any::<bool>(), of(0..4_u8)), 0..4));
     let clock = prop_oneof![9 => 0..9_000_i64, 1 => -90_000..90_000_i64];
     let operation = prop_oneof![
-        6 => accept.prop_map(|(application, key, target, resource, fingerprint)| {
-            Accept { application, key, target, resource, fingerprint }
+        6 => accept.prop_map(|(application, key, target, resource, fingerprint, marks)| {
+            Accept { application, key, target, resource, fingerprint, marks }
         }),
+        1 => (marks(4), 0..60_000_u64).prop_map(|(keys, until)| Operation::Mark { keys, until }),
+        1 => (0..4_u32).prop_map(|limit| Operation::PurgeMarks { limit }),
         9 => (0..8_u8, proptest::bool::weighted(0.1), 0..STEPS.len())
             .prop_map(|(task, stale, step)| Advance { task, stale, step }),
         1 => (0..60_000_u64, 0..4_u32).prop_map(|(age, limit)| Purge { age, limit }),
@@ -104,6 +109,10 @@ fn identity(application: u8, key: Option<u8>, resource: u8, target: u8, fingerpr
     }
 }
 
+fn mark(key: u8, until: Timestamp) -> Mark {
+    Mark { space: "nonce", key: vec![key], until }
+}
+
 /// Everything, or of two resources all or a few.
 fn granted(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
     let Some(grants) = grants else { return Grants::everything() };
@@ -122,11 +131,17 @@ fn granted(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
 async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation) -> String {
     let number = |task: u8| id(task.into());
     match operation.clone() {
-        Operation::Accept { application, key, target, resource, fingerprint } => {
+        Operation::Accept { application, key, target, resource, fingerprint, marks } => {
             let identity = identity(application, key, resource, target, fingerprint);
-            let answer = store.accept(NewTask { identity, at, ..new(n.into(), "", "") });
+            let marks = marks.into_iter().map(|key| mark(key, at)).collect();
+            let answer = store.accept(NewTask { identity, at, marks, ..new(n.into(), "", "") });
             format!("{:?}", answer.await.map_err(drop))
         }
+        Operation::Mark { keys, until } => {
+            let until = at.plus(Duration::from_millis(until));
+            format!("{:?}", store.mark(keys.into_iter().map(|key| mark(key, until)).collect()).await)
+        }
+        Operation::PurgeMarks { limit } => format!("{:?}", store.purge_marks(at, limit).await),
         Operation::Advance { task, stale, step } => {
             let record = store.task(number(task)).await.unwrap();
             let (version, task_then) =
