@@ -247,7 +247,7 @@ impl Tables {
         }
         self.lanes.insert(held, id);
         self.claims.extend(claim(&identity).map(|claim| (claim, id)));
-        let task = Task::accepted(terms, start);
+        let task = Task::delayed(terms, at, start);
         let (created_at, sealed) = (at, Some(sealed));
         let Identity { application, resource, target, .. } = identity.clone();
         let record =

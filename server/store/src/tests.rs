@@ -175,7 +175,7 @@ async fn after_a_release_a_task_starts_when_the_target_has_settled(store: Arc<dy
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
     let Record { created_at, task, .. } = store.task(id(2)).await.unwrap().unwrap();
     assert_eq!((created_at, task.not_before, task.wake_at), (AT, settled, Some(settled)));
-    assert_eq!(task.deadline_at, settled.plus(Duration::from_secs(60)));
+    assert_eq!((task.start_delay_ms, task.deadline_at), (30_000, settled.plus(Duration::from_secs(60))));
 }
 
 async fn a_release_in_the_past_holds_nobody_up(store: Arc<dyn Store>) {

@@ -187,10 +187,12 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Fa
     }
 }
 
-/// A task with no moment later than it can have, for a clock that was set back between two processes.
+/// A task with no moment later than it can have, for a clock that was set back between two processes. It never starts before its
+/// target has settled: that may take longer than its own deadline.
 fn rewound(task: Task, now: Timestamp) -> Task {
     let deadline = task.terms.deadline();
-    let (latest_start, latest_send) = (now.plus(deadline), now.plus(SEND_WINDOW));
+    let longest_wait = deadline.max(Duration::from_millis(task.start_delay_ms));
+    let (latest_start, latest_send) = (now.plus(longest_wait), now.plus(SEND_WINDOW));
     let not_before = task.not_before.min(latest_start);
     Task {
         not_before,

@@ -65,6 +65,9 @@ pub struct Task {
     pub phase: Phase,
     /// Earliest send: the target may still be settling from a write before.
     pub not_before: Timestamp,
+    /// For how long after its acceptance the target was settling, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_delay_ms: u64,
     /// When it ends, counted from the first possible send.
     pub deadline_at: Timestamp,
     /// When to look at it next; `None` while an effect is under way, or after the end.
@@ -202,11 +205,23 @@ pub struct Reading {
     pub observed: String,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(millis: &u64) -> bool {
+    *millis == 0
+}
+
 impl Task {
-    /// A task as it is accepted: ready, not to be sent before `not_before`.
+    /// A task as it is accepted: ready, to be sent at once.
     #[must_use]
-    pub fn accepted(terms: Terms, not_before: Timestamp) -> Self {
+    pub fn accepted(terms: Terms, at: Timestamp) -> Self {
+        Self::delayed(terms, at, at)
+    }
+
+    /// A task that is accepted `at` that moment: ready, not to be sent before `not_before`.
+    #[must_use]
+    pub fn delayed(terms: Terms, at: Timestamp, not_before: Timestamp) -> Self {
         Self {
+            start_delay_ms: not_before.0.saturating_sub(at.0),
             deadline_at: not_before.plus(terms.deadline()),
             terms,
             phase: Phase::Ready,

@@ -42,7 +42,7 @@ pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
 
 /// The state of a task that is to start then.
 pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
-    state(new.id, &Task::accepted(new.terms.clone(), start))
+    state(new.id, &Task::delayed(new.terms.clone(), new.at, start))
 }
 
 /// Takes a task on, if its key and its target's lane are free. Its state is that one, unless its target has to settle.
