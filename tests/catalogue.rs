@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use toolwarrant_core::access::Grants;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 
 /// Both contracts with a server each: one key for every set of permissions.
@@ -154,7 +154,8 @@ async fn every_result_about_every_phone_is_what_the_schema_says() {
 async fn refusals_come_in_the_order_of_the_pipeline() {
     let nobody = PermissionSet::default();
     let all = PermissionSet(u64::MAX);
-    let own = Grants::Set(["phone-0000001", "p-1"].map(Box::from).into());
+    let own =
+        Grants::nothing().with("device", Granted::some(["phone-0000001"])).with("printer", Granted::some(["p-1"]));
     let tenants = || vec![Tenant::with(nobody), Tenant::with(all), Tenant { grants: own.clone(), ..Tenant::with(all) }];
     let (phones, phone_keys) = mute_phones(tenants()).await;
     let (shop, shop_keys) = shop(tenants()).await;

@@ -4,7 +4,7 @@ use crate::harness::{Key, Server, Tenant, mute_phones, outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use toolwarrant_core::access::Grants;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_tasks::polls::HELD_MAX;
 
@@ -13,7 +13,7 @@ fn everything() -> Tenant {
 }
 
 fn sees(device: &str) -> Tenant {
-    Tenant { grants: Grants::Set([device.into()].into()), ..everything() }
+    Tenant { grants: Grants::nothing().with("device", Granted::some([device])), ..everything() }
 }
 
 /// A write on that phone, which stays in flight until its deadline in 60 s.

@@ -33,7 +33,7 @@ impl Resource<PrinterId> for Shop {
         Box::pin(async move {
             match id.as_str() {
                 "p-gone" => Err(Unresolved::Unavailable),
-                known @ ("p-1" | "p-2" | "p-bug" | "p-slow") if caller.application.grants.covers(known) => {
+                known @ ("p-1" | "p-2" | "p-bug" | "p-slow") if caller.application.grants.covers("printer", known) => {
                     Ok(Printer {
                         printer_id: id.clone(),
                         label: Untrusted::clean("Old\u{202e} faithful"),
@@ -109,7 +109,7 @@ impl PrintingTools for Shop {
 pub(crate) struct Mute;
 
 impl Executor for Mute {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         Facts::default()
     }
 

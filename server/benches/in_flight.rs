@@ -17,7 +17,7 @@ use toolwarrant_core::BoxFuture;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::vault::Vault;
-use toolwarrant_store::sqlite::Sqlite;
+use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
@@ -57,7 +57,11 @@ async fn measure(data: &Path) -> Result<()> {
     let (clock, target) = (Clock::manual(NOW), Arc::new(Target::default()));
     let (before, begin) = (memory()?, Instant::now());
     let parts = Parts {
-        store: Arc::new(Sqlite::open(&data.join("bench.db"), ())?),
+        store: Arc::new(Sqlite::open(OpenOptions {
+            path: &data.join("bench.db"),
+            former_resource: "device",
+            lock: (),
+        })?),
         executor: target.clone(),
         vault: Vault::new("bench", &[7; 32], Random::System),
         clock: clock.clone(),
@@ -88,7 +92,7 @@ struct Target {
 }
 
 impl Executor for Target {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         Facts::default()
     }
 
@@ -115,7 +119,8 @@ impl Executor for Target {
 /// Writes `count` tasks down: some verified at present, the others to begin in an hour.
 async fn fill(data: &Path, count: u64) -> Result<()> {
     let vault = Vault::new("bench", &[7; 32], Random::System);
-    let store = Arc::new(Sqlite::open(&data.join("bench.db"), ())?);
+    let store =
+        Arc::new(Sqlite::open(OpenOptions { path: &data.join("bench.db"), former_resource: "device", lock: () })?);
     let mut writing = JoinSet::new();
     for number in 0..count {
         let id = TaskId::from_bytes(u128::from(number).to_be_bytes());
@@ -127,6 +132,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
             deadline_seconds: 7_200,
         };
         let new = NewTask {
+            marks: Vec::new(),
             id,
             identity: Identity {
                 application: "app_0123456789abcdef".to_owned(),

@@ -15,7 +15,7 @@ use toolwarrant_core::clock::Clock;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, Registry};
 use toolwarrant_core::vault::Vault;
-use toolwarrant_store::sqlite::Sqlite;
+use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 
 /// Repetitions of each measurement; the median counts.
 const ROUNDS: usize = 15;
@@ -33,7 +33,12 @@ async fn main() -> Result<()> {
         let (mut made, mut last) = (Vec::new(), None);
         for number in 0..count {
             let name = format!("application {number}");
-            let new = NewApplication { name, permissions: Vec::new(), grants: Grants::All, requests_per_minute: 300 };
+            let new = NewApplication {
+                name,
+                permissions: Vec::new(),
+                grants: Grants::everything(),
+                requests_per_minute: 300,
+            };
             let id = registry.create(new).await?;
             let begin = Instant::now();
             let key = registry.issue_key(&id, None).await?;
@@ -61,7 +66,7 @@ async fn main() -> Result<()> {
 async fn open(database: &Path) -> Result<Registry> {
     let (random, clock) = (Random::System, Clock::system());
     let vault = Vault::new("bench", &[7; 32], random.clone());
-    let store = Arc::new(Sqlite::open(database, ())?);
+    let store = Arc::new(Sqlite::open(OpenOptions { path: database, former_resource: "device", lock: () })?);
     let prefixes = KeyPrefixes { id: "cpk_", secret: "cps_" };
     Registry::open(store, &CATALOGUE, prefixes, vault, clock, random)
         .await

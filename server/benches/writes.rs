@@ -21,7 +21,7 @@ use toolwarrant_core::random::Random;
 use toolwarrant_core::tasks::{Proposal, Tasks};
 use toolwarrant_core::text::Secret;
 use toolwarrant_core::vault::Vault;
-use toolwarrant_store::sqlite::Sqlite;
+use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 
 /// Each way is measured that often for each number of clients, in turn.
@@ -76,7 +76,11 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let sim = Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32]));
     let vault = Vault::new("bench", &[7; 32], random.clone());
     let engine = runtime.block_on(Engine::start(Parts {
-        store: Arc::new(Sqlite::open(&folder.join("bench.db"), ())?),
+        store: Arc::new(Sqlite::open(OpenOptions {
+            path: &folder.join("bench.db"),
+            former_resource: "device",
+            lock: (),
+        })?),
         executor: Arc::new(Writes::new(sim.clone(), Arc::new(Views::new(clock.clone())))),
         vault,
         clock: clock.clone(),

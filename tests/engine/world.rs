@@ -17,7 +17,8 @@ use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::store::{
-    self, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished, Which,
+    self, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore, Unfinished,
+    Which,
 };
 use toolwarrant_tasks::task::Verdict::Unreadable as Unread;
 use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
@@ -55,7 +56,7 @@ impl Script {
 }
 
 impl Executor for Script {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         self.facts
     }
 
@@ -143,6 +144,14 @@ impl TaskStore for Flaky {
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.memory.purge(before, limit)
     }
+
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+        self.memory.mark(marks)
+    }
+
+    fn purge_marks(&self, until: Timestamp, limit: u32) -> Stored<'_, u32> {
+        self.memory.purge_marks(until, limit)
+    }
 }
 
 /// An engine with a store that outlives it.
@@ -196,7 +205,8 @@ impl World {
     ) -> Result<Accepted, NotAccepted> {
         let arguments = Secret::new(format!("{target}{arguments}"));
         let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
-        let proposal = Proposal { application, tool: "turn", resource: "wheel", target, key, terms, arguments, now };
+        let proposal =
+            Proposal { application, tool: "turn", resource: "wheel", target, key, terms: *terms, arguments, now };
         match self.engine.repeat(&proposal).await? {
             Some(hit) => Ok(hit),
             None => self.engine.accept(&proposal, proposal.arguments.clone()).await,

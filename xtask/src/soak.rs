@@ -25,9 +25,9 @@ impl Worlds {
 
 /// Lives through the worlds, and with all but a single one through those of every mutant.
 pub(crate) fn run(root: &Path, Worlds { worlds, first, seed }: Worlds) -> Result<()> {
-    let tests = if seed.is_some() { "tasks::simulation::no_world" } else { "tasks::simulation" };
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--release", "--locked", "--package", "cloudphone", "--lib", "--", "--nocapture", tests]);
+    command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "simulation"]);
+    command.args(["--", "--nocapture"]).args(seed.map(|_| "no_world"));
     command.env("WORLDS", worlds.to_string()).env("FIRST_WORLD", first.to_string());
     command.envs(seed.map(|seed| ("WORLD", seed.to_string())));
     println!("\n> cargo xtask soak: {worlds} worlds from {first} on");

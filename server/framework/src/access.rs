@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::vault::{Digest, Vault};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use subtle::{Choice, ConstantTimeEq};
 
@@ -56,13 +56,26 @@ impl Application {
     }
 }
 
-/// The targets that an application may see.
+/// The targets that an application may see, by resource. A target is visible under its own resource alone: a grant of the tray
+/// `p-1` shows no printer `p-1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Grants {
-    /// Every target, those to come included.
+pub struct Grants(Visible);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Visible {
+    /// Every target of every resource, those to come included.
+    Everything,
+    /// What is granted of each resource; nothing of one that is absent.
+    Only(BTreeMap<Box<str>, Granted>),
+}
+
+/// The targets of one resource that an application may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Granted {
+    /// Every one, those to come included.
     All,
-    /// Just these, by identifier.
-    Set(BTreeSet<Box<str>>),
+    /// These, by identifier.
+    Some(BTreeSet<Box<str>>),
 }
 
 /// Who can call: applications, and the keys of each.
@@ -163,12 +176,80 @@ impl Access {
 }
 
 impl Grants {
-    /// Whether the target of that identifier may be seen.
+    /// Every target of every resource, those to come included.
+    #[must_use]
+    pub const fn everything() -> Self {
+        Self(Visible::Everything)
+    }
+
+    /// No target.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self(Visible::Only(BTreeMap::new()))
+    }
+
+    /// The same, and of that resource just this. Grants of everything stay that.
+    #[must_use]
+    pub fn with(mut self, resource: &str, granted: Granted) -> Self {
+        if let Some(resources) = self.resources_mut() {
+            resources.insert(resource.into(), granted);
+        }
+        self
+    }
+
+    /// What is granted of a resource; `None` for nothing.
+    #[must_use]
+    pub fn of(&self, resource: &str) -> Option<&Granted> {
+        match &self.0 {
+            Visible::Everything => Some(&Granted::All),
+            Visible::Only(resources) => resources.get(resource),
+        }
+    }
+
+    /// Whether the target of that resource and identifier may be seen.
+    #[must_use]
+    pub fn covers(&self, resource: &str, id: &str) -> bool {
+        self.of(resource).is_some_and(|granted| granted.covers(id))
+    }
+
+    /// What is granted, by resource; `None` for everything.
+    #[must_use]
+    pub fn resources(&self) -> Option<&BTreeMap<Box<str>, Granted>> {
+        match &self.0 {
+            Visible::Everything => None,
+            Visible::Only(resources) => Some(resources),
+        }
+    }
+
+    /// The same, to be changed. To narrow grants of everything, [`Self::spell_out`] comes first.
+    pub fn resources_mut(&mut self) -> Option<&mut BTreeMap<Box<str>, Granted>> {
+        match &mut self.0 {
+            Visible::Everything => None,
+            Visible::Only(resources) => Some(resources),
+        }
+    }
+
+    /// Makes of everything all of each of these `resources`, so that one can be narrowed. What is granted by resource stays.
+    pub fn spell_out<'a>(&mut self, resources: impl IntoIterator<Item = &'a str>) {
+        if let Visible::Everything = self.0 {
+            self.0 = Visible::Only(resources.into_iter().map(|resource| (resource.into(), Granted::All)).collect());
+        }
+    }
+}
+
+impl Granted {
+    /// Just these.
+    #[must_use]
+    pub fn some<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::Some(ids.into_iter().map(Box::from).collect())
+    }
+
+    /// Whether the target of that identifier is among them.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Set(ids) => ids.contains(id),
+            Self::Some(ids) => ids.contains(id),
         }
     }
 }
@@ -190,7 +271,7 @@ mod tests {
     use crate::random::Random;
 
     fn application(id: &str) -> Arc<Application> {
-        Arc::new(Application::new(id, id, PermissionSet(1), Grants::All, Arc::new(Window::new(300))))
+        Arc::new(Application::new(id, id, PermissionSet(1), Grants::everything(), Arc::new(Window::new(300))))
     }
 
     fn access(keys: &[(&str, &str, &str)]) -> Access {
@@ -205,7 +286,7 @@ mod tests {
     fn a_change_of_an_application_reaches_its_keys_and_no_others() {
         let access = access(&[("key_1", "one", "a"), ("key_2", "two", "b")]);
         let window = Arc::new(Window::new(300));
-        let changed = Arc::new(Application::new("one", "one", PermissionSet(2), Grants::All, window));
+        let changed = Arc::new(Application::new("one", "one", PermissionSet(2), Grants::everything(), window));
         access.change(|directory| directory.put_application(&changed));
         let permissions = |key, secret| {
             let caller = access.authenticate(Credentials { key_id: key, secret }, Timestamp(0)).expect("a live key");
@@ -215,8 +296,23 @@ mod tests {
     }
 
     #[test]
-    fn grants_cover_all_or_just_what_they_name() {
-        let some = Grants::Set(BTreeSet::from(["a-1".into()]));
-        assert!(Grants::All.covers("b-2") && some.covers("a-1") && !some.covers("b-2"));
+    fn a_grant_shows_targets_of_its_own_resource_and_no_others() {
+        let tray = Grants::nothing().with("tray", Granted::some(["p-1"]));
+        assert!(tray.covers("tray", "p-1") && !tray.covers("tray", "p-2") && !tray.covers("printer", "p-1"));
+        let trays = Grants::nothing().with("tray", Granted::All);
+        assert!(trays.covers("tray", "p-2") && !trays.covers("printer", "p-2"));
+        assert!(!Grants::nothing().covers("tray", "p-1"));
+        assert_eq!((tray.of("printer"), trays.of("tray")), (None, Some(&Granted::All)));
+    }
+
+    #[test]
+    fn grants_of_everything_cover_what_comes_and_can_be_spelled_out_to_be_narrowed() {
+        let mut grants = Grants::everything().with("tray", Granted::some([]));
+        assert!(grants.covers("tray", "p-1") && grants.resources().is_none());
+        grants.spell_out(["printer", "tray"]);
+        grants.resources_mut().expect("no longer everything").remove("tray");
+        assert!(grants.covers("printer", "p-1") && !grants.covers("tray", "p-1"));
+        grants.spell_out(["tray"]);
+        assert_eq!(grants, Grants::nothing().with("printer", Granted::All));
     }
 }

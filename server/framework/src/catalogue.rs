@@ -237,6 +237,20 @@ pub struct Terms {
     pub deadline_seconds: u32,
 }
 
+impl Terms {
+    /// These, with the settle time and the deadline of `other`. The deadline stays after the settle time: where that of `other` is
+    /// not, it is as long after it as here.
+    #[must_use]
+    pub fn paced_as(self, other: Self) -> Self {
+        let Self { settle_seconds, deadline_seconds, .. } = other;
+        let room = self.deadline_seconds.saturating_sub(self.settle_seconds).max(1);
+        let settle_seconds = settle_seconds.min(u32::MAX - room);
+        let sound = deadline_seconds > settle_seconds;
+        let deadline_seconds = if sound { deadline_seconds } else { settle_seconds + room };
+        Self { settle_seconds, deadline_seconds, ..self }
+    }
+}
+
 /// A state of a task.
 #[derive(Debug)]
 pub struct StateDef {
@@ -246,4 +260,30 @@ pub struct StateDef {
     pub meaning: &'static str,
     /// What to do next.
     pub next_step: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_decides_how_long_a_write_takes_and_nothing_else_of_its_terms() {
+        let terms = |settle_seconds, deadline_seconds| Terms {
+            probe: Some("paper"),
+            baseline: true,
+            idempotent: false,
+            settle_seconds,
+            deadline_seconds,
+        };
+        let declared = terms(10, 60);
+        let other =
+            |settle, deadline| Terms { probe: None, baseline: false, idempotent: true, ..terms(settle, deadline) };
+        assert_eq!(declared.paced_as(other(10, 60)), declared);
+        assert_eq!(declared.paced_as(other(90, 600)), terms(90, 600));
+        assert_eq!(declared.paced_as(other(0, 1)), terms(0, 1));
+        for deadline in [0, 89, 90] {
+            assert_eq!(declared.paced_as(other(90, deadline)), terms(90, 140), "deadline {deadline}");
+        }
+        assert_eq!(declared.paced_as(other(u32::MAX, 7)), terms(u32::MAX - 50, u32::MAX));
+    }
 }

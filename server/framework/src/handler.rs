@@ -5,7 +5,7 @@
 
 use super::BoxFuture;
 use super::access::Caller;
-use super::catalogue::{Catalogue, ToolDef};
+use super::catalogue::{Catalogue, Terms, ToolDef};
 use super::pipeline::Asked;
 use super::tasks::{Hold, Poll, Tasks, Told, Untold};
 use crate::clock::Timestamp;
@@ -96,18 +96,40 @@ impl<'a> Call<'a> {
 
 /// Proof that the caller can see the target and that it offers what the tool requires. Reads as the view itself.
 #[derive(Debug)]
-pub struct Target<View>(View);
+pub struct Target<View> {
+    view: View,
+    policy: Policy<View>,
+}
+
+/// [`Resource::policy`] of the resource that the target is of.
+type Policy<View> = fn(&View, &'static ToolDef, Terms) -> Terms;
 
 impl<View> Target<View> {
-    pub(super) fn proven(view: View) -> Self {
-        Self(view)
+    pub(super) fn proven(view: View, policy: Policy<View>) -> Self {
+        Self { view, policy }
     }
 }
 
 impl<View> Deref for Target<View> {
     type Target = View;
     fn deref(&self) -> &View {
-        &self.0
+        &self.view
+    }
+}
+
+/// What a tool knows of its target by the time its handler is called: a [`Target`], or `()` where it acts on nothing.
+pub trait Proof: Send + Sync {
+    /// The terms of a call of `tool`, given those of the contract.
+    fn terms(&self, _tool: &'static ToolDef, declared: Terms) -> Terms {
+        declared
+    }
+}
+
+impl Proof for () {}
+
+impl<View: Send + Sync> Proof for Target<View> {
+    fn terms(&self, tool: &'static ToolDef, declared: Terms) -> Terms {
+        declared.paced_as((self.policy)(&self.view, tool, declared))
     }
 }
 
@@ -123,6 +145,13 @@ pub trait Resource<Id>: Send + Sync + 'static {
 
     /// Whether it offers a capability at present: the flag that the wire shows.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;
+
+    /// How long a write by `tool` takes on this target to show and to end, where that is not as the contract declares. Only
+    /// `settle_seconds` and `deadline_seconds` of the answer count. A deadline that is not after the settling is moved to be as
+    /// long after it as declared.
+    fn policy(_view: &Self::View, _tool: &'static ToolDef, declared: Terms) -> Terms {
+        declared
+    }
 }
 
 /// Why a target was not found.

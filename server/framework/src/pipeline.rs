@@ -22,7 +22,7 @@ use super::audit::{Audit, Backlog, Line, Slot};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
-use super::handler::{Call, Flag, Grant, Resource, Target, Unresolved};
+use super::handler::{Call, Flag, Grant, Proof, Resource, Target, Unresolved};
 use super::reply::{Answer, Reply, tools_list};
 use super::survive;
 use super::tasks::{self, Accepted, Hold, NotAccepted, Plan, Proposal, Tasks};
@@ -52,7 +52,7 @@ pub trait Tool<H>: Send + Sync + 'static {
     /// The typed arguments.
     type Args: Arguments;
     /// Proof that what the tool acts on was found and offers what it requires; `()` where it acts on nothing.
-    type Proof: Send + Sync;
+    type Proof: Proof;
 
     /// What the call acts on, if the tool acts on something.
     fn target(_: &Self::Args) -> Option<&str> {
@@ -263,13 +263,13 @@ pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Res
         };
     };
     let Plan { key, terms, arguments } = plan;
-    let proposal = Proposal {
+    let mut proposal = Proposal {
         application: &call.caller.application.id,
         tool: call.tool.name,
         resource: call.tool.target.as_ref().map_or("", |target| target.resource),
         target: T::target(&args).unwrap_or_default().into(),
         key: key.map(Box::from),
-        terms,
+        terms: *terms,
         arguments,
         now: call.now,
     };
@@ -277,6 +277,7 @@ pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Res
         return accepted(call, &hit);
     }
     let proof = T::require(handlers, call, &args).await?;
+    proposal.terms = proof.terms(call.tool, proposal.terms);
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
     let task = call.tasks.accept(&proposal, command).await.map_err(|error| not_accepted(call, error))?;
     accepted(call, &task)
@@ -305,7 +306,7 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
             format_args!("`capabilities.{flag}` is false for this {named}: {why}"),
         ));
     }
-    Ok(Target::proven(view))
+    Ok(Target::proven(view, H::policy))
 }
 
 fn find(catalogue: &'static Catalogue, name: &str) -> Result<&'static ToolDef, Failure> {

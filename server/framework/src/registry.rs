@@ -146,10 +146,7 @@ impl Registry {
             name,
             permissions,
             requests_per_minute,
-            grants: match grants {
-                Grants::All => None,
-                Grants::Set(ids) => Some(ids.into_iter().map(String::from).collect()),
-            },
+            grants,
             created_at: self.clock.now(),
         };
         let mut known = self.known.lock().await;
@@ -278,11 +275,7 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
     let ApplicationRow { id, name, permissions, requests_per_minute: _, grants, created_at: _ } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
     let granted = granted.fold(PermissionSet::default(), |set, permission| set.and(permission.grants));
-    let grants = match grants {
-        None => Grants::All,
-        Some(ids) => Grants::Set(ids.iter().map(|id| id.as_str().into()).collect()),
-    };
-    Arc::new(Application::new(id, name, granted, grants, window))
+    Arc::new(Application::new(id, name, granted, grants.clone(), window))
 }
 
 /// Opens every secret of a key, and shows none.

@@ -4,8 +4,8 @@
 //! secret: it keeps verifiers and sealed bytes.
 
 use crate::BoxFuture;
+use crate::access::Grants;
 use crate::clock::Timestamp;
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 /// The answer of a store.
@@ -48,8 +48,8 @@ pub struct ApplicationRow {
     pub permissions: Vec<String>,
     /// Its request budget in any 60 seconds.
     pub requests_per_minute: u32,
-    /// The targets that it sees; `None` for every one, those to come included.
-    pub grants: Option<BTreeSet<String>>,
+    /// The targets that it sees.
+    pub grants: Grants,
     /// When it was made.
     pub created_at: Timestamp,
 }

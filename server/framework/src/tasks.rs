@@ -153,8 +153,8 @@ pub struct Proposal<'a> {
     pub target: Box<str>,
     /// The idempotency key, if one was given; without one the call is known by application, tool and arguments.
     pub key: Option<Box<str>>,
-    /// The terms.
-    pub terms: &'static Terms,
+    /// The terms: those of the contract, as far as the target does not decide (see `Resource::policy`).
+    pub terms: Terms,
     /// The typed arguments as canonical JSON, secrets included.
     pub arguments: Secret<String>,
     /// When the call arrived.

@@ -26,7 +26,7 @@ async fn open(store: &Arc<Memory>) -> Registry {
 
 async fn one(registry: &Registry) -> String {
     let name = "one".to_owned();
-    let new = NewApplication { name, permissions: Vec::new(), grants: Grants::All, requests_per_minute: 300 };
+    let new = NewApplication { name, permissions: Vec::new(), grants: Grants::everything(), requests_per_minute: 300 };
     registry.create(new).await.unwrap()
 }
 
@@ -95,7 +95,7 @@ async fn what_is_not_there_or_taken_is_named() {
     let new = |name: &str, permission: &str| NewApplication {
         name: name.to_owned(),
         permissions: vec![permission.to_owned()],
-        grants: Grants::All,
+        grants: Grants::everything(),
         requests_per_minute: 1,
     };
     let said = |refused: Refused| refused.to_string();

@@ -1,11 +1,13 @@
 //! What commands are carried out on, and how it is opened.
 
+use crate::cli::resources;
 use crate::data::{DataFolder, Unusable};
 use crate::doctor::Check;
 use crate::names::Names;
 use serde_json::{Map, Value};
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::catalogue::Catalogue;
@@ -15,7 +17,7 @@ use toolwarrant_core::registry::{Refused, Registry};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::vault::Vault;
 use toolwarrant_store::Store;
-use toolwarrant_store::sqlite::{self, Sqlite};
+use toolwarrant_store::sqlite::{self, OpenOptions, Sqlite};
 
 /// What commands are carried out on.
 pub struct OperatorContext {
@@ -124,8 +126,18 @@ impl OpenedData {
         random: &Random,
     ) -> Result<Self, OpenError> {
         let vault = Vault::new(&names.salt, &folder.master_key(random)?, random.clone());
-        let database = Arc::new(Sqlite::open(&folder.database()?, folder.lock())?);
+        let database = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
         let registry = Registry::open(database.clone(), catalogue, names.keys, vault.clone(), clock, random.clone());
         Ok(Self { registry: registry.await?, vault, database })
     }
+}
+
+/// How the database of a folder is opened. Grants of former layouts are of the contract's first resource.
+pub(crate) fn open_options<'a>(
+    path: &'a Path,
+    folder: &DataFolder,
+    catalogue: &Catalogue,
+) -> OpenOptions<'a, Arc<File>> {
+    let former_resource = resources(catalogue).into_iter().next().unwrap_or_default();
+    OpenOptions { path, former_resource, lock: folder.lock() }
 }

@@ -310,4 +310,24 @@ mod tests {
         assert!(refused(&path).contains("is a folder of shop"), "{}", refused(&path));
         DataFolder::open(&path, &names()).unwrap();
     }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_named() {
+        // Not even by who may do anything elsewhere.
+        let refused = DataFolder::open(Path::new("/sys"), &names()).unwrap_err().to_string();
+        let named = refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("--data names another folder");
+        assert!(named, "{refused}");
+    }
+
+    #[test]
+    fn a_database_is_never_made_in_place_of_an_emptied_one() {
+        let root = TempDir::new().unwrap();
+        let folder = DataFolder::open(&root.path().join("data"), &names()).unwrap();
+        folder.master_key(&Random::System).unwrap();
+        let path = folder.database().unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert!(matches!(folder.database(), Err(Unusable::Emptied(emptied)) if emptied == path));
+        std::fs::write(&path, "something").unwrap();
+        assert_eq!(folder.database().unwrap(), path);
+    }
 }

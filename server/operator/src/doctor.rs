@@ -3,7 +3,7 @@
 //! Repairs nothing, and works with a running server or without one. What must hold of the database stands in
 //! [`Rule`]; here are the words for it, and what lies beside the database. Start at [`examine`].
 
-use crate::context::OperatorError;
+use crate::context::{OperatorError, open_options};
 use crate::data::{self, AUDIT, DataFolder};
 use crate::names::Names;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
+use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::vault::Vault;
@@ -146,13 +147,18 @@ fn rules(now: Timestamp) -> [(Rule, Told); 8] {
 ///
 /// # Errors
 /// Another process has it.
-pub(crate) async fn alone(path: &Path, names: &Names, checks: &[Check]) -> Result<Value, OperatorError> {
+pub(crate) async fn alone(
+    path: &Path,
+    names: &Names,
+    catalogue: &Catalogue,
+    checks: &[Check],
+) -> Result<Value, OperatorError> {
     let folder = DataFolder::open(path, names).map_err(|error| OperatorError::Refused(error.to_string()))?;
-    let open = || {
-        Sqlite::open_as_it_is(&folder.database().map_err(|error| error.to_string())?, folder.lock())
-            .map_err(|error| error.to_string())
-    };
-    let store = open();
+    let database = folder.database().map_err(|error| error.to_string());
+    let store = database.and_then(|path| {
+        let opened = Sqlite::open_as_it_is(open_options(&path, &folder, catalogue));
+        opened.map_err(|error| error.to_string())
+    });
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
     let diagnosis = examine(path, names, checks, store, Clock::system().now()).await;
     serde_json::to_value(diagnosis).map_err(|error| OperatorError::Refused(error.to_string()))

@@ -49,7 +49,7 @@ impl Offline<'_> {
             return Err(OperatorError::Refused(why));
         }
         if let Command::Doctor = command {
-            return doctor::alone(folder, &names, &checks).await;
+            return doctor::alone(folder, &names, catalogue, &checks).await;
         }
         let (clock, random) = (Clock::system(), Random::System);
         let taken = DataFolder::open(folder, &names).map_err(OpenError::from)?;

@@ -31,7 +31,7 @@ pub use server::{ServeConfig, Server, Stop};
 pub use service::{Service, Setup};
 
 pub use cloudphone_macros::contract;
-pub use toolwarrant_core::access::{Caller, Grants};
+pub use toolwarrant_core::access::{Caller, Granted, Grants};
 pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 pub use toolwarrant_core::clock::{Clock, Timestamp};
 pub use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};

@@ -7,8 +7,8 @@ use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::random::Random;
 use toolwarrant_operator::Inventory;
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::executor::{Executor, Write};
+use toolwarrant_tasks::machine::Sent;
 use toolwarrant_tasks::task::{Reading, Verdict};
 
 /// What a service is made from, once its data folder is open.
@@ -63,20 +63,8 @@ struct NoTasks;
 const NOTHING: &str = "this service has nothing that carries writes out";
 
 impl Executor for NoTasks {
-    fn facts(&self) -> Facts {
-        Facts::default()
-    }
-
-    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
-        Box::pin(async { Err(Unreadable(NOTHING.to_owned())) })
-    }
-
     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
         Box::pin(async { Sent::NotSent(NOTHING.to_owned()) })
-    }
-
-    fn look_up<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        Box::pin(async { Err(Unreadable(NOTHING.to_owned())) })
     }
 
     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {

@@ -78,7 +78,7 @@ impl Tenant {
     /// Sees everything, may call often, has one key.
     #[must_use]
     pub fn with(permissions: PermissionSet) -> Self {
-        Self { permissions, grants: Grants::All, requests_per_minute: 1_000_000, keys: 1 }
+        Self { permissions, grants: Grants::everything(), requests_per_minute: 1_000_000, keys: 1 }
     }
 }
 

@@ -38,7 +38,7 @@ impl Demo {
                     let new = NewApplication {
                         name: (*name).to_owned(),
                         permissions: permissions.iter().map(|name| (*name).to_owned()).collect(),
-                        grants: Grants::All,
+                        grants: Grants::everything(),
                         requests_per_minute: catalogue.service.requests_per_minute,
                     };
                     registry.create(new).await.context("cannot make the demo applications")?

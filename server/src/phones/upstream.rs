@@ -30,8 +30,8 @@ pub trait Upstream: Send + Sync + 'static {
 
 /// A platform whose phones can be changed. Every method ends within a deadline of the adapter's own.
 pub trait Control: Upstream {
-    /// What it can do about a request whose answer was lost.
-    fn facts(&self) -> Facts;
+    /// What it can do about a request on that phone whose answer was lost.
+    fn facts(&self, id: &DeviceId) -> Facts;
 
     /// Sends a command under that request id, unless `not_after` has passed: that is checked right before the first byte
     /// leaves. Follows no redirect and repeats nothing.

@@ -42,8 +42,8 @@ impl Order {
 }
 
 impl Executor for Writes {
-    fn facts(&self) -> Facts {
-        self.control.facts()
+    fn facts(&self, write: &Write) -> Facts {
+        DeviceId::new(&write.target).map(|id| self.control.facts(&id)).unwrap_or_default()
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {

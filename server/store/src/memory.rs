@@ -11,8 +11,8 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished,
-    Which,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
+    Unfinished, Which,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
@@ -34,6 +34,8 @@ struct Tables {
     entered: HashSet<(TaskId, &'static str)>,
     applications: Vec<ApplicationRow>,
     keys: BTreeMap<String, KeyRow>,
+    /// Space and key of each mark, and until when it must stand.
+    marks: BTreeMap<(&'static str, Vec<u8>), Timestamp>,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,24 @@ impl TaskStore for Memory {
         }
         now(u32::try_from(old.len()).unwrap_or(u32::MAX))
     }
+
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+        let mut tables = self.lock();
+        let marked = tables.unmarked(&marks).map(|()| tables.mark(marks));
+        Box::pin(std::future::ready(marked))
+    }
+
+    fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
+        let mut tables = self.lock();
+        let over = tables.marks.iter().filter(|(_, until)| **until < now);
+        let mut over: Vec<_> = over.map(|(mark, until)| (*until, mark.clone())).collect();
+        over.sort_unstable();
+        over.truncate(limit as usize);
+        for (_, mark) in &over {
+            tables.marks.remove(mark);
+        }
+        self::now(u32::try_from(over.len()).unwrap_or(u32::MAX))
+    }
 }
 
 impl DirectoryStore for Memory {
@@ -187,7 +207,30 @@ impl Tables {
         made.then_some(InFlight { id, tool, target, fingerprint })
     }
 
-    fn accept(&mut self, new: NewTask) -> Result<Accepted, StoreError> {
+    /// Whether none of these marks is there, nor any twice.
+    fn unmarked(&self, marks: &[Mark]) -> Result<(), StoreError> {
+        for (n, Mark { space, key, until: _ }) in marks.iter().enumerate() {
+            let twice = marks.iter().take(n).any(|other| (other.space, &other.key) == (*space, key));
+            if twice || self.marks.contains_key(&(*space, key.clone())) {
+                return Err(StoreError::Conflict(format!("a mark of `{space}` is there already")));
+            }
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, marks: Vec<Mark>) {
+        self.marks.extend(marks.into_iter().map(|Mark { space, key, until }| ((space, key), until)));
+    }
+
+    fn accept(&mut self, mut new: NewTask) -> Result<Accepted, StoreError> {
+        let marks = std::mem::take(&mut new.marks);
+        self.unmarked(&marks)?;
+        let accepted = self.take_on(new)?;
+        self.mark(marks);
+        Ok(accepted)
+    }
+
+    fn take_on(&mut self, new: NewTask) -> Result<Accepted, StoreError> {
         if let Some(hit) = self.made(&new.identity) {
             return Ok(Accepted::Hit(hit));
         }
@@ -199,13 +242,13 @@ impl Tables {
             return Ok(Accepted::Busy { id: *id, application, deadline_at });
         }
         let start = self.settling.get(&held).map_or(new.at, |settling| settling.start(&new));
-        let NewTask { id, identity, tool, sealed, terms, at } = new;
+        let NewTask { id, identity, tool, sealed, terms, at, marks: _ } = new;
         if self.tasks.contains_key(&id) {
             return Err(StoreError::Conflict(format!("there is a task {id} already")));
         }
         self.lanes.insert(held, id);
         self.claims.extend(claim(&identity).map(|claim| (claim, id)));
-        let task = Task::accepted(terms, start);
+        let task = Task::delayed(terms, at, start);
         let (created_at, sealed) = (at, Some(sealed));
         let Identity { application, resource, target, .. } = identity.clone();
         let record =

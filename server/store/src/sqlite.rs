@@ -25,8 +25,8 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, TaskStore, Unfinished,
-    Which,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
+    Unfinished, Which,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
@@ -50,17 +50,29 @@ pub struct Sqlite {
     _lock: Box<dyn Send + Sync>,
 }
 
+/// How a database is opened.
+#[derive(Debug)]
+pub struct OpenOptions<'a, Lock> {
+    /// Its file.
+    pub path: &'a Path,
+    /// The resource of all grants up to layout 4, which name none: the first of the contract.
+    pub former_resource: &'a str,
+    /// Keeps other processes away. Dropped once the database is closed.
+    pub lock: Lock,
+}
+
 /// Which file lies at a path: its device and inode; `None` if there is none.
 type FileId = Option<(u64, u64)>;
 
 impl Sqlite {
-    /// Opens the database at `path`, which it makes if it is missing, and brings its layout up to date. `lock` is what keeps
-    /// other processes away; it is dropped once the database is closed. Blocks for as long as the disk takes.
+    /// Opens the database at `path`, which it makes if it is missing, and brings its layout up to date. Blocks for as long as the
+    /// disk takes.
     ///
     /// # Errors
     /// A newer program has written it, or it cannot be opened.
-    pub fn open(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, OpenError> {
-        let connections = open::connect(path, 0)?;
+    pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
+        let OpenOptions { path, former_resource, lock } = options;
+        let connections = open::connect(path, former_resource, 0)?;
         open::hold_lanes(&connections.writer)?;
         Self::connected(path, Box::new(lock), connections)
     }
@@ -69,8 +81,9 @@ impl Sqlite {
     ///
     /// # Errors
     /// Another program has written it, be it newer or older, or it cannot be opened.
-    pub fn open_as_it_is(path: &Path, lock: impl Send + Sync + 'static) -> Result<Self, OpenError> {
-        Self::connected(path, Box::new(lock), open::connect(path, open::LAYOUT)?)
+    pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
+        let OpenOptions { path, former_resource, lock } = options;
+        Self::connected(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?)
     }
 
     fn connected(path: &Path, lock: Box<dyn Send + Sync>, connections: Connections) -> Result<Self, OpenError> {
@@ -146,6 +159,14 @@ impl TaskStore for Sqlite {
 
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.writer.write(move |db| tasks::purge(db, before, limit))
+    }
+
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+        self.writer.write(move |db| tasks::mark(db, &marks))
+    }
+
+    fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
+        self.writer.write(move |db| tasks::purge_marks(db, now, limit))
     }
 }
 

@@ -142,8 +142,9 @@ impl Engine {
             identity,
             tool: proposal.tool.to_owned(),
             sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
-            terms: proposal.terms.into(),
+            terms: (&proposal.terms).into(),
             at,
+            marks: Vec::new(),
         };
         let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));
         let accepting = async move {
@@ -216,8 +217,9 @@ impl Engine {
     async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, Untold> {
         let record = self.parts.store.task(id).await.map_err(|error| Untold::Broken(error.to_string()))?;
         let application = &poll.caller.application;
-        let visible =
-            |record: &Record| *record.application == *application.id || application.grants.covers(&record.target);
+        let visible = |Record { application: owner, resource, target, .. }: &Record| {
+            *owner == *application.id || application.grants.covers(resource, target)
+        };
         record.filter(visible).ok_or(Untold::NotFound)
     }
 }

@@ -9,19 +9,26 @@ use toolwarrant_core::text::Secret;
 /// Carries writes out and reads what came of them. The engine gives each call a deadline of its own and survives a panic;
 /// whatever an upstream says in its own words goes into the texts, which only an operator reads.
 pub trait Executor: Send + Sync + 'static {
-    /// What the upstream can do about a request whose answer was lost.
-    fn facts(&self) -> Facts;
+    /// What the upstream can do about this write if its answer is lost. Asked only then; by default, nothing.
+    fn facts(&self, _write: &Write) -> Facts {
+        Facts::default()
+    }
 
-    /// The probe's reading from before the send, to compare with.
-    fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>>;
+    /// The probe's reading from before the send, to compare with. By default there is none, so a write whose probe compares is
+    /// never sent.
+    fn baseline<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async { Err(Unreadable("this executor takes no reading before a send".to_owned())) })
+    }
 
     /// Sends, unless `not_after` has passed: that is checked right before the first byte leaves. Follows no redirect and
     /// repeats nothing.
     fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent>;
 
     /// What has become of a send, by its operation where there is one, else by the task's id; `None` if the upstream knows of
-    /// no such request.
-    fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>>;
+    /// no such request. By default it cannot be asked.
+    fn look_up<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        Box::pin(async { Err(Unreadable("this executor looks nothing up".to_owned())) })
+    }
 
     /// Reads the target and judges. `Absent` needs positive evidence; what cannot be told is `Unreadable`.
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading>;

@@ -157,8 +157,9 @@ pub struct Step {
 }
 
 /// Takes `task` through `event`. An event that does not belong to its phase changes nothing: it is an echo of one before.
+/// `facts` is called only where a send was lost.
 #[must_use]
-pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
+pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Facts) -> Step {
     let task = if event == Event::Found { rewound(task, now) } else { task };
     let step = Step { task, entries: Vec::new(), effect: None };
     match (step.task.phase, event) {
@@ -171,7 +172,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
         }
         (Phase::Baseline, Event::Baseline(None)) => step.wait(now.plus(INTERVAL)),
         (Phase::Sending, Event::Found) => step.quiesce(now),
-        (Phase::Sending, Event::Due) => step.recover(now, facts),
+        (Phase::Sending, Event::Due) => step.recover(now, facts()),
         (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now),
         // Asked after it has quiesced, so what is unknown by now has never arrived.
         (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent(String::new()), now),
@@ -186,10 +187,12 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: Facts) -> Step {
     }
 }
 
-/// A task with no moment later than it can have, for a clock that was set back between two processes.
+/// A task with no moment later than it can have, for a clock that was set back between two processes. It never starts before its
+/// target has settled: that may take longer than its own deadline.
 fn rewound(task: Task, now: Timestamp) -> Task {
     let deadline = task.terms.deadline();
-    let (latest_start, latest_send) = (now.plus(deadline), now.plus(SEND_WINDOW));
+    let longest_wait = deadline.max(Duration::from_millis(task.start_delay_ms));
+    let (latest_start, latest_send) = (now.plus(longest_wait), now.plus(SEND_WINDOW));
     let not_before = task.not_before.min(latest_start);
     Task {
         not_before,

@@ -14,7 +14,8 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>>;
 
     /// Takes a task on: claims its key and the lane of its target, which decide races, until it ends. It starts when the target
-    /// has settled, or at `new.at`.
+    /// has settled, or at `new.at`. With the answer, whichever it is, `new.marks` are written: the call was seen. Where one of
+    /// them is there already, that is a conflict, and nothing is written.
     fn accept(&self, new: NewTask) -> Stored<'_, Accepted>;
 
     /// Writes a task's next version with its entries, unless it is at another version or has ended. With the end, its sealed
@@ -39,6 +40,12 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Forgets at most `limit` tasks that ended before then, the longest ended first, with their timelines; answers how
     /// many. The ledger stays.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32>;
+
+    /// Writes marks down, all or none: where one is there already, that is a conflict.
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()>;
+
+    /// Forgets at most `limit` marks that stood until before `now`, those of the earliest first; answers how many.
+    fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32>;
 }
 
 /// What a call for a write is told from others by. In flight there is one task at most of an application under a key that it gave,
@@ -72,6 +79,19 @@ pub struct NewTask {
     pub terms: Terms,
     /// When it was asked for.
     pub at: Timestamp,
+    /// What is written down with it.
+    pub marks: Vec<Mark>,
+}
+
+/// Something that happens once: while it stands, it cannot be made again. It stands until it is purged, which is after `until`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// What kind of thing it is; equal keys of two spaces are two marks.
+    pub space: &'static str,
+    /// Which one.
+    pub key: Vec<u8>,
+    /// How long it must stand.
+    pub until: Timestamp,
 }
 
 /// A task as it is kept.

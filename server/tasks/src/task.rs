@@ -65,6 +65,9 @@ pub struct Task {
     pub phase: Phase,
     /// Earliest send: the target may still be settling from a write before.
     pub not_before: Timestamp,
+    /// For how long after its acceptance the target was settling, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_delay_ms: u64,
     /// When it ends, counted from the first possible send.
     pub deadline_at: Timestamp,
     /// When to look at it next; `None` while an effect is under way, or after the end.
@@ -202,11 +205,23 @@ pub struct Reading {
     pub observed: String,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(millis: &u64) -> bool {
+    *millis == 0
+}
+
 impl Task {
-    /// A task as it is accepted: ready, not to be sent before `not_before`.
+    /// A task as it is accepted: ready, to be sent at once.
     #[must_use]
-    pub fn accepted(terms: Terms, not_before: Timestamp) -> Self {
+    pub fn accepted(terms: Terms, at: Timestamp) -> Self {
+        Self::delayed(terms, at, at)
+    }
+
+    /// A task that is accepted `at` that moment: ready, not to be sent before `not_before`.
+    #[must_use]
+    pub fn delayed(terms: Terms, at: Timestamp, not_before: Timestamp) -> Self {
         Self {
+            start_delay_ms: not_before.0.saturating_sub(at.0),
             deadline_at: not_before.plus(terms.deadline()),
             terms,
             phase: Phase::Ready,
@@ -317,12 +332,15 @@ impl Status {
 }
 
 impl Terms {
-    pub(super) fn settle(&self) -> Duration {
+    /// Longest time that an accepted request takes to show on the target.
+    #[must_use]
+    pub fn settle(&self) -> Duration {
         Duration::from_secs(self.settle_seconds.into())
     }
 
-    /// Also as long as an operation takes at most that nobody tells the end of, from its send on.
-    pub(super) fn deadline(&self) -> Duration {
+    /// From the first possible send to the end; also the longest time that an operation takes of which nobody tells the end.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
         Duration::from_secs(self.deadline_seconds.into())
     }
 }

@@ -8,7 +8,7 @@ use crate::context::OperatorContext;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use toolwarrant_core::access::Grants;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::registry::NewApplication;
 use toolwarrant_core::store::ApplicationRow;
@@ -45,7 +45,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
     match command {
         AppCommand::Create { name, permissions, requests_per_minute } => {
             let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
-            let grants = Grants::Set(BTreeSet::new());
+            let grants = Grants::nothing();
             let new = NewApplication { name: name.clone(), permissions, grants, requests_per_minute };
             registry.create(new).await?;
             show(context, &name).await
@@ -100,8 +100,12 @@ pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
 fn sees(
     context: &OperatorContext,
     row: &ApplicationRow,
-    show: impl Fn(&BTreeSet<String>) -> Value,
+    show: impl Fn(&BTreeSet<Box<str>>) -> Value,
 ) -> Map<String, Value> {
-    let of = |resource: &&str| (format!("{resource}s"), row.grants.as_ref().map_or(json!("all"), &show));
-    resources(context.catalogue).iter().map(of).collect()
+    let of = |resource| match row.grants.of(resource) {
+        Some(Granted::All) => json!("all"),
+        Some(Granted::Some(ids)) => show(ids),
+        None => show(&BTreeSet::new()),
+    };
+    resources(context.catalogue).into_iter().map(|resource| (format!("{resource}s"), of(resource))).collect()
 }

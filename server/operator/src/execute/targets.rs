@@ -5,7 +5,7 @@ use crate::cli::resources;
 use crate::command::TargetCommand;
 use crate::context::{Item, OperatorContext, OperatorError};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use toolwarrant_core::access::Granted;
 use toolwarrant_core::store::ApplicationRow;
 
 pub(super) async fn execute(context: &OperatorContext, resource: &str, command: TargetCommand) -> Answer {
@@ -16,36 +16,56 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
         TargetCommand::Assign { app, ids, all } => {
             must_exist(context, resource, &ids).await?;
             let id = context.registry.find(&app).await?.id;
-            let assign = |row: &mut ApplicationRow| match &mut row.grants {
-                grants if all => *grants = None,
-                Some(grants) => grants.extend(ids),
-                None => {}
+            let assign = |granted: &mut Granted| match granted {
+                granted if all => *granted = Granted::All,
+                Granted::Some(known) => known.extend(ids.into_iter().map(Box::from)),
+                Granted::All => {}
             };
-            context.registry.change(&id, assign).await?;
+            change(context, &id, resource, assign).await?;
             applications::show(context, &app).await
         }
         TargetCommand::Unassign { app, ids, all } => {
             let row = context.registry.find(&app).await?;
-            let Some(grants) = row.grants.filter(|_| !all) else {
-                if !all {
+            match row.grants.of(resource) {
+                _ if all => {}
+                Some(Granted::All) => {
                     let why = format!(
                         "`{app}` sees all {resource}s; unassign --all first, then assign those that it may see"
                     );
                     return Err(refused(why));
                 }
-                context.registry.change(&row.id, |row| row.grants = Some(BTreeSet::new())).await?;
-                return applications::show(context, &app).await;
-            };
-            if let Some(absent) = ids.iter().find(|id| !grants.contains(*id)) {
-                return Err(refused(format!("`{absent}` is not assigned to `{app}`")));
+                granted => {
+                    let known = |id: &&String| granted.is_some_and(|granted| granted.covers(id));
+                    if let Some(absent) = ids.iter().find(|id| !known(id)) {
+                        return Err(refused(format!("`{absent}` is not assigned to `{app}`")));
+                    }
+                }
             }
-            let unassign = |row: &mut ApplicationRow| {
-                row.grants.iter_mut().for_each(|grants| grants.retain(|id| !ids.contains(id)));
+            let unassign = |granted: &mut Granted| match granted {
+                Granted::Some(known) if !all => known.retain(|id| !ids.iter().any(|gone| **gone == **id)),
+                granted => *granted = Granted::some([]),
             };
-            context.registry.change(&row.id, unassign).await?;
+            change(context, &row.id, resource, unassign).await?;
             applications::show(context, &app).await
         }
     }
+}
+
+/// Changes what an application sees of one resource; of the others it sees what it saw.
+async fn change(
+    context: &OperatorContext,
+    id: &str,
+    resource: &str,
+    edit: impl FnOnce(&mut Granted),
+) -> Result<(), OperatorError> {
+    let all = resources(context.catalogue);
+    let edit = |row: &mut ApplicationRow| {
+        row.grants.spell_out(all);
+        if let Some(granted) = row.grants.resources_mut() {
+            edit(granted.entry(resource.into()).or_insert_with(|| Granted::some([])));
+        }
+    };
+    Ok(context.registry.change(id, edit).await.map(drop)?)
 }
 
 async fn list(context: &OperatorContext, resource: &'static str, after: Option<&str>, limit: u16) -> Answer {
@@ -54,7 +74,7 @@ async fn list(context: &OperatorContext, resource: &'static str, after: Option<&
     let items = inventory.page(resource, after, limit).await.map_err(refused)?;
     let applications = context.registry.applications().await;
     let line = |Item { id, mut shown }: Item| {
-        let sees = |row: &&ApplicationRow| row.grants.as_ref().is_none_or(|ids| ids.contains(&id));
+        let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
         let seen_by: Vec<_> = applications.iter().filter(sees).map(|row| row.name.as_str()).collect();
         shown.insert("applications".to_owned(), json!(seen_by));
         Value::Object(shown)

@@ -41,7 +41,7 @@ impl Upstream for Staged {
 }
 
 impl Control for Staged {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &DeviceId) -> Facts {
         Facts::default()
     }
 

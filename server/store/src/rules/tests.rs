@@ -1,11 +1,12 @@
 //! Every store tells in the same words what breaks a rule, and only that.
 
 use super::*;
+use crate::Store;
 use crate::tests::{AT, accept, id, new};
-use crate::{Advance, Advanced, Record, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
+use toolwarrant_tasks::store::{Advance, Advanced, Record};
 use toolwarrant_tasks::task::{Phase, Status, Task};
 
 const ALL: [Rule; 8] = [
@@ -39,7 +40,7 @@ async fn step(store: &Arc<dyn Store>, number: u128, sends: Sends, phase: Phase, 
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
 }
 
-pub(in crate::store) async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn Store>) {
+pub(crate) async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn Store>) {
     store.touch().await.unwrap();
     ended(&store, 1, SENT, Status::FailedSilent, vec![Charge, Refund, Release(AT)]).await;
     ended(&store, 2, SENT, Status::Success, vec![Charge, Release(AT)]).await;
@@ -58,7 +59,7 @@ pub(in crate::store) async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn St
     assert_eq!(store.task(id(1)).await.unwrap(), None);
 }
 
-pub(in crate::store) async fn each_broken_rule_names_its_task(store: Arc<dyn Store>) {
+pub(crate) async fn each_broken_rule_names_its_task(store: Arc<dyn Store>) {
     ended(&store, 1, SENT, Status::FailedSilent, vec![Charge, Release(AT)]).await;
     ended(&store, 2, SENT, Status::Timeout, vec![Charge, Refund, Release(AT)]).await;
     ended(&store, 3, SENT, Status::FailedSilent, vec![Refund, Release(AT)]).await;

@@ -2,7 +2,8 @@
 
 use super::{Fault, millis, moment};
 use rusqlite::Connection;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
 
 /// Everything, as it was at one moment.
@@ -25,12 +26,21 @@ pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(
                    name = excluded.name, permissions = excluded.permissions,
                    requests_per_minute = excluded.requests_per_minute, every_target = excluded.every_target,
                    created_at = excluded.created_at";
-    let values = (id, name, permissions, requests_per_minute, grants.is_none(), millis(*created_at));
+    let values = (id, name, permissions, requests_per_minute, grants.resources().is_none(), millis(*created_at));
     db.prepare_cached(put)?.execute(values)?;
-    db.prepare_cached("DELETE FROM application_target WHERE application = ?1")?.execute([id])?;
-    let mut grant = db.prepare_cached("INSERT INTO application_target (application, target) VALUES (?1, ?2)")?;
-    for target in grants.iter().flatten() {
-        grant.execute((id, target))?;
+    db.prepare_cached("DELETE FROM application_resource WHERE application = ?1")?.execute([id])?;
+    let put = "INSERT INTO application_resource (application, resource, every_target) VALUES (?1, ?2, ?3)";
+    let (mut put, put_target) = (db.prepare_cached(put)?, "INSERT INTO resource_target VALUES (?1, ?2, ?3)");
+    let mut put_target = db.prepare_cached(put_target)?;
+    for (resource, granted) in grants.resources().into_iter().flatten() {
+        let targets = match granted {
+            Granted::All => None,
+            Granted::Some(targets) => Some(targets),
+        };
+        put.execute((id, resource, targets.is_none()))?;
+        for target in targets.into_iter().flatten() {
+            put_target.execute((id, resource, target))?;
+        }
     }
     Ok(())
 }
@@ -67,11 +77,21 @@ fn columns(secret: &SecretRow) -> (&[u8; 32], &[u8]) {
 }
 
 fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
-    let mut granted = BTreeMap::<String, BTreeSet<String>>::new();
-    let mut targets = db.prepare_cached("SELECT application, target FROM application_target")?;
+    let mut granted = BTreeMap::<String, Grants>::new();
+    let mut resources = db.prepare_cached("SELECT application, resource, every_target FROM application_resource")?;
+    for row in resources.query_map([], |row| row.try_into())? {
+        let (application, resource, every): (_, Box<str>, bool) = row?;
+        let all = if every { Granted::All } else { Granted::some([]) };
+        let grants = granted.entry(application).or_insert_with(Grants::nothing);
+        grants.resources_mut().and_then(|resources| resources.insert(resource, all));
+    }
+    let mut targets = db.prepare_cached("SELECT application, resource, target FROM resource_target")?;
     for row in targets.query_map([], |row| row.try_into())? {
-        let (application, target) = row?;
-        granted.entry(application).or_default().insert(target);
+        let (application, resource, target): (String, String, String) = row?;
+        let resources = granted.get_mut(&application).and_then(Grants::resources_mut);
+        if let Some(Granted::Some(targets)) = resources.and_then(|resources| resources.get_mut(&*resource)) {
+            targets.insert(target.into());
+        }
     }
     let sql = "SELECT id, name, permissions, requests_per_minute, every_target, created_at
                FROM application ORDER BY number";
@@ -81,7 +101,8 @@ fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
         let (id, name, permissions, requests_per_minute, every_target, created_at) = row?;
         let broken = |error| Fault::corrupt(format!("the permissions of the application {id} cannot be read: {error}"));
         let permissions = serde_json::from_str(&permissions).map_err(broken)?;
-        let grants = (!every_target).then(|| granted.remove(&id).unwrap_or_default());
+        let granted = granted.remove(&id).unwrap_or_else(Grants::nothing);
+        let grants = if every_target { Grants::everything() } else { granted };
         let created_at = moment(created_at);
         Ok(ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at })
     })

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What takes a database from one layout to the next. Its `user_version` says which it has.
-pub(super) const MIGRATIONS: [&str; 4] = [
+pub(super) const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
     include_str!("../migrations/0003_claims.sql"),
     include_str!("../migrations/0004_lanes.sql"),
+    include_str!("../migrations/0005_grants.sql"),
+    include_str!("../migrations/0006_marks.sql"),
 ];
 
 /// The layout that this program reads and writes.
@@ -102,8 +104,9 @@ pub(super) struct Connections {
     pub(super) inspector: Connection,
 }
 
-/// Opens a database, unless its layout is older than that one.
-pub(super) fn connect(path: &Path, oldest: u32) -> Result<Connections, OpenError> {
+/// Opens a database, unless its layout is older than that one. `former_resource` is the one that its grants are of where they name
+/// none.
+pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, OpenError> {
     let path = path.to_owned();
     // SQLite would make it readable by everybody, and gives its other files the mode of this one.
     let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -118,7 +121,7 @@ pub(super) fn connect(path: &Path, oldest: u32) -> Result<Connections, OpenError
     if found < oldest {
         return Err(OpenError::Older { path, found });
     }
-    migrate(&mut writer, found).map_err(failed)?;
+    migrate(&mut writer, found, former_resource).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
     let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
     Ok(Connections { writer, readers, inspector: reader()? })
@@ -138,7 +141,7 @@ pub(super) fn touch(writer: &Connection) -> Result<(), Fault> {
 /// An empty database of the layout that this program knows.
 pub(super) fn blank() -> rusqlite::Result<Connection> {
     let mut blank = Connection::open_in_memory()?;
-    migrate(&mut blank, 0)?;
+    migrate(&mut blank, 0, "")?;
     Ok(blank)
 }
 
@@ -150,14 +153,20 @@ fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Takes the database through the migrations that it has not seen, each as a whole.
-fn migrate(writer: &mut Connection, found: u32) -> rusqlite::Result<()> {
+/// Takes the database through the migrations that it has not seen, each as a whole. They read what only the opener knows from a
+/// table that is there meanwhile.
+fn migrate(writer: &mut Connection, found: u32, former_resource: &str) -> rusqlite::Result<()> {
     writer.execute_batch("PRAGMA journal_mode = WAL;")?;
+    if found == LAYOUT {
+        return Ok(());
+    }
+    writer.execute_batch("CREATE TEMP TABLE opening (former_resource TEXT NOT NULL) STRICT;")?;
+    writer.execute("INSERT INTO temp.opening VALUES (?1)", [former_resource])?;
     for (layout, sql) in (1..).zip(MIGRATIONS).skip_while(|(layout, _)| *layout <= found) {
         let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(sql)?;
         transaction.pragma_update(None, "user_version", layout)?;
         transaction.commit()?;
     }
-    Ok(())
+    writer.execute_batch("DROP TABLE temp.opening;")
 }

@@ -11,7 +11,7 @@ use serde::de::value::{Error, StrDeserializer};
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, NewTask, Record, Unfinished, Which,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, Unfinished, Which,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
@@ -43,12 +43,13 @@ pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
 
 /// The state of a task that is to start then.
 pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
-    state(new.id, &Task::accepted(new.terms.clone(), start))
+    state(new.id, &Task::delayed(new.terms.clone(), new.at, start))
 }
 
 /// Takes a task on, if its key and its target's lane are free. Its state is that one, unless its target has to settle.
 pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Accepted, Fault> {
-    let NewTask { id, identity, tool, sealed, terms: _, at } = new;
+    let NewTask { id, identity, tool, sealed, terms: _, at, marks } = new;
+    mark(db, marks)?;
     let Identity { application, key, fingerprint, resource, target } = identity;
     let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Accepted::Hit));
     if key.is_some()
@@ -224,6 +225,25 @@ pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u3
     let sql = "DELETE FROM task WHERE id IN
                (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
     let purged = db.prepare_cached(sql)?.execute((millis(before), limit))?;
+    Ok(u32::try_from(purged).unwrap_or(u32::MAX))
+}
+
+/// Writes marks down, unless one of them is there.
+pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
+    let insert = "INSERT INTO mark (space, key, until) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    for Mark { space, key, until } in marks {
+        if db.prepare_cached(insert)?.execute((space, key, millis(*until)))? == 0 {
+            return Err(Fault::conflict(format!("a mark of `{space}` is there already")));
+        }
+    }
+    Ok(())
+}
+
+/// Forgets marks whose time is over.
+pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result<u32, Fault> {
+    let sql = "DELETE FROM mark WHERE (space, key) IN
+               (SELECT space, key FROM mark WHERE until < ?1 ORDER BY until, space, key LIMIT ?2)";
+    let purged = db.prepare_cached(sql)?.execute((millis(now), limit))?;
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 

@@ -7,18 +7,19 @@ mod model;
 
 use super::writer::{Request, Write, commit};
 use super::*;
-use crate::telemetry::Written;
-use crate::tests::{AT, accept, advance, application, end, id, new, repeat, terms};
-use crate::{NewTask, SecretRow};
+use crate::Store;
+use crate::tests::{AT, accept, advance, application, end, id, new, opening, repeat, terms};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::random::Random;
+use toolwarrant_core::store::SecretRow;
 use toolwarrant_core::vault::Vault;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
@@ -35,18 +36,24 @@ fn quick_folder() -> TempDir {
 /// What a process leaves behind in that folder that is killed at this moment.
 fn left_behind(folder: &Path) -> TempDir {
     let copy = quick_folder();
-    for name in ["cloudphone.db", "cloudphone.db-wal"] {
-        fs::copy(folder.join(name), copy.path().join(name)).unwrap();
+    for file in [database, log] {
+        fs::copy(file(folder), file(copy.path())).unwrap();
     }
     copy
 }
 
-fn data(folder: &Path) -> DataFolder {
-    DataFolder::open(folder).unwrap()
+/// Where the database of that folder lies.
+fn database(folder: &Path) -> PathBuf {
+    folder.join("store.db")
+}
+
+/// Its log.
+fn log(folder: &Path) -> PathBuf {
+    folder.join("store.db-wal")
 }
 
 fn open(folder: &Path) -> Arc<Sqlite> {
-    Arc::new(Sqlite::open(&data(folder)).unwrap())
+    Arc::new(Sqlite::open(opening(&database(folder))).unwrap())
 }
 
 #[test]
@@ -81,23 +88,31 @@ async fn what_was_written_is_there_after_the_next_start() {
 }
 
 #[tokio::test]
-async fn its_files_are_for_the_owner_alone() {
+async fn its_files_are_for_the_owner_alone_and_its_lock_ends_last() {
+    struct Lock(PathBuf, Arc<AtomicBool>);
+    impl Drop for Lock {
+        fn drop(&mut self) {
+            self.1.store(!log(&self.0).exists(), Relaxed);
+        }
+    }
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let outer = folder();
-    let inner = outer.path().join("data/here");
-    let store = open(&inner);
+    let folder = folder();
+    let closed = Arc::new(AtomicBool::new(false));
+    let lock = Lock(folder.path().to_owned(), Arc::clone(&closed));
+    let store = Sqlite::open(OpenOptions { path: &database(folder.path()), former_resource: "", lock }).unwrap();
     store.put_application(application("a", "first")).await.unwrap();
-    let files: Vec<_> = fs::read_dir(&inner).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(files.len(), 4, "{files:?}");
+    let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
-    assert!(DataFolder::open(&inner).is_err(), "a store keeps its folder");
+    drop(store);
+    assert!(closed.load(Relaxed), "the lock was dropped before the database was closed, or not at all");
 }
 
 #[test]
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
     let super::open::Connections { writer, readers, inspector } =
-        super::open::connect(&data(folder.path()), 0).unwrap();
+        super::open::connect(&database(folder.path()), "", 0).unwrap();
     for connection in readers.iter().chain([&writer, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
@@ -113,13 +128,13 @@ fn every_connection_has_the_settings_that_durability_rests_on() {
 #[tokio::test]
 async fn no_argument_is_on_the_disk_in_clear_and_after_the_end_not_even_sealed() {
     let folder = folder();
-    let (database, log) = (folder.path().join("cloudphone.db"), folder.path().join("cloudphone.db-wal"));
+    let (database, log) = (database(folder.path()), log(folder.path()));
     let holds = |bytes: &[u8]| {
         let files = [fs::read(&database).unwrap(), fs::read(&log).unwrap_or_default()].concat();
         files.windows(bytes.len()).any(|window| window == bytes)
     };
     let arguments = format!("{{\"password\":\"hunter2\",\"note\":\"{}\"}}", "long ".repeat(100));
-    let sealed = Vault::new(&[7; 32], Random::System).seal("task", &arguments).unwrap();
+    let sealed = Vault::new("test", &[7; 32], Random::System).seal("task", &arguments).unwrap();
     let store: Arc<dyn Store> = open(folder.path());
     accept(&store, NewTask { sealed: sealed.clone(), ..new(1, "k", "the target") }).await;
     assert!(holds(&sealed) && holds(b"the target"), "nothing can be found like this");
@@ -130,12 +145,16 @@ async fn no_argument_is_on_the_disk_in_clear_and_after_the_end_not_even_sealed()
     assert!(holds(b"the target") && !sealed.chunks_exact(16).any(holds));
 }
 
-type Work = fn(&Connection) -> Result<i64, StoreError>;
+fn unavailable(why: &str) -> Fault {
+    Fault::unavailable(why.to_owned())
+}
+
+type Work = fn(&Connection) -> Result<i64, Fault>;
 
 /// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
-fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, StoreError>; N], Vec<i64>) {
+fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
-    let mut connection = super::open::connect(&data(folder.path()), 0).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
     connection.execute_batch("CREATE TABLE probe (number INTEGER PRIMARY KEY)").unwrap();
     let (requests, mut answers): (Vec<Box<dyn Request>>, Vec<_>) = work
         .map(|work| {
@@ -144,14 +163,14 @@ fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, StoreError>; N], V
         })
         .into_iter()
         .unzip();
-    let _ = commit(&mut connection, requests.into_iter(), &Written::default());
+    let _ = commit(&mut connection, requests.into_iter(), &WriteCounts::default());
     assert!(connection.is_autocommit(), "the transaction is still open");
     let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
     let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
-    (std::array::from_fn(|n| answers[n].try_recv().unwrap_or_else(|_| Err(StoreError("not begun".to_owned())))), rows)
+    (std::array::from_fn(|n| answers[n].try_recv().unwrap_or_else(|_| Err(unavailable("not begun")))), rows)
 }
 
-fn put<const N: i64>(db: &Connection) -> Result<i64, StoreError> {
+fn put<const N: i64>(db: &Connection) -> Result<i64, Fault> {
     db.execute("INSERT INTO probe VALUES (?1)", [N])?;
     Ok(N)
 }
@@ -159,32 +178,30 @@ fn put<const N: i64>(db: &Connection) -> Result<i64, StoreError> {
 #[test]
 fn a_request_that_fails_takes_no_other_with_it_and_leaves_nothing_behind() {
     let half = |db: &Connection| put::<2>(db).and(put::<1>(db));
-    let refuses = |db: &Connection| put::<3>(db).and(Err(StoreError("no".to_owned())));
+    let refuses = |db: &Connection| put::<3>(db).and(Err(unavailable("no")));
     let (answers, rows) = together([put::<1>, half, refuses, put::<4>]);
     let [first, half, refused, last] = answers;
     assert_eq!((first.unwrap(), last.unwrap(), rows), (1, 4, vec![1, 4]));
-    assert!(half.unwrap_err().0.contains("UNIQUE"));
-    assert_eq!(refused.unwrap_err().0, "no");
+    assert!(half.unwrap_err().to_string().contains("UNIQUE"));
+    assert_eq!(refused.unwrap_err().to_string(), "no");
 }
 
 #[test]
 fn a_commit_that_fails_fails_for_who_has_made_it_fail_alone() {
     let orphan = |db: &Connection| {
-        db.execute_batch("PRAGMA defer_foreign_keys = ON; INSERT INTO application_target VALUES ('nobody', 't')")?;
+        db.execute_batch("PRAGMA defer_foreign_keys = ON; INSERT INTO resource_target VALUES ('nobody', 'r', 't')")?;
         Ok(0)
     };
     let (answers, rows) = together([put::<1>, orphan, put::<2>]);
     let [first, orphan, last] = answers;
     assert_eq!((first.unwrap(), last.unwrap(), rows), (1, 2, vec![1, 2]));
-    assert!(orphan.unwrap_err().0.contains("FOREIGN KEY"));
+    assert!(orphan.unwrap_err().to_string().contains("FOREIGN KEY"));
 }
 
 #[test]
 fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
     // What SQLite does by itself when the disk is full.
-    let lose = |db: &Connection| {
-        db.execute_batch("ROLLBACK").map_err(StoreError::from).and(Err(StoreError("full".to_owned())))
-    };
+    let lose = |db: &Connection| db.execute_batch("ROLLBACK").map_err(Fault::from).and(Err(unavailable("full")));
     let lose_unseen = |db: &Connection| Ok(db.execute_batch("ROLLBACK").map(|()| 0)?);
     for lose in [lose, lose_unseen] {
         let (answers, rows) = together([put::<1>, lose, put::<2>, lose]);
@@ -196,21 +213,21 @@ fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
 #[test]
 fn a_transaction_that_cannot_begin_is_answered() {
     let folder = folder();
-    let mut connection = super::open::connect(&data(folder.path()), 0).unwrap().writer;
+    let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
     connection.busy_timeout(Duration::ZERO).unwrap();
-    let other = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+    let other = Connection::open(database(folder.path())).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
-    commit(&mut connection, [request].into_iter(), &Written::default()).unwrap_err();
-    assert!(answer.try_recv().unwrap().unwrap_err().0.contains("locked"));
+    commit(&mut connection, [request].into_iter(), &WriteCounts::default()).unwrap_err();
+    assert!(answer.try_recv().unwrap().unwrap_err().to_string().contains("locked"));
 }
 
 #[tokio::test]
 async fn after_a_panic_every_call_is_answered_as_broken() {
     let folder = folder();
     let store = open(folder.path());
-    let boom = |db: &Connection| -> Result<(), StoreError> { panic!("boom, {}", db.is_autocommit()) };
+    let boom = |db: &Connection| -> Result<(), Fault> { panic!("boom, {}", db.is_autocommit()) };
     let (waiting, broken) = tokio::join!(store.accept(new(1, "k", "t")), store.writer.write(boom));
     drop(waiting);
     broken.unwrap_err();
@@ -237,7 +254,7 @@ async fn who_does_not_wait_for_the_answer_loses_only_that_and_a_stop_writes_what
         }
     }
     drop(store);
-    assert!(!folder.path().join("cloudphone.db-wal").exists());
+    assert!(!log(folder.path()).exists());
     assert_eq!(open(folder.path()).in_flight(None, 999).await.unwrap().len(), 300);
 }
 
@@ -257,7 +274,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
     damage("PRAGMA ignore_check_constraints = ON; UPDATE task_event SET phase = 'dreaming' WHERE version = 1").await;
     damage("UPDATE task SET state = '{' WHERE target = 't1'; UPDATE ledger SET kind = 'gift' WHERE number = 2").await;
     damage("UPDATE application SET permissions = '?'").await;
-    let named = |error: StoreError, name: &str| assert!(error.0.contains(name), "{error}");
+    let named = |error: StoreError, name: &str| assert!(error.to_string().contains(name), "{error}");
     named(store.task(id(1)).await.unwrap_err(), &id(1).to_string());
     named(store.accept(new(3, "k", "t1")).await.unwrap_err(), &id(1).to_string());
     named(store.timeline(id(2)).await.unwrap_err(), &id(2).to_string());

@@ -4,16 +4,25 @@ use super::*;
 
 pub(super) async fn an_application_comes_back_as_it_was_put(store: Arc<dyn Store>) {
     assert_eq!(store.directory().await.unwrap(), (vec![], vec![]));
-    let set = |targets: &[&str]| Some(targets.iter().map(|target| (*target).to_owned()).collect());
-    let first = ApplicationRow { grants: None, ..application("z", "first") };
-    let second = ApplicationRow { grants: set(&[]), permissions: vec![], ..application("b", "second") };
-    let third = ApplicationRow { grants: set(&["t2", "t1"]), ..application("c", "third") };
+    let printers = |ids: &[&str]| Grants::nothing().with("printer", Granted::some(ids.iter().copied()));
+    let first = application("z", "first");
+    let second = ApplicationRow { grants: Grants::nothing(), permissions: vec![], ..application("b", "second") };
+    let third = ApplicationRow { grants: printers(&["t2", "t1"]), ..application("c", "third") };
     let mut rows = vec![first, second, third];
     for row in &rows {
         store.put_application(row.clone()).await.unwrap();
     }
     assert_eq!(store.directory().await.unwrap().0, rows);
-    for (grants, requests_per_minute) in [(set(&["t3"]), u32::MAX), (None, 0), (set(&[]), 1), (set(&["t1", "t4"]), 2)] {
+    let grants = [
+        (printers(&["t3"]), u32::MAX),
+        (Grants::everything(), 0),
+        (Grants::nothing(), 1),
+        (printers(&[]), 2),
+        (printers(&["t1", "t4"]), 3),
+        (Grants::nothing().with("printer", Granted::All), 4),
+        (printers(&["t1"]), 5),
+    ];
+    for (grants, requests_per_minute) in grants {
         rows[0] = ApplicationRow { grants, requests_per_minute, ..rows[0].clone() };
         store.put_application(rows[0].clone()).await.unwrap();
         assert_eq!(store.directory().await.unwrap().0, rows);
@@ -23,6 +32,21 @@ pub(super) async fn an_application_comes_back_as_it_was_put(store: Arc<dyn Store
     rows[0].created_at = Timestamp(1);
     store.put_application(rows[0].clone()).await.unwrap();
     assert_eq!(store.directory().await.unwrap().0, rows);
+}
+
+pub(super) async fn grants_of_one_resource_are_none_of_another(store: Arc<dyn Store>) {
+    let both = Grants::nothing().with("tray", Granted::some(["p-1"])).with("printer", Granted::some(["p-2"]));
+    let all_trays = both.clone().with("tray", Granted::All);
+    for (id, grants) in [("a", both), ("b", all_trays)] {
+        store.put_application(ApplicationRow { grants, ..application(id, id) }).await.unwrap();
+    }
+    let rows = store.directory().await.unwrap().0;
+    let sees = |resource, id| [&rows[0], &rows[1]].map(|row| row.grants.covers(resource, id));
+    assert_eq!([sees("tray", "p-1"), sees("tray", "p-2")], [[true, true], [false, true]]);
+    assert_eq!(
+        [sees("printer", "p-1"), sees("printer", "p-2"), sees("lamp", "p-1")],
+        [[false; 2], [true; 2], [false; 2]]
+    );
 }
 
 pub(super) async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {

@@ -100,6 +100,16 @@ pub(super) async fn of_many_applications_of_one_name_at_once_one_is_made(store: 
     assert_eq!(store.directory().await.unwrap().0.len(), 1);
 }
 
+pub(super) async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: Arc<dyn Store>) {
+    let calls = (1..=32).map(|n| {
+        let (key, target) = (format!("k{n}"), format!("t{n}"));
+        let (store, new) = (Arc::clone(&store), NewTask { marks: vec![mark("nonce", "a")], ..new(n, &key, &target) });
+        async move { store.accept(new).await.is_ok() }
+    });
+    assert_eq!(at_once(calls).await.into_iter().filter(|fresh| *fresh).count(), 1);
+    assert_eq!(store.in_flight(None, 99).await.unwrap().len(), 1);
+}
+
 /// The tasks that were fresh, and what the others were told.
 async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = NewTask>) -> (Vec<TaskId>, Vec<Accepted>) {
     let calls = calls.map(|new| {

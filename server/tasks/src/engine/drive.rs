@@ -63,7 +63,7 @@ impl Engine {
             while driven.join_next().await.is_some() {}
         };
         if clock.before(clock.now().plus(PATIENCE), drained).await.is_none() {
-            tracing::warn!("stopped with writes under way; the next start takes them up");
+            tracing::warn!("stopped with tasks in progress; the next start resumes them");
         }
     }
 
@@ -72,9 +72,9 @@ impl Engine {
         let why = match survive(self.carry_on(id, wake)).await {
             Some(Ok(())) => return,
             Some(Err(error)) => error.to_string(),
-            None => "it panicked".to_owned(),
+            None => "panicked".to_owned(),
         };
-        tracing::error!(task = %id, why, "a task could not be carried on; trying again");
+        tracing::error!(task = %id, why, "task could not be advanced; retrying");
         self.due.add(id, self.parts.clock.now().plus(RETRY), Wake { state: State::Unknown, ..wake });
     }
 
@@ -91,7 +91,8 @@ impl Engine {
         };
         loop {
             let (now, what) = (clock.now(), event.to_string());
-            let Step { task, entries, effect } = step(record.task.clone(), event, now, executor.facts());
+            let facts = || self.unsealed(&record).map(|write| executor.facts(&write)).unwrap_or_default();
+            let Step { task, entries, effect } = step(record.task.clone(), event, now, facts);
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };
@@ -127,7 +128,7 @@ impl Engine {
                 Ok(Advanced::Fenced) => return Err(fenced()),
                 Err(why) => {
                     if !replace(&mut told, true) {
-                        tracing::error!(task = %advance.id, %why, "a step could not be written down; trying until it can");
+                        tracing::error!(task = %advance.id, %why, "a step could not be written down; retrying until it is");
                     }
                     clock.sleep_until(clock.now().plus(RETRY)).await;
                 }
@@ -161,13 +162,13 @@ impl Engine {
             (Effect::Baseline, Err(_)) => Event::Baseline(None),
             (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why)),
             (Effect::LookUp, Err(_)) => Event::LookedUp(None),
-            (Effect::Probe, Err(_)) => Event::Probed(unreadable("its arguments cannot be opened any more"), begun),
+            (Effect::Probe, Err(_)) => Event::Probed(unreadable("the arguments can no longer be opened"), begun),
         }
     }
 
     fn unsealed(&self, record: &Record) -> Result<Write, String> {
         let Record { id, tool, target, task, sealed, .. } = record;
-        let sealed = sealed.as_deref().ok_or("its arguments are gone")?;
+        let sealed = sealed.as_deref().ok_or("the arguments are gone")?;
         let arguments = self.parts.vault.open(&id.to_string(), sealed).map_err(|error| error.to_string())?;
         Ok(Write {
             id: *id,
@@ -181,12 +182,14 @@ impl Engine {
     }
 
     async fn purge(self: Arc<Self>, now: Timestamp) {
-        loop {
-            match self.parts.store.purge(now.minus(RETENTION), PURGE_MAX).await {
-                Ok(PURGE_MAX) => {}
-                Ok(_) => return,
-                Err(error) => return tracing::error!(%error, "ended tasks could not be forgotten"),
-            }
+        let store = &self.parts.store;
+        let purged = async {
+            while store.purge(now.minus(RETENTION), PURGE_MAX).await? == PURGE_MAX {}
+            while store.purge_marks(now, PURGE_MAX).await? == PURGE_MAX {}
+            Ok::<_, StoreError>(())
+        };
+        if let Err(error) = purged.await {
+            tracing::error!(%error, "old tasks and marks could not be purged; retrying later");
         }
     }
 }
@@ -197,17 +200,17 @@ fn report(record: &Record) {
     let status = task.status().map(Status::as_str);
     match task.status() {
         Some(Status::FailedSilent) => {
-            tracing::warn!(task = %id, application, tool, target, status, "a task was done for nothing, and is refunded");
+            tracing::warn!(task = %id, application, tool, target, status, "task failed silently; refunded");
         }
         Some(Status::Timeout) => {
-            tracing::info!(task = %id, application, tool, target, status, "of a task nobody can say how it went");
+            tracing::info!(task = %id, application, tool, target, status, "task timed out; outcome unknown");
         }
-        _ => tracing::debug!(task = %id, application, tool, target, status, "a task has ended"),
+        _ => tracing::debug!(task = %id, application, tool, target, status, "task ended"),
     }
 }
 
 fn fenced() -> StoreError {
-    StoreError::Conflict("somebody else drives this task".to_owned())
+    StoreError::Conflict("another process drives this task".to_owned())
 }
 
 /// Whether a step is worth writing down: when the next look is, and a reading that decides nothing, a crash may forget.

@@ -41,7 +41,7 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     if let Event::Probed(_, begun) = &mut event {
         *begun = now;
     }
-    super::step(task, event, now, facts)
+    super::step(task, event, now, || facts)
 }
 
 /// A task, taken through events at their seconds: how it is then, and all that was written and performed.
@@ -262,6 +262,19 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
 }
 
 #[test]
+fn a_new_process_starts_no_task_before_its_target_has_settled_however_long_that_takes() {
+    // A write before had ten times the deadline of this one, and nobody answered it.
+    let task = Task::delayed(terms(None, false), at(100), at(700));
+    let found = step(task.clone(), Event::Found, at(110), Facts::default()).task;
+    assert_eq!((found.wake_at, found.deadline_at), (Some(at(700)), at(760)));
+    // Where the clock was set back, it waits from then on as long as it had to.
+    let found = step(task, Event::Found, at(10), Facts::default()).task;
+    assert_eq!((found.wake_at, found.deadline_at), (Some(at(610)), at(670)));
+    let at_once = Task::accepted(terms(None, false), at(900));
+    assert_eq!(step(at_once, Event::Found, at(10), Facts::default()).task.wake_at, Some(at(70)));
+}
+
+#[test]
 fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_then_refused() {
     let facts = Facts { looks_up: false, dedupes: true };
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
@@ -275,7 +288,7 @@ fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_th
 fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
     let (task, ..) = run(terms(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
-    let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), Facts::default()).task;
+    let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), Facts::default).task;
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
     assert_eq!(judged(at(10)).status(), Some(Status::Failed));
 }

@@ -1,17 +1,18 @@
 //! A disk that is slow, fails, and freezes with its process; and with one of five mutants, forgets what a store must do.
 
 use super::{Mutant, Nature, short};
-use crate::clock::Timestamp;
-use crate::store::memory::Memory;
-use crate::store::{
-    Accepted, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, Identity, InFlight, KeyRow,
-};
-use crate::store::{LedgerRow, NewTask, Record, Rule, Store, Unfinished, Which};
-use crate::tasks::machine::Entry;
-use crate::tasks::task::{Phase, TaskId};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::store::{StoreError, Stored};
+use toolwarrant_store::memory::Memory;
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::store::{
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
+    Unfinished, Which,
+};
+use toolwarrant_tasks::task::{Phase, TaskId};
 
 /// What survives a process.
 #[derive(Debug, Default)]
@@ -60,10 +61,10 @@ impl Disk {
     }
 
     /// Writes, unless the disk fails, before or after it has written.
-    async fn write<T>(&self, work: impl Future<Output = Result<T, Broken>>) -> Result<T, Broken> {
+    async fn write<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.wait().await;
         let fails = self.nature.chance(self.nature.weather.broken_disk);
-        let full = || Broken("the disk is full".to_owned());
+        let full = || StoreError::Unavailable("the disk is full".to_owned());
         if fails && self.nature.chance(50) {
             return Err(full());
         }
@@ -72,10 +73,10 @@ impl Disk {
         if fails { Err(full()) } else { Ok(written) }
     }
 
-    async fn accepted(&self, mut new: NewTask) -> Result<Accepted, Broken> {
+    async fn accepted(&self, mut new: NewTask) -> Result<Accepted, StoreError> {
         let Platters { memory, claims, violations, .. } = &*self.platters;
         if self.frozen_until().is_some() {
-            return Err(Broken("the folder is somebody else's".to_owned()));
+            return Err(StoreError::Unavailable("the folder is somebody else's".to_owned()));
         }
         let claim = new.identity.clone();
         if self.nature.is(Mutant::NoLane) {
@@ -105,7 +106,7 @@ impl Disk {
         Ok(accepted)
     }
 
-    async fn advanced(&self, mut advance: Advance) -> Result<Advanced, Broken> {
+    async fn advanced(&self, mut advance: Advance) -> Result<Advanced, StoreError> {
         let Platters { memory, late_refunds, claims, .. } = &*self.platters;
         let id = advance.id;
         self.mine.lock().expect("no panic").insert(id);
@@ -145,7 +146,7 @@ impl Disk {
         Ok(advanced)
     }
 
-    async fn read(&self, id: TaskId) -> Result<Option<Record>, Broken> {
+    async fn read(&self, id: TaskId) -> Result<Option<Record>, StoreError> {
         self.wait().await;
         let mut record = self.platters.memory.task(id).await?;
         let task = record.as_mut().map(|record| &mut record.task);
@@ -165,19 +166,19 @@ impl Disk {
     }
 }
 
-impl Store for Disk {
-    fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>> {
+impl TaskStore for Disk {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
         Box::pin(async move {
             self.wait().await;
             self.platters.memory.repeat(identity).await
         })
     }
 
-    fn accept(&self, new: NewTask) -> Answer<'_, Accepted> {
+    fn accept(&self, new: NewTask) -> Stored<'_, Accepted> {
         Box::pin(self.write(self.accepted(new)))
     }
 
-    fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
+    fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
         Box::pin(async move {
             let advanced = self.write(self.advanced(advance)).await;
             if let Some(until) = self.frozen_until() {
@@ -187,47 +188,35 @@ impl Store for Disk {
         })
     }
 
-    fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
+    fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
         Box::pin(self.read(id))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
         self.platters.memory.in_flight(after, limit)
     }
 
-    fn tasks(&self, which: Which) -> Answer<'_, Vec<Record>> {
+    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
         self.platters.memory.tasks(which)
     }
 
-    fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
         self.platters.memory.timeline(id)
     }
 
-    fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>> {
+    fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
         self.platters.memory.ledger(after, limit)
     }
 
-    fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32> {
+    fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.platters.memory.purge(before, limit)
     }
 
-    fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
-        self.platters.memory.directory()
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+        self.platters.memory.mark(marks)
     }
 
-    fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()> {
-        self.platters.memory.put_application(application)
-    }
-
-    fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
-        self.platters.memory.put_key(key)
-    }
-
-    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>> {
-        self.platters.memory.violations(rule)
-    }
-
-    fn touch(&self) -> Answer<'_, ()> {
-        self.platters.memory.touch()
+    fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
+        self.platters.memory.purge_marks(now, limit)
     }
 }

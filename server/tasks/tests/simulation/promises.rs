@@ -2,11 +2,12 @@
 
 use super::wheels::Truth;
 use super::{Said, World, short};
-use crate::framework::tasks::Accepted;
-use crate::store::{Record, Rule, Store, Which};
-use crate::tasks::task::{Status, Task, TaskId, Upstream};
 use std::collections::HashMap;
 use std::time::Duration;
+use toolwarrant_core::tasks::Accepted;
+use toolwarrant_store::{Integrity, Rule};
+use toolwarrant_tasks::store::{Record, TaskStore, Which};
+use toolwarrant_tasks::task::{Status, Task, TaskId, Upstream};
 
 /// By when after its deadline, or after the last start, a task has ended: a send that was found quiesces, then there is a last
 /// reading, and the disk may fail a few times.

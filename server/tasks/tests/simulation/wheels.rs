@@ -5,16 +5,16 @@
 //! settle time of its arrival or of its answer, even if that gets lost; `NotSent` is never said of what has left; a reading never lies.
 
 use super::{Mutant, Nature, short};
-use crate::clock::Timestamp;
-use crate::framework::BoxFuture;
-use crate::framework::catalogue::Terms;
-use crate::tasks::executor::{Executor, Unreadable, Write};
-use crate::tasks::machine::{Facts, Sent};
-use crate::tasks::task::{Reading, TaskId, Verdict};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
 const SETTLE_SECONDS: u32 = 6;
 const DEADLINE_SECONDS: u32 = 40;
@@ -231,7 +231,7 @@ impl Wheels {
 }
 
 impl Executor for Wheels {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         self.facts
     }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
 
 impl Control for Sim {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &DeviceId) -> Facts {
         self.facts
     }
 

@@ -10,7 +10,7 @@ use toolwarrant_core::random::SplitMix;
 
 /// What SQLite says of a database that nobody has open.
 fn verdict(folder: &Path) -> String {
-    let database = Connection::open(folder.join("cloudphone.db")).unwrap();
+    let database = Connection::open(database(folder)).unwrap();
     database
         .query_row("SELECT group_concat(integrity_check) FROM pragma_integrity_check", [], |row| row.get(0))
         .unwrap()
@@ -97,7 +97,7 @@ async fn a_log_that_is_cut_off_or_damaged_anywhere_is_good_up_to_there() {
     let mut states = vec![nothing];
     fill(&store, async || states.push(everything(&*sqlite).await)).await;
     let whole = left_behind(folder.path());
-    let log = fs::read(whole.path().join("cloudphone.db-wal")).unwrap();
+    let log = fs::read(log(whole.path())).unwrap();
     let mut random = SplitMix(1);
     // The furthest state that each length of the log has led to.
     let mut reached = BTreeMap::from([(log.len(), states.len() - 1)]);
@@ -110,7 +110,7 @@ async fn a_log_that_is_cut_off_or_damaged_anywhere_is_good_up_to_there() {
             _ => damaged[at..].fill(0),
         }
         let copy = left_behind(folder.path());
-        fs::write(copy.path().join("cloudphone.db-wal"), damaged).unwrap();
+        fs::write(super::log(copy.path()), damaged).unwrap();
         let reopened = open(copy.path());
         let found = everything(&*reopened).await;
         let Some(state) = states.iter().position(|state| *state == found) else { panic!("at byte {at}: {found}") };
@@ -144,8 +144,8 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged_and_it_goes_on_when_the
         for (n, answer) in [(2 * n, a), (2 * n + 1, b)] {
             match answer {
                 Ok(_) => assert!(store.task(id(n)).await.unwrap().is_some()),
-                Err(StoreError(why)) => {
-                    assert!(why.contains("full"), "{why}");
+                Err(why) => {
+                    assert!(matches!(&why, StoreError::Unavailable(why) if why.contains("full")), "{why}");
                     refused.push(n);
                 }
             }
@@ -178,7 +178,7 @@ async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_take
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
     }
     drop(store);
-    let database = Connection::open(folder.path().join("cloudphone.db")).unwrap();
+    let database = Connection::open(super::database(folder.path())).unwrap();
     database.execute_batch("UPDATE task SET target = 't1'").unwrap();
     let mut store: Arc<dyn Store> = open(folder.path());
     let found = store.violations(Rule::Lanes).await.unwrap();
@@ -196,22 +196,21 @@ async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_take
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_named() {
+fn a_file_that_cannot_be_made_is_named() {
     // Not even by who may do anything elsewhere.
-    let refused = DataFolder::open(Path::new("/sys")).unwrap_err().to_string();
+    let refused = Sqlite::open(opening(Path::new("/sys/store.db"))).unwrap_err().to_string();
     assert!(
-        refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("--data names another folder"),
+        refused.starts_with("cannot use /sys/store.db: ") && refused.ends_with("--data names another folder"),
         "{refused}"
     );
 }
 
 #[test]
 fn what_is_no_database_is_refused_by_name() {
-    let outer = folder();
-    let folder = data(outer.path());
-    let path = folder.database().unwrap();
+    let folder = folder();
+    let path = database(folder.path());
     fs::write(&path, "not a database, but long enough to look like one").unwrap();
-    let refused = Sqlite::open(&folder).unwrap_err().to_string();
+    let refused = Sqlite::open(opening(&path)).unwrap_err().to_string();
     assert_eq!(refused, format!("cannot open the database `{}`: file is not a database", path.display()));
 }
 
@@ -222,15 +221,15 @@ async fn a_database_with_a_damaged_header_is_refused_by_name_or_tells_what_it_to
     fill(&store, async || {}).await;
     let before = everything(&*store).await;
     drop(store);
-    let whole = fs::read(folder.path().join("cloudphone.db")).unwrap();
+    let whole = fs::read(database(folder.path())).unwrap();
     let (mut refused, mut opened) = (0, 0);
     for (at, bit) in (0..100).flat_map(|at| [0, 7].map(move |bit| (at, bit))) {
         let copy = quick_folder();
-        let path = copy.path().join("cloudphone.db");
+        let path = database(copy.path());
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << bit;
         fs::write(&path, damaged).unwrap();
-        match Sqlite::open(&data(copy.path())) {
+        match Sqlite::open(opening(&path)) {
             Err(error) => {
                 refused += 1;
                 let error = error.to_string();

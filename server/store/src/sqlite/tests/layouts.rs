@@ -3,6 +3,15 @@
 use super::super::open::MIGRATIONS;
 use super::*;
 
+/// A database as a program of that layout left it.
+fn of_layout(folder: &Path, layout: usize) -> Connection {
+    let database = Connection::open(super::database(folder)).unwrap();
+    database.execute_batch("CREATE TEMP TABLE opening AS SELECT 'printer' AS former_resource").unwrap();
+    database.execute_batch(&MIGRATIONS[..layout].concat()).unwrap();
+    database.pragma_update(None, "user_version", layout as u32).unwrap();
+    database
+}
+
 /// What SQLite is told of each table and index, and which layout that is.
 fn layout(database: &Connection) -> (Vec<String>, usize) {
     let mut select = database.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
@@ -12,7 +21,7 @@ fn layout(database: &Connection) -> (Vec<String>, usize) {
 
 #[test]
 fn every_migration_in_the_folder_is_run() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/migrations");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/migrations");
     assert_eq!(fs::read_dir(folder).unwrap().count(), super::open::MIGRATIONS.len());
 }
 
@@ -20,13 +29,11 @@ fn every_migration_in_the_folder_is_run() {
 fn a_database_of_every_earlier_layout_is_brought_to_the_latest() {
     let latest = folder();
     drop(open(latest.path()));
-    let latest = layout(&Connection::open(latest.path().join("cloudphone.db")).unwrap());
+    let latest = layout(&Connection::open(super::database(latest.path())).unwrap());
     assert_eq!(latest.1, MIGRATIONS.len());
     for earlier in 0..=MIGRATIONS.len() {
         let folder = folder();
-        let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
-        database.execute_batch(&MIGRATIONS[..earlier].concat()).unwrap();
-        database.pragma_update(None, "user_version", earlier as u32).unwrap();
+        let database = of_layout(folder.path(), earlier);
         drop(open(folder.path()));
         assert_eq!(layout(&database), latest, "from {earlier}");
     }
@@ -45,9 +52,7 @@ async fn what_tasks_in_flight_have_claimed_and_what_settles_outlives_every_migra
     };
     for earlier in 1..=3 {
         let folder = folder();
-        let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
-        database.execute_batch(&MIGRATIONS[..earlier].concat()).unwrap();
-        database.pragma_update(None, "user_version", earlier as u32).unwrap();
+        let database = of_layout(folder.path(), earlier);
         // What stood for a call without a key began with a space in the first two.
         let none = if earlier < 3 { "' 00'" } else { "NULL" };
         database.execute_batch(&(row(1, "'k'", "t") + &row(2, none, "u"))).unwrap();
@@ -65,14 +70,45 @@ async fn what_tasks_in_flight_have_claimed_and_what_settles_outlives_every_migra
     }
 }
 
+#[tokio::test]
+async fn grants_that_name_no_resource_are_of_the_former_one_after_every_migration() {
+    let application = |id: &str, every_target: u8| {
+        format!(
+            "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at)
+                 VALUES ('{id}', '{id}', '[]', 1, {every_target}, 7);"
+        )
+    };
+    let targets = "INSERT INTO application_target VALUES ('some', 'p-2'), ('some', 'p-1');";
+    for earlier in 1..=4 {
+        let folder = folder();
+        let database = of_layout(folder.path(), earlier);
+        let rows = application("every", 1) + &application("none", 0) + &application("some", 0) + targets;
+        database.execute_batch(&rows).unwrap();
+        let expected = [
+            ("every", Grants::everything()),
+            ("none", Grants::nothing()),
+            ("some", Grants::nothing().with("printer", Granted::some(["p-1", "p-2"]))),
+        ];
+        // Another name later changes nothing.
+        for former_resource in ["printer", "tray"] {
+            let path = &super::database(folder.path());
+            let store = Sqlite::open(OpenOptions { path, former_resource, lock: () }).unwrap();
+            let rows = store.directory().await.unwrap().0;
+            let found: Vec<_> = rows.iter().map(|row| (row.id.as_str(), row.grants.clone())).collect();
+            assert_eq!(found, expected, "from {earlier}");
+            assert_eq!(store.violations(Rule::Integrity).await.unwrap(), [""; 0]);
+        }
+    }
+}
+
 #[test]
 fn a_migration_that_fails_halfway_leaves_nothing_behind() {
     let folder = folder();
-    let database = Connection::open(data(folder.path()).database().unwrap()).unwrap();
+    let database = Connection::open(super::database(folder.path())).unwrap();
     database.execute_batch("CREATE TABLE ledger (in_the_way INTEGER)").unwrap();
     let before = layout(&database);
-    let refused = Sqlite::open(&data(folder.path())).unwrap_err().to_string();
-    assert!(refused.contains("cloudphone.db") && refused.contains("ledger already exists"), "{refused}");
+    let refused = Sqlite::open(opening(&super::database(folder.path()))).unwrap_err().to_string();
+    assert!(refused.contains("store.db") && refused.contains("ledger already exists"), "{refused}");
     assert_eq!(layout(&database), before);
 }
 
@@ -80,28 +116,24 @@ fn a_migration_that_fails_halfway_leaves_nothing_behind() {
 fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let folder = folder();
     drop(open(folder.path()));
-    let folder = data(folder.path());
-    let path = folder.database().unwrap();
+    let path = super::database(folder.path());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
-    let refused = Sqlite::open(&folder).unwrap_err();
+    let refused = Sqlite::open(opening(&path)).unwrap_err();
     let text = refused.to_string();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 4, .. }), "{text}");
-    assert!(text.contains("layout 99") && text.contains("none beyond 4"), "{text}");
+    assert!(matches!(refused, OpenError::Newer { found: 99, known: 6, .. }), "{text}");
+    assert!(text.contains("layout 99") && text.contains("none beyond 6"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[test]
 fn who_only_looks_leaves_an_older_database_as_it_is() {
     let folder = folder();
-    let folder = data(folder.path());
-    let path = folder.database().unwrap();
-    let database = Connection::open(&path).unwrap();
-    database.execute_batch(MIGRATIONS[0]).unwrap();
-    database.pragma_update(None, "user_version", 1).unwrap();
+    let path = super::database(folder.path());
+    of_layout(folder.path(), 1);
     let before = fs::read(&path).unwrap();
-    assert!(matches!(Sqlite::open_as_it_is(&folder), Err(OpenError::Older { found: 1, .. })));
+    assert!(matches!(Sqlite::open_as_it_is(opening(&path)), Err(OpenError::Older { found: 1, .. })));
     assert_eq!(fs::read(&path).unwrap(), before);
-    drop(Sqlite::open(&folder).unwrap());
-    Sqlite::open_as_it_is(&folder).unwrap();
+    drop(Sqlite::open(opening(&path)).unwrap());
+    Sqlite::open_as_it_is(opening(&path)).unwrap();
 }

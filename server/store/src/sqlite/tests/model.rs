@@ -4,12 +4,15 @@ use super::*;
 use crate::memory::Memory;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use std::collections::BTreeSet;
 
 /// Something that is asked of both stores. Numbers choose among a few names, so that they meet. To reopen is to end the process,
 /// in order or by a `kill -9`, and to open what it left behind.
 #[derive(Clone, Debug)]
 enum Operation {
-    Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8 },
+    Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8, marks: Vec<u8> },
+    Mark { keys: Vec<u8>, until: u64 },
+    PurgeMarks { limit: u32 },
     Advance { task: u8, stale: bool, step: usize },
     Purge { age: u64, limit: u32 },
     Repeat { application: u8, key: Option<u8>, target: u8, fingerprint: u8 },
@@ -18,7 +21,7 @@ enum Operation {
     InFlight { limit: u32 },
     Ledger { after: u64, limit: u32 },
     Directory,
-    PutApplication { id: u8, name: u8, grants: Option<Vec<u8>> },
+    PutApplication { id: u8, name: u8, grants: Option<Vec<(bool, Option<u8>)>> },
     PutKey { id: u8, application: u8, secrets: Vec<u8> },
     Reopen { killed: bool },
 }
@@ -27,13 +30,16 @@ enum Operation {
 fn operation() -> impl Strategy<Value = (i64, Operation)> {
     use Operation::{Accept, Advance, Directory, InFlight, Ledger, Purge, PutApplication, PutKey, Reopen, Repeat};
     use proptest::option::of;
-    let accept = (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8, 0..2_u8);
-    let grants = of(proptest::collection::vec(0..4_u8, 0..3));
+    let marks = |most| proptest::collection::vec(0..9_u8, 0..most);
+    let accept = (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8, 0..2_u8, marks(2));
+    let grants = of(proptest::collection::vec((any::<bool>(), of(0..4_u8)), 0..4));
     let clock = prop_oneof![9 => 0..9_000_i64, 1 => -90_000..90_000_i64];
     let operation = prop_oneof![
-        6 => accept.prop_map(|(application, key, target, resource, fingerprint)| {
-            Accept { application, key, target, resource, fingerprint }
+        6 => accept.prop_map(|(application, key, target, resource, fingerprint, marks)| {
+            Accept { application, key, target, resource, fingerprint, marks }
         }),
+        1 => (marks(4), 0..60_000_u64).prop_map(|(keys, until)| Operation::Mark { keys, until }),
+        1 => (0..4_u32).prop_map(|limit| Operation::PurgeMarks { limit }),
         9 => (0..8_u8, proptest::bool::weighted(0.1), 0..STEPS.len())
             .prop_map(|(task, stale, step)| Advance { task, stale, step }),
         1 => (0..60_000_u64, 0..4_u32).prop_map(|(age, limit)| Purge { age, limit }),
@@ -103,15 +109,39 @@ fn identity(application: u8, key: Option<u8>, resource: u8, target: u8, fingerpr
     }
 }
 
+fn mark(key: u8, until: Timestamp) -> Mark {
+    Mark { space: "nonce", key: vec![key], until }
+}
+
+/// Everything, or of two resources all or a few.
+fn granted(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
+    let Some(grants) = grants else { return Grants::everything() };
+    grants.into_iter().fold(Grants::nothing(), |grants, (resource, target)| {
+        let (resource, target) = (format!("r{}", u8::from(resource)), target.map(|target| format!("t{target}")));
+        let held = match grants.of(&resource) {
+            Some(Granted::Some(held)) => held.clone(),
+            _ => BTreeSet::new(),
+        };
+        let granted = target.map(|target| Granted::Some(held.into_iter().chain([target.into()]).collect()));
+        grants.with(&resource, granted.unwrap_or(Granted::All))
+    })
+}
+
 /// The answer, in words; of errors only that it is one.
 async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation) -> String {
     let number = |task: u8| id(task.into());
     match operation.clone() {
-        Operation::Accept { application, key, target, resource, fingerprint } => {
+        Operation::Accept { application, key, target, resource, fingerprint, marks } => {
             let identity = identity(application, key, resource, target, fingerprint);
-            let answer = store.accept(NewTask { identity, at, ..new(n.into(), "", "") });
+            let marks = marks.into_iter().map(|key| mark(key, at)).collect();
+            let answer = store.accept(NewTask { identity, at, marks, ..new(n.into(), "", "") });
             format!("{:?}", answer.await.map_err(drop))
         }
+        Operation::Mark { keys, until } => {
+            let until = at.plus(Duration::from_millis(until));
+            format!("{:?}", store.mark(keys.into_iter().map(|key| mark(key, until)).collect()).await)
+        }
+        Operation::PurgeMarks { limit } => format!("{:?}", store.purge_marks(at, limit).await),
         Operation::Advance { task, stale, step } => {
             let record = store.task(number(task)).await.unwrap();
             let (version, task_then) =
@@ -149,8 +179,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::Directory => format!("{:?}", store.directory().await.map_err(drop)),
         Operation::Reopen { .. } => String::new(),
         Operation::PutApplication { id, name, grants } => {
-            let grants = grants.map(|targets| targets.iter().map(u8::to_string).collect());
-            let row = ApplicationRow { grants, ..application(&format!("a{id}"), &format!("n{name}")) };
+            let row = ApplicationRow { grants: granted(grants), ..application(&format!("a{id}"), &format!("n{name}")) };
             format!("{:?}", store.put_application(row).await.map_err(drop))
         }
         Operation::PutKey { id, application, secrets } => {

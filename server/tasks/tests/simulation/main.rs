@@ -10,19 +10,19 @@ mod disk;
 mod promises;
 mod wheels;
 
-use super::engine::{Engine, Parts};
-use super::task::TaskId;
-use crate::clock::{Clock, Timestamp};
-use crate::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
-use crate::framework::text::Secret;
-use crate::random::{Random, SplitMix};
-use crate::store::Store;
-use crate::vault::Vault;
 use disk::{Disk, Platters};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::random::{Random, SplitMix};
+use toolwarrant_core::tasks::{Accepted, NotAccepted, Proposal, Tasks};
+use toolwarrant_core::text::Secret;
+use toolwarrant_core::vault::Vault;
+use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_tasks::store::TaskStore;
+use toolwarrant_tasks::task::TaskId;
 use wheels::{Act, Wheels};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
@@ -200,7 +200,7 @@ fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
         let world = World {
             wheels: Wheels::new(&nature),
             platters: Arc::default(),
-            vault: Vault::new(&[7; 32], random.clone()),
+            vault: Vault::new("test", &[7; 32], random.clone()),
             random,
             said: Arc::default(),
             started: START,
@@ -325,7 +325,7 @@ impl World {
                 resource: "wheel",
                 target: wheel.to_string().into(),
                 key: key.map(Box::from),
-                terms: act.terms(),
+                terms: *act.terms(),
                 arguments: arguments.clone(),
                 now,
             };

@@ -1,0 +1,139 @@
+//! Terms on their way from the contract into a task: what the target decides of them, and what it cannot.
+
+use serde_json::value::RawValue;
+use std::sync::{Arc, Mutex};
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants};
+use toolwarrant_core::args::{Arguments, Reader};
+use toolwarrant_core::audit::Audit;
+use toolwarrant_core::catalogue::{Catalogue, PermissionSet, Terms, ToolDef};
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
+use toolwarrant_core::limit::Window;
+use toolwarrant_core::pipeline::{Asked, Handlers, Outcome, Pipeline, Tool, require, run};
+use toolwarrant_core::random::Random;
+use toolwarrant_core::reply::Answer;
+use toolwarrant_core::tasks::{Accepted, Hold, NotAccepted, Plan, Poll, Proposal, Tasks, Told, Untold};
+use toolwarrant_core::text::Secret;
+use toolwarrant_core::vault::Vault;
+
+mod contract {
+    //! The print shop's contract, written against this crate alone.
+    cloudphone_macros::contract!("../../../tests/print_shop/spec", runtime = ::toolwarrant_core);
+}
+
+const DECLARED: Terms =
+    Terms { probe: Some("page_counter"), baseline: true, idempotent: false, settle_seconds: 5, deadline_seconds: 30 };
+
+/// One printer, which says in its own terms how long it takes.
+struct Shop(Terms);
+
+impl Resource<()> for Shop {
+    type View = Terms;
+    type Capability = ();
+
+    fn resolve<'a>(&'a self, _: &'a Caller, (): &'a ()) -> BoxFuture<'a, Result<Terms, Unresolved>> {
+        Box::pin(async { Ok(self.0) })
+    }
+
+    fn flag(_: &Terms, (): ()) -> Flag {
+        Flag::Offered
+    }
+
+    fn policy(view: &Terms, tool: &'static ToolDef, declared: Terms) -> Terms {
+        assert_eq!((tool.name, declared), ("print_page", DECLARED));
+        *view
+    }
+}
+
+struct Nothing;
+
+impl Arguments for Nothing {
+    fn read(_: &mut Reader<'_>) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+/// `print_page`, without its arguments.
+struct PrintPage;
+
+impl Tool<Shop> for PrintPage {
+    type Args = Nothing;
+    type Proof = Target<Terms>;
+
+    fn target(_: &Nothing) -> Option<&str> {
+        Some("p-1")
+    }
+
+    fn task(_: &Nothing) -> Option<Plan<'_>> {
+        Some(Plan { key: None, terms: &DECLARED, arguments: Secret::new("{}".to_owned()) })
+    }
+
+    async fn require<'a>(shop: &'a Shop, call: &'a Call<'a>, _: &'a Nothing) -> Result<Self::Proof, Failure> {
+        require(shop, call, &(), None).await
+    }
+
+    async fn invoke<'a>(_: &'a Shop, _: &'a Call<'a>, _: &'a Self::Proof, _: Nothing) -> Result<Outcome, Failure> {
+        Ok(Outcome::Command(Secret::new("{}".to_owned())))
+    }
+}
+
+impl Handlers for Shop {
+    const CATALOGUE: &'static Catalogue = &contract::CATALOGUE;
+
+    async fn dispatch<'a>(&'a self, call: &'a Call<'a>, raw: &'a str) -> Result<Answer, Failure> {
+        run::<Self, PrintPage>(self, call, raw).await
+    }
+}
+
+/// Remembers the terms of what it accepts.
+#[derive(Debug, Default)]
+struct Ledger(Mutex<Vec<Terms>>);
+
+impl Tasks for Ledger {
+    fn repeat<'a>(&'a self, _: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn accept<'a>(
+        &'a self,
+        proposal: &'a Proposal<'a>,
+        _: Secret<String>,
+    ) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
+        self.0.lock().unwrap().push(proposal.terms);
+        Box::pin(async { Err(NotAccepted::Full) })
+    }
+
+    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>> {
+        Box::pin(async { Err(Untold::NotFound) })
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_accepted_under_the_terms_of_its_target() {
+    let access = Access::new(Vault::new("test", &[7; 32], Random::seeded(1)));
+    let window = Arc::new(Window::new(300));
+    let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
+    access.change(|directory| directory.put_key("key", &all, &[access.verifier("secret")], None));
+    let caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
+    let access = Arc::new(access);
+
+    let said = |settle_seconds, deadline_seconds| Terms { settle_seconds, deadline_seconds, ..DECLARED };
+    let other = Terms { probe: None, baseline: false, idempotent: true, ..said(60, 900) };
+    // What the target says, and the terms of the task.
+    let cases = [(DECLARED, DECLARED), (other, said(60, 900)), (said(60, 60), said(60, 85)), (said(1, 9), said(1, 9))];
+    for (n, (says, expected)) in cases.into_iter().enumerate() {
+        let tasks = Arc::new(Ledger::default());
+        let folder = std::env::temp_dir().join(format!("policy-{}-{n}", std::process::id()));
+        let audit = Audit::start(&folder).unwrap();
+        let clock = Clock::manual(Timestamp(0));
+        let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), clock);
+        let arguments: &RawValue = serde_json::from_str("{}").unwrap();
+        let asked = Asked { tool: "print_page", arguments, request_id: "r", hold: Hold::Never };
+        pipeline.call(&caller, asked).await.unwrap_err();
+        drop(pipeline);
+        std::fs::remove_dir_all(folder).unwrap();
+        assert_eq!(*tasks.0.lock().unwrap(), [expected], "{says:?}");
+    }
+}

@@ -1,0 +1,123 @@
+//! What is read of tasks and the ledger, in which order and in which pages; and what is forgotten.
+
+use super::*;
+
+pub(super) async fn a_timeline_tells_every_phase_in_order(store: Arc<dyn Store>) {
+    let mut number = 0;
+    for status in Status::ALL {
+        number += 1;
+        let target = format!("t{number}");
+        accept(&store, new(number, &target, &target)).await;
+        let mut phases = vec![Phase::Baseline, Phase::Sending, Phase::Polling, Phase::Verifying, Phase::Ready];
+        phases.push(Phase::Done(status));
+        for phase in &phases {
+            advance(&store, number, *phase, vec![]).await.unwrap();
+        }
+        let timeline = store.timeline(id(number)).await.unwrap();
+        let told: Vec<_> = timeline.iter().map(|happening| (happening.phase, happening.what.as_str())).collect();
+        let mut expected = vec![("ready", "accepted")];
+        expected.extend(phases.iter().map(|phase| (phase.as_str(), "step")));
+        assert_eq!(told, expected);
+        assert!(timeline.iter().all(|happening| happening.at == AT));
+    }
+    assert_eq!(store.timeline(id(99)).await.unwrap(), []);
+}
+
+pub(super) async fn the_ledger_is_read_in_pages(store: Arc<dyn Store>) {
+    for n in 1..=5 {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    }
+    let numbers = async |after, limit| {
+        let rows = store.ledger(after, limit).await.unwrap();
+        rows.iter().map(|row| (row.number, row.id)).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(0, 2).await, [(1, id(1)), (2, id(2))]);
+    assert_eq!(numbers(2, 9).await, [(3, id(3)), (4, id(4)), (5, id(5))]);
+    assert_eq!(numbers(5, 9).await, []);
+    assert_eq!(numbers(0, 0).await, []);
+    assert_eq!(numbers(u64::MAX, u32::MAX).await, []);
+}
+
+pub(super) async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(store: Arc<dyn Store>) {
+    let mut known = Vec::new();
+    for n in [4, 2, 5, 3, 1] {
+        let task = new(n, &format!("k{n}"), &format!("t{}", n * 7 % 10));
+        known.push(Unfinished { id: task.id, identity: task.identity.clone(), wake_at: Some(AT) });
+        accept(&store, task).await;
+    }
+    end(&store, 3, Status::Success, AT).await;
+    known.sort_by_key(|task| task.id);
+    let ended = known.remove(2).id;
+    assert_eq!(store.in_flight(None, 2).await.unwrap(), known[..2]);
+    assert_eq!(store.in_flight(Some(known[1].id), 9).await.unwrap(), known[2..]);
+    assert_eq!(store.in_flight(Some(ended), 9).await.unwrap(), known[2..]);
+    assert_eq!(store.in_flight(Some(known[3].id), 9).await.unwrap(), []);
+}
+
+pub(super) async fn tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages(
+    store: Arc<dyn Store>,
+) {
+    for n in 1..=8 {
+        let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
+        let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
+        accept(&store, NewTask { identity, ..new(n, "", "") }).await;
+    }
+    end(&store, 5, Status::Failed, AT).await;
+    let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
+        let (application, target) = (application.map(str::to_owned), target.map(str::to_owned));
+        let tasks = store.tasks(Which { application, target, before: before.map(id), limit }).await.unwrap();
+        for task in &tasks {
+            assert_eq!(store.task(task.id).await.unwrap().as_ref(), Some(task));
+        }
+        tasks.into_iter().map(|task| u128::from_be_bytes(task.id.to_bytes())).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None, None, None, 99).await, [8, 7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!(listed(None, None, Some(7), 3).await, [6, 5, 4]);
+    assert_eq!(listed(Some("a1"), None, Some(7), 2).await, [5, 3]);
+    assert_eq!(listed(None, Some("t3"), None, 99).await, [7, 6]);
+    assert_eq!(listed(Some("a0"), Some("t3"), None, 99).await, [6]);
+    assert_eq!(listed(Some("a0"), Some("t0"), None, 99).await, []);
+    assert_eq!(listed(None, None, Some(1), 99).await, []);
+    assert_eq!(listed(None, None, Some(u128::MAX), 0).await, []);
+}
+
+pub(super) async fn only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger(
+    store: Arc<dyn Store>,
+) {
+    for (n, ended) in [(1, Some(300)), (2, Some(100)), (3, Some(200)), (4, None), (5, Some(400))] {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+        if let Some(ended) = ended {
+            end_at(&store, n, Status::Success, AT, Timestamp(ended)).await;
+        }
+    }
+    let left = async || {
+        let mut left = Vec::new();
+        for n in 1..=5 {
+            let (task, timeline) = (store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap());
+            assert_eq!(task.is_none(), timeline.is_empty());
+            left.extend(task.map(|_| n));
+        }
+        left
+    };
+    assert_eq!(store.purge(Timestamp(100), 9).await.unwrap(), 0);
+    assert_eq!(store.purge(Timestamp(400), 2).await.unwrap(), 2);
+    assert_eq!(left().await, [1, 4, 5]);
+    assert_eq!(store.purge(Timestamp(400), 9).await.unwrap(), 1);
+    assert_eq!(store.purge(Timestamp(u64::MAX), 0).await.unwrap(), 0);
+    assert_eq!(left().await, [4, 5]);
+    assert_eq!(store.purge(Timestamp(u64::MAX), u32::MAX).await.unwrap(), 1);
+    assert_eq!(left().await, [4]);
+    assert_eq!(store.ledger(0, 9).await.unwrap().len(), 5);
+    // What was purged has let go of its key and its target.
+    accept(&store, new(6, "k1", "t1")).await;
+}
+
+pub(super) async fn a_target_settles_on_when_its_task_is_forgotten(store: Arc<dyn Store>) {
+    accept(&store, new(1, "k", "t")).await;
+    let settled = AT.plus(Duration::from_secs(30));
+    end(&store, 1, Status::Timeout, settled).await;
+    assert_eq!(store.purge(AT.plus(Duration::from_secs(1)), 9).await.unwrap(), 1);
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
+}

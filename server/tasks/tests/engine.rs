@@ -1,0 +1,186 @@
+//! The engine over a store in memory, with an executor that has only what every executor must have.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted, Grants};
+use toolwarrant_core::catalogue::{PermissionSet, Terms};
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::limit::Window;
+use toolwarrant_core::random::Random;
+use toolwarrant_core::tasks::{Hold, Poll, Proposal, Tasks, Told, Untold};
+use toolwarrant_core::text::Secret;
+use toolwarrant_core::vault::Vault;
+use toolwarrant_store::memory::Memory;
+use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::task::{Reading, Verdict};
+
+const START: Timestamp = Timestamp(1_800_000_000_000);
+
+const TERMS: Terms =
+    Terms { probe: Some("paper"), baseline: false, idempotent: false, settle_seconds: 5, deadline_seconds: 60 };
+
+/// Does what it is told.
+struct Obedient;
+
+impl Executor for Obedient {
+    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async { Sent::Ok })
+    }
+
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        let (expected, observed) = (write.target.clone(), write.target.clone());
+        Box::pin(async move { Reading { verdict: Verdict::Present, expected, observed } })
+    }
+}
+
+/// Loses every answer, and knows of what became of a request where its write says `known`.
+#[derive(Default)]
+struct Forgetful {
+    sends: AtomicU32,
+    looked_up: AtomicU32,
+}
+
+impl Executor for Forgetful {
+    fn facts(&self, write: &Write) -> Facts {
+        Facts { dedupes: false, looks_up: write.arguments.expose().contains("known") }
+    }
+
+    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        self.sends.fetch_add(1, Relaxed);
+        Box::pin(std::future::pending())
+    }
+
+    fn look_up<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        self.looked_up.fetch_add(1, Relaxed);
+        Box::pin(async { Ok(Some(Sent::Ok)) })
+    }
+
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        Obedient.probe(write)
+    }
+}
+
+fn vault() -> Vault {
+    Vault::new("test", &[7; 32], Random::seeded(1))
+}
+
+/// An engine that drives nothing unless it is run.
+async fn engine(executor: impl Executor, clock: &Clock) -> Arc<Engine> {
+    engine_on(&Arc::default(), Arc::new(executor), clock).await
+}
+
+async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clock) -> Arc<Engine> {
+    let parts = Parts {
+        store: store.clone(),
+        executor,
+        vault: vault(),
+        clock: clock.clone(),
+        random: Random::seeded(1),
+        room: 10,
+    };
+    Engine::start(parts).await.unwrap()
+}
+
+/// A write of the application `owner`.
+fn write(resource: &'static str, target: &str) -> Proposal<'static> {
+    Proposal {
+        application: "owner",
+        tool: "print",
+        resource,
+        target: target.into(),
+        key: None,
+        terms: TERMS,
+        arguments: Secret::new(format!("{{\"target\":\"{target}\"}}")),
+        now: START,
+    }
+}
+
+/// Takes a write on; the name of its task.
+async fn accept(engine: &Engine, write: Proposal<'_>) -> String {
+    engine.accept(&write, write.arguments.clone()).await.unwrap().task_id
+}
+
+/// Somebody with a key of an application with those grants.
+fn caller(application: &str, grants: Grants) -> Caller {
+    let access = Access::new(vault());
+    let window = Arc::new(Window::new(300));
+    let application = Arc::new(Application::new(application, application, PermissionSet(1), grants, window));
+    access.change(|directory| directory.put_key("key", &application, &[access.verifier("secret")], None));
+    access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).unwrap()
+}
+
+async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<Told, Untold> {
+    engine.poll(Poll { caller, id, wait: None, hold: Hold::Never, interval: Duration::from_secs(3) }).await
+}
+
+#[tokio::test]
+async fn a_task_is_seen_by_its_application_and_by_who_sees_the_target_of_its_resource() {
+    let engine = engine(Obedient, &Clock::manual(START)).await;
+    let id = accept(&engine, write("printer", "p-1")).await;
+    let of = |resource, granted| Grants::nothing().with(resource, granted);
+    let seen = [
+        ("owner", Grants::nothing(), true),
+        ("other", Grants::everything(), true),
+        ("other", of("printer", Granted::All), true),
+        ("other", of("printer", Granted::some(["p-1"])), true),
+        ("other", of("printer", Granted::some(["p-2"])), false),
+        ("other", of("tray", Granted::some(["p-1"])), false),
+        ("other", of("tray", Granted::All), false),
+        ("other", Grants::nothing(), false),
+    ];
+    for (application, grants, expected) in seen {
+        let told = poll(&engine, &caller(application, grants.clone()), &id).await;
+        assert_eq!(told.is_ok(), expected, "{application} {grants:?}: {told:?}");
+        assert!(expected || told == Err(Untold::NotFound), "{told:?}");
+    }
+}
+
+/// Runs an engine until the task has ended; its state.
+async fn end(engine: &Arc<Engine>, id: &str) -> Told {
+    let runner = tokio::spawn(Arc::clone(engine).run(std::future::pending()));
+    let owner = caller("owner", Grants::nothing());
+    let told = loop {
+        let told = poll(engine, &owner, id).await.unwrap();
+        if told.finished_at.is_some() {
+            break told;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    runner.abort();
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_that_only_sends_and_probes_is_enough() {
+    let engine = engine(Obedient, &Clock::starting(START)).await;
+    let id = accept(&engine, write("printer", "p-1")).await;
+    assert_eq!(end(&engine, &id).await.status, "success");
+    // Of a write whose probe compares there is no reading from before, so nothing is sent.
+    let compared = Proposal { terms: Terms { baseline: true, ..TERMS }, ..write("printer", "p-2") };
+    let id = accept(&engine, compared).await;
+    let Told { status, evidence, .. } = end(&engine, &id).await;
+    assert_eq!((status, evidence.unwrap().reported), ("failed", "not_sent"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
+    for (target, looked_up) in [("known", 1), ("new", 0)] {
+        let (store, executor) = (Arc::default(), Arc::new(Forgetful::default()));
+        let clock = Clock::starting(START);
+        let died = engine_on(&store, executor.clone(), &clock).await;
+        let id = accept(&died, write("printer", target)).await;
+        let runner = tokio::spawn(Arc::clone(&died).run(std::future::pending()));
+        while executor.sends.load(Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        runner.abort();
+        let found = engine_on(&store, executor.clone(), &clock).await;
+        let Told { evidence, .. } = end(&found, &id).await;
+        assert_eq!(executor.looked_up.load(Relaxed), looked_up, "{target}");
+        assert_eq!(evidence.unwrap().reported, ["no_answer", "success"][looked_up as usize], "{target}");
+    }
+}
