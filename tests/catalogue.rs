@@ -1,13 +1,12 @@
 //! What holds for every tool of every contract: these tests read the catalogue and name no tool.
 
-use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, mute_phones, phones, serve};
-use crate::print_shop::{self, Mute, Shop};
+use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, mute_phones, phones};
+use crate::shop::{CATALOGUE as SHOP, shop};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use cloudphone_spec::model::{Contract, Tool};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 
@@ -16,15 +15,8 @@ async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
     let tenants =
         |catalogue| every_permission_set(catalogue).into_iter().map(|(_, set)| Tenant::with(set)).collect::<Vec<_>>();
     let (phones, phone_keys) = phones(tenants(&PHONES)).await;
-    let (shop, shop_keys) = shop(tenants(&print_shop::CATALOGUE)).await;
-    vec![
-        (&PHONES, spec("../spec"), phones, phone_keys),
-        (&print_shop::CATALOGUE, spec("../tests/print_shop/spec"), shop, shop_keys),
-    ]
-}
-
-async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
-    serve(|_| (print_shop::Contract(Shop), Arc::new(Mute)), tenants).await
+    let (shop, shop_keys) = shop(tenants(&SHOP)).await;
+    vec![(&PHONES, spec("../spec"), phones, phone_keys), (&SHOP, spec("../tests/print_shop/spec"), shop, shop_keys)]
 }
 
 fn spec(folder: &str) -> Contract {
@@ -154,8 +146,8 @@ async fn every_result_about_every_phone_is_what_the_schema_says() {
 async fn refusals_come_in_the_order_of_the_pipeline() {
     let nobody = PermissionSet::default();
     let all = PermissionSet(u64::MAX);
-    let own =
-        Grants::nothing().with("device", Granted::some(["phone-0000001"])).with("printer", Granted::some(["p-1"]));
+    let own = [("device", "phone-0000001"), ("printer", "p-1"), ("tray", "p-1")];
+    let own = own.into_iter().fold(Grants::nothing(), |own, (resource, id)| own.with(resource, Granted::some([id])));
     let tenants = || vec![Tenant::with(nobody), Tenant::with(all), Tenant { grants: own.clone(), ..Tenant::with(all) }];
     let (phones, phone_keys) = mute_phones(tenants()).await;
     let (shop, shop_keys) = shop(tenants()).await;
@@ -264,7 +256,7 @@ fn input_schemas_keep_to_what_every_provider_takes() {
             walk(items, &format!("{path}[]"));
         }
     }
-    for catalogue in [&PHONES, &print_shop::CATALOGUE] {
+    for catalogue in [&PHONES, &SHOP] {
         for tool in catalogue.tools {
             let schema = (tool.input_schema)().to_value();
             assert_eq!(schema["type"], "object");
