@@ -2,7 +2,9 @@
 
 mod crash;
 mod r#gen;
+mod graph;
 mod interop;
+mod modules;
 mod rules;
 mod soak;
 mod test;
@@ -27,7 +29,9 @@ enum Verb {
         #[arg(long)]
         check: bool,
     },
-    /// Format, lints, generated files, all tests, 200,000 worlds of the simulation; ends with a count
+    /// The crates and what each uses; fails where the architecture does not hold
+    Graph,
+    /// Format, lints, crate graph, generated files, all tests, 200,000 worlds of the simulation; ends with a count
     Test,
     /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
     Soak(soak::Worlds),
@@ -42,6 +46,7 @@ enum Verb {
 fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
+        Verb::Graph => graph::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
         Verb::Bench => {

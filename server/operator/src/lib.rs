@@ -18,7 +18,6 @@ pub mod render;
 pub mod socket;
 
 pub use command::{AppCommand, AuditCommand, Command, KeyCommand, TargetCommand, TaskCommand};
-pub use context::{Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
-pub use doctor::Check;
+pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
 pub use execute::execute;
 pub use names::Names;
