@@ -8,6 +8,7 @@ mod modules;
 mod rules;
 mod soak;
 mod test;
+mod walk;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -35,6 +36,8 @@ enum Verb {
     Test,
     /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
     Soak(soak::Worlds),
+    /// Does what CONTRIBUTING.md says on a copy of the repository, and compares what it shows
+    Walk,
     /// What a request costs, beside a handler that only returns the same bytes; fails beyond the gate; Linux
     Bench,
     /// The program under load, killed and stopped again and again, and what it is answerable for audited
@@ -49,6 +52,7 @@ fn main() -> Result<()> {
         Verb::Graph => graph::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
+        Verb::Walk => walk::run(&root()),
         Verb::Bench => {
             test::step(&root(), &["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests"])
                 .map(drop)
