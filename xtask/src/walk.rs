@@ -1,7 +1,7 @@
 //! `cargo xtask walk`: does what CONTRIBUTING.md says, step by step, on a copy of the repository.
 //!
-//! A code block of the walk says after its language what it is: `append=FILE` and `into=FILE` are edits (at the end of a file, or of the
-//! first item in it that ends at a line's beginning), `run` is a line of shell, `says` is what the step before must print, `missing` what
+//! A code block of the walk says after its language what it is: `append=FILE`, `top=FILE` and `into=FILE` are edits (at the end of a file,
+//! before its first `use`, or at the end of the first item in it that has a body), `run` is a line of shell, `says` is what the step before must print, `missing` what
 //! the compiler must say at that point, and `mistake=RIGHT:WRONG` what it must say of such a slip in the edit before.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -28,10 +28,15 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let (what, value) = info.split_once('=').unwrap_or((info, ""));
         println!("> {info}");
         match what {
-            "append" | "into" => {
+            "append" | "top" | "into" => {
                 edited = copy.root.join(value);
                 let file = fs::read_to_string(&edited).with_context(|| value.to_owned())?;
-                fs::write(&edited, if what == "append" { format!("{file}\n{text}") } else { into(&file, &text)? })?;
+                let written = match what {
+                    "append" => format!("{file}\n{text}"),
+                    "top" => file.replacen("\nuse ", &format!("\n{text}use "), 1),
+                    _ => into(&file, &text)?,
+                };
+                fs::write(&edited, written)?;
             }
             "run" => {
                 said.clear();
