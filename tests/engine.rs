@@ -5,7 +5,7 @@ mod world;
 
 use cloudphone::clock::Clock;
 use cloudphone::framework::catalogue::Terms;
-use cloudphone::framework::tasks::NotAccepted;
+use cloudphone::framework::tasks::{NotAccepted, UpstreamReport};
 use cloudphone::store::memory::Memory;
 use cloudphone::tasks::machine::{Facts, Sent};
 use cloudphone::tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
@@ -90,7 +90,7 @@ async fn without_a_reading_to_compare_with_nothing_is_sent_or_charged() {
     let id = world.begin(&ONCE).await;
     assert_eq!((world.end(id).await.0, world.sends(), world.ledger().await.len()), (Failed, 0, 0));
     let evidence = world.record(id).await.task.evidence().expect("evidence");
-    assert_eq!((&*evidence.checked, evidence.reported), ("counter", "not_sent"));
+    assert_eq!((&*evidence.checked, evidence.reported), ("counter", UpstreamReport::NotSent));
 }
 
 /// The phase, how the write is to be carried out and by whom, what is read from second 2 on; how often it is sent, how it ends.

@@ -1,7 +1,7 @@
 //! The fixture: a contract about something else, fulfilled in memory.
 
 mod contract {
-    cloudphone_macros::contract!("print_shop/spec", runtime = ::cloudphone::framework);
+    toolwarrant_macros::contract!("print_shop/spec", runtime = ::cloudphone::framework);
 }
 
 pub(crate) use contract::{CATALOGUE, Contract};

@@ -309,10 +309,9 @@ async fn tasks(office: &Office, command: TaskCommand) -> Result<Value, Why> {
             let Record { task, refunded_at, .. } = &record;
             let evidence = task.evidence().map(|evidence| {
                 json!({"checked": evidence.checked, "expected": evidence.expected, "observed": evidence.observed,
-                    "reported": evidence.reported, "checked_at": evidence.at})
+                    "reported": evidence.reported.as_str(), "checked_at": evidence.at})
             });
-            let status = task.status().map_or("dispatched", |status| status.as_str());
-            let why = CATALOGUE.states.iter().find(|state| state.name == status).map(|state| state.meaning);
+            let why = task.outward_status().def(&CATALOGUE).map(|state| state.meaning);
             shown.insert("deadline_at".to_owned(), json!(task.deadline_at));
             shown.insert("refunded_at".to_owned(), json!(refunded_at));
             shown.insert("meaning".to_owned(), json!(why));
@@ -337,7 +336,7 @@ fn task_row(record: &Record, names: &HashMap<String, String>) -> Map<String, Val
         "application": names.get(application).unwrap_or(application),
         "tool": tool,
         "device_id": target,
-        "status": task.status().map_or("dispatched", |status| status.as_str()),
+        "status": task.outward_status().as_str(),
         "phase": phase,
         "attempts": task.attempts,
         "created_at": created_at,
@@ -374,13 +373,14 @@ fn tools(name: Option<&str>) -> Result<Value, Why> {
         let row = |tool: &ToolDef| json!({"tool": tool.name, "permission": tool.permission.name, "title": tool.title});
         return Ok(CATALOGUE.tools.iter().map(row).collect());
     };
+    let schema = |json| serde_json::from_str::<Value>(json).ok();
     let tool = CATALOGUE.tool(name).ok_or_else(|| {
         let names: Vec<_> = CATALOGUE.tools.iter().map(|tool| tool.name).collect();
         format!("there is no tool `{name}`; there are {}", names.join(", "))
     })?;
     Ok(
         json!({"name": tool.name, "title": tool.title, "permission": tool.permission.name, "description": tool.description,
-        "input_schema": (tool.input_schema)(), "output_schema": (tool.output_schema)()}),
+        "input_schema": schema(tool.input_schema), "output_schema": schema(tool.output_schema)}),
     )
 }
 

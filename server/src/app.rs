@@ -136,7 +136,8 @@ impl App {
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
         let keys = demo(&office.registry).await?;
-        let pipeline = Pipeline::new(Contract(phones), office.registry.access(), audit, engine.clone(), clock);
+        let pipeline =
+            Pipeline::new(Contract(Arc::new(phones)), office.registry.access(), audit, engine.clone(), clock);
         let crowd = Crowd::new(Limits::default());
         let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
         let router = Endpoint::new(pipeline, door, Limits::default(), process).router();

@@ -8,6 +8,8 @@ pub mod args;
 pub mod audit;
 pub mod catalogue;
 pub mod failure;
+#[doc(hidden)]
+pub mod generated;
 pub mod handler;
 pub mod limit;
 pub mod pipeline;
@@ -36,17 +38,4 @@ pub(crate) async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
         Err(_) => Poll::Ready(None),
     })
     .await
-}
-
-/// What generated code needs by an absolute path.
-#[doc(hidden)]
-pub mod generated {
-    pub use schemars;
-    pub use serde;
-
-    /// A schema that the generator wrote down as JSON.
-    #[must_use]
-    pub fn schema(json: &str) -> schemars::Schema {
-        serde_json::from_str::<serde_json::Value>(json).ok().and_then(|value| value.try_into().ok()).unwrap_or_default()
-    }
 }

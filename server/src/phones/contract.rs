@@ -1,3 +1,3 @@
 //! Everything that the contract in `spec/` says, as Rust: see `cargo doc`, or `cargo expand phones::contract`.
 
-cloudphone_macros::contract!("../../../spec", runtime = crate::framework);
+toolwarrant_macros::contract!("../spec", runtime = crate::framework);

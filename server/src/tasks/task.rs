@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::framework::catalogue;
-use crate::framework::tasks::Evidence;
+use crate::framework::tasks::{Evidence, TaskStatus, UpstreamReport};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -235,15 +235,21 @@ impl Task {
         }
     }
 
+    /// Its state, as everybody outside sees it.
+    #[must_use]
+    pub fn outward_status(&self) -> TaskStatus {
+        self.status().map_or(TaskStatus::Dispatched, TaskStatus::from)
+    }
+
     /// What its end rests on, if it has ended.
     #[must_use]
     pub fn evidence(&self) -> Option<Evidence> {
         let finished_at = self.finished_at?;
         let reported = match self.outcome {
-            None => "not_sent",
-            Some((Upstream::Ok, _)) => "success",
-            Some((Upstream::Err, _)) => "failure",
-            Some((Upstream::None, _)) => "no_answer",
+            None => UpstreamReport::NotSent,
+            Some((Upstream::Ok, _)) => UpstreamReport::Success,
+            Some((Upstream::Err, _)) => UpstreamReport::Failure,
+            Some((Upstream::None, _)) => UpstreamReport::NoAnswer,
         };
         let probe = self.terms.probe.as_ref();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
@@ -306,12 +312,18 @@ impl Status {
     /// Its name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::SuccessUnverified => "success_unverified",
-            Self::Failed => "failed",
-            Self::FailedSilent => "failed_silent",
-            Self::Timeout => "timeout",
+        TaskStatus::from(self).as_str()
+    }
+}
+
+impl From<Status> for TaskStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Success => Self::Success,
+            Status::SuccessUnverified => Self::SuccessUnverified,
+            Status::Failed => Self::Failed,
+            Status::FailedSilent => Self::FailedSilent,
+            Status::Timeout => Self::Timeout,
         }
     }
 }

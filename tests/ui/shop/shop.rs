@@ -1,7 +1,7 @@
 //! The print shop's contract and its printers, without a handler.
 
 pub mod contract {
-    cloudphone_macros::contract!("../../print_shop/spec", runtime = ::cloudphone::framework);
+    toolwarrant_macros::contract!("print_shop/spec", runtime = ::cloudphone::framework);
 }
 
 use cloudphone::framework::access::Caller;
