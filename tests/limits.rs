@@ -83,7 +83,7 @@ async fn calls_over_the_budget_share_a_line_a_second() {
 #[tokio::test]
 async fn a_call_that_is_given_up_has_its_line_too() {
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
-    let (server, keys) = serve(|_| (print_shop::Contract(Shop), Arc::new(Mute)), tenants).await;
+    let (server, keys) = serve(|_| (print_shop::Contract(Arc::new(Shop)), Arc::new(Mute)), tenants).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-slow"}}}"#;
     let waiting = tokio::spawn(server.post(&keys[0][0]).body(call).send());
     // Answered on another connection only after the slow call has arrived, or before; either way it is in flight by then.
@@ -99,7 +99,7 @@ async fn the_audit_has_a_line_for_every_call_and_no_secret() {
         let few = Tenant { requests_per_minute: 6, ..Tenant::with(PermissionSet(u64::MAX)) };
         vec![few, Tenant::with(PermissionSet::default())]
     };
-    let (server, keys) = serve(|_| (print_shop::Contract(Shop), Arc::new(Mute)), tenants()).await;
+    let (server, keys) = serve(|_| (print_shop::Contract(Arc::new(Shop)), Arc::new(Mute)), tenants()).await;
     let calls = [
         (0, "get_printer", json!({"printer_id": "p-1", "words": null}), "ok"),
         (0, "open_panel", json!({"copies": 3, "pin": "hunter2"}), "ok"),

@@ -1,7 +1,7 @@
 //! The fixture: a contract about something else, fulfilled in memory.
 
 mod contract {
-    toolwarrant::contract!("print_shop/spec", runtime = ::toolwarrant_core);
+    toolwarrant::contract!("../tests/print_shop/spec");
 }
 
 pub(crate) use contract::{CATALOGUE, Contract};

@@ -348,7 +348,7 @@ async fn a_prefixed_name_is_told_the_servers_own() {
 #[tokio::test]
 async fn a_panic_is_a_result_and_the_connection_goes_on() {
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
-    let (server, keys) = serve(|_| (print_shop::Contract(Shop), Arc::new(Mute)), tenants).await;
+    let (server, keys) = serve(|_| (print_shop::Contract(Arc::new(Shop)), Arc::new(Mute)), tenants).await;
     let body = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-bug"}}}"#;
     let response =
         server.post(&keys[0][0]).header("x-request-id", "mine.1").body(body).send().await.expect("an answer");
