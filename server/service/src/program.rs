@@ -18,7 +18,7 @@ use toolwarrant_core::random::Random;
 use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, Log, NoFlags, Serve};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::Offline;
-use toolwarrant_operator::{Check, Command, Names, render};
+use toolwarrant_operator::{Check, Command, Names, maintain, render};
 
 /// A service as a program, with flags `F` of its own.
 pub struct Program<F = NoFlags> {
@@ -93,6 +93,10 @@ impl<F: Flags> Program<F> {
                 log::begin(log);
                 self.serve(serve_config(serve, &data), flags, compose).map(|()| ExitCode::SUCCESS)
             }
+            Invocation::Maintain(command) => maintain(H::CATALOGUE, &command).map_err(|why| anyhow!(why)).map(|text| {
+                say(&text);
+                ExitCode::SUCCESS
+            }),
             Invocation::Operate { command, flags, data, json } => {
                 log::begin(Log::default());
                 self.operate(command, flags, &data, json, compose)
