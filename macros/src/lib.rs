@@ -9,7 +9,7 @@ use proc_macro::TokenStream;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 
-/// Expands to the whole contract in a folder: `contract!("spec");`
+/// Expands to the whole contract in a folder, in a module of its own: `mod contract { toolwarrant::contract!("spec"); }`
 ///
 /// The folder is relative to that of the crate's `Cargo.toml`. The contract is read again when one of the files changes
 /// that were read; a file that was not there before is seen with the next change of another. Every mistake in the

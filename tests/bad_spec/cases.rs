@@ -26,7 +26,7 @@ pub(super) const FILL_TRAY: &str = r#"
 name = "fill_tray"
 title = "Fill"
 permission = "print"
-target = { resource = "tray", arg = "tray_id" }
+target = { resource = "paper_tray", arg = "tray_id" }
 effect = "task"
 summary = "Fills a tray."
 use_when = "it is empty."
@@ -41,7 +41,7 @@ const FILL_TRAY_AS_PRINTER: &str = r#"
 name = "fill_tray"
 title = "Fill"
 permission = "print"
-target = { resource = "tray", arg = "printer_id" }
+target = { resource = "paper_tray", arg = "printer_id" }
 effect = "task"
 summary = "Fills a tray."
 use_when = "it is empty."
@@ -370,7 +370,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "tasks_on_two_resources_name_them_by_two_arguments",
         &[
-            (SERVICE, Append("[resource.tray]\nid = \"TrayId\"\ndoc = \"A tray.\"\n")),
+            (SERVICE, Append("[resource.paper_tray]\nid = \"TrayId\"\ndoc = \"A tray.\"\n")),
             (TYPES, Append("[type.TrayId]\nkind = \"string\"\nmax_length = 5\ndoc = \"Identifier of a tray.\"\n")),
             (PRINTERS, Append(FILL_TRAY_AS_PRINTER)),
         ],

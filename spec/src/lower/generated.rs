@@ -63,7 +63,7 @@ pub(crate) fn rust_names(files: &Files) -> Vec<String> {
             names.extend([format!("{tool}Args"), format!("{tool}Error")]);
         }
     }
-    names.retain(|name| is_pascal(name) || name == "CATALOGUE");
+    names.retain(|name| (is_pascal(name) && name != "Self") || name == "CATALOGUE");
     names.sort();
     names.dedup();
     names

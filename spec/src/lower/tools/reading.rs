@@ -106,7 +106,7 @@ impl Lowering<'_> {
             }
             if let Some((other, arg)) = targets.iter().find(|(_, arg)| *arg == target.arg.as_str()) {
                 let message =
-                    format!("tasks act on a {} and on a {}, and tools name both `{arg}`", other.name, resource.name);
+                    format!("tasks act on `{}` and on `{}`, and tools name both `{arg}`", other.name, resource.name);
                 let help = Some("name one of the arguments otherwise: the result has a field for each".to_owned());
                 self.report.add(Rule::ReadTask, at(self.file, tool.effect.span()), message, help);
             }
