@@ -16,6 +16,7 @@ mod descriptions;
 mod devices;
 mod doctor;
 mod engine;
+mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod house;

@@ -1,11 +1,15 @@
 //! What a maintainer reads after a mistake in a contract: each case spoils a copy of the print shop and keeps the report.
 
-use cloudphone_spec::{Report, Rule, load};
+mod cases;
+
+use cases::CASES;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::TempDir;
+use toolwarrant_spec::model::Contract;
+use toolwarrant_spec::{Report, Rule, description, instructions, load, output_schema};
 
 const SERVICE: &str = "service.toml";
 const ERRORS: &str = "errors.toml";
@@ -13,20 +17,12 @@ const TYPES: &str = "types.toml";
 const RESERVED: &str = "reserved.toml";
 const PRINTERS: &str = "tools/printers.toml";
 const PRINTING: &str = "tools/printing.toml";
+const JOBS: &str = "tools/jobs.toml";
 
-/// A tool without mistakes.
-const FAX: &str = r#"
-[[tool]]
-name = "open_fax"
-title = "Open a fax"
-permission = "look"
-effect = "issue"
-http = "POST /v1/faxes"
-result = "Panel"
-summary = "Opens a fax."
-use_when = "you must."
-not_when = "you need not."
-"#;
+const FILES: [&str; 7] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING, JOBS];
+
+/// What no parser takes for TOML.
+const GARBAGE: &str = "this is [[[ no TOML\n";
 
 /// What is done to a file of the copy.
 enum Edit {
@@ -37,282 +33,6 @@ enum Edit {
     Remove,
 }
 use Edit::{Append, Change, Remove, Write};
-
-/// The behaviour, and what provokes it.
-const CASES: &[(&str, &[(&str, Edit)])] = &[
-    // Files, syntax, shape.
-    ("a_missing_file_is_named_and_nothing_else", &[(ERRORS, Remove)]),
-    ("a_missing_types_file_makes_no_type_unknown", &[(TYPES, Remove)]),
-    ("broken_syntax_is_shown_where_it_breaks", &[(SERVICE, Change("baseline = true", "baseline = "))]),
-    ("broken_syntax_makes_nothing_unknown", &[(TYPES, Change("[type.Copies]", "[type.Copies"))]),
-    (
-        "several_unknown_keys_of_one_table_all_show",
-        &[
-            (PRINTING, Change("[tool.task]\nprobe =", "[tool.task]\nprob =")),
-            (PRINTING, Change("settle_seconds = 5", "setle_seconds = 5\ncolour = \"blue\"")),
-        ],
-    ),
-    (
-        "an_unknown_table_is_shown_with_the_one_that_was_meant",
-        &[(SERVICE, Append("[permissions.fax]\ndoc = \"Fax.\"\n"))],
-    ),
-    (
-        "two_mistakes_in_one_tool_both_show",
-        &[
-            (PRINTERS, Change("permission = \"look\"", "permision = \"lok\"")),
-            (PRINTERS, Change("result = \"Printer\"", "result = \"Painter\"")),
-        ],
-    ),
-    (
-        "all_missing_keys_of_a_tool_show",
-        &[(PRINTERS, Change("use_when = \"you want to print.\"\nnot_when = \"you stand before it.\"\n", ""))],
-    ),
-    (
-        "all_values_of_a_wrong_type_show",
-        &[
-            (PRINTING, Change("settle_seconds = 5", "settle_seconds = \"5\"")),
-            (PRINTING, Change("deadline_seconds = 30", "deadline_seconds = -1")),
-        ],
-    ),
-    ("an_unknown_effect_lists_the_known_ones", &[(PRINTERS, Change("effect = \"read\"", "effect = \"reed\""))]),
-    (
-        "a_missing_table_is_named",
-        &[(SERVICE, Change("[limits]\nrequests_per_minute = 100\npoll_interval_seconds = 15\n", ""))],
-    ),
-    (
-        "a_type_declared_twice_is_shown_at_the_second",
-        &[(TYPES, Append("[type.Mode]\nkind = \"enum\"\ndoc = \"Again.\"\n"))],
-    ),
-    ("a_file_of_comments_declares_no_tool", &[("tools/faxing.toml", Write("# Nothing yet.\n"))]),
-    ("a_contract_without_tools_is_none", &[(PRINTERS, Remove), (PRINTING, Remove)]),
-    (
-        "a_number_out_of_range_is_shown_where_it_stands",
-        &[(SERVICE, Change("poll_interval_seconds = 15", "poll_interval_seconds = 5000000000"))],
-    ),
-    (
-        "a_tool_of_a_wrong_shape_hides_no_other",
-        &[
-            (PRINTING, Change("effect = \"issue\"", "effect = 1")),
-            (PRINTING, Change("requires = \"paper\"", "requires = \"papers\"")),
-        ],
-    ),
-    (
-        "an_error_of_a_wrong_shape_is_not_unknown",
-        &[(ERRORS, Change("[error.out_of_ink]\nretryable = ", "[error.out_of_ink]\nretryable = 1 #"))],
-    ),
-    // Names.
-    ("a_tool_name_in_capitals_is_unusable", &[(PRINTERS, Change("\"get_printer\"", "\"getPrinter\""))]),
-    ("a_keyword_is_unusable_as_an_argument", &[(PRINTERS, Change("words = {", "move = {"))]),
-    (
-        "a_type_in_lower_case_is_unusable",
-        &[(TYPES, Append("[type.nib]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"Nib.\"\n"))],
-    ),
-    ("a_file_name_must_be_a_module_name", &[("tools/my-fax.toml", Write(FAX))]),
-    ("a_tool_declared_twice_names_the_first", &[(PRINTING, Change("\"open_panel\"", "\"get_printer\""))]),
-    (
-        "two_tools_that_are_one_in_rust_are_refused",
-        &[
-            (PRINTING, Change("\"open_panel\"", "\"print_page1\"")),
-            (PRINTING, Change("\"print_page\"", "\"print_page_1\"")),
-        ],
-    ),
-    (
-        "two_enum_values_that_are_one_in_rust_are_refused",
-        &[(TYPES, Change("values.fine =", "values.a1 = \"A.\"\nvalues.a_1 = \"A.\"\nvalues.fine ="))],
-    ),
-    (
-        "an_enum_value_with_two_underscores_is_unusable",
-        &[(TYPES, Change("values.fine =", "values.a__b = \"A.\"\nvalues.fine ="))],
-    ),
-    (
-        "a_type_named_as_rusts_own_is_refused",
-        &[(
-            TYPES,
-            Append(
-                "[type.String]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"Nib.\"\n[type.Option]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"Nib.\"\n",
-            ),
-        )],
-    ),
-    (
-        "a_type_named_as_a_part_of_the_contract_is_refused",
-        &[(TYPES, Change("[type.Panel]", "[type.Command]")), (PRINTING, Change("\"Panel\"", "\"Command\""))],
-    ),
-    (
-        "a_type_named_as_a_tools_arguments_is_refused",
-        &[(TYPES, Append("[type.GetPrinterArgs]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"Nib.\"\n"))],
-    ),
-    (
-        "a_type_that_a_resource_brings_is_refused",
-        &[(TYPES, Append("[type.PrinterCapability]\nkind = \"integer\"\nmin = 1\nmax = 2\ndoc = \"Nib.\"\n"))],
-    ),
-    (
-        "a_resource_named_as_a_handlers_parameter_is_refused",
-        &[(SERVICE, Append("[resource.args]\nid = \"PrinterId\"\ndoc = \"Args.\"\n"))],
-    ),
-    (
-        "an_error_field_that_every_error_carries_is_refused",
-        &[(ERRORS, Append("fields.message = { type = \"string\", doc = \"Again.\" }\n"))],
-    ),
-    (
-        "the_derived_argument_is_not_written_down",
-        &[(
-            PRINTING,
-            Change("mode = { type", "idempotency_key = { type = \"string\", doc = \"Key.\" }\nmode = { type"),
-        )],
-    ),
-    (
-        "an_error_named_twice_by_a_tool_is_refused",
-        &[(PRINTING, Change("[\"out_of_ink\"]", "[\"out_of_ink\", \"out_of_ink\"]"))],
-    ),
-    ("a_reserved_tool_never_returns", &[(PRINTING, Change("\"print_page\"", "\"fax_page\""))]),
-    (
-        "a_reserved_error_never_returns",
-        &[(ERRORS, Append("[error.paper_jam]\nretryable = true\nhttp = 500\nmeaning = \"Jam.\"\nremedy = \"Pull\"\n"))],
-    ),
-    (
-        "a_long_tool_name_is_refused",
-        &[(PRINTERS, Change("\"get_printer\"", "\"get_printer_and_everything_that_is_on_it\""))],
-    ),
-    // What is named must be there.
-    (
-        "an_unknown_permission_is_shown_with_the_one_that_was_meant",
-        &[(PRINTERS, Change("permission = \"look\"", "permission = \"lok\""))],
-    ),
-    (
-        "an_unknown_implied_permission_is_shown",
-        &[(SERVICE, Change("implies = [\"look\"]", "implies = [\"peek_inside\"]"))],
-    ),
-    (
-        "an_unknown_resource_is_shown_with_the_one_that_was_meant",
-        &[(PRINTERS, Change("resource = \"printer\"", "resource = \"pinter\""))],
-    ),
-    (
-        "an_unknown_capability_is_shown_with_the_one_that_was_meant",
-        &[(PRINTING, Change("requires = \"paper\"", "requires = \"papers\""))],
-    ),
-    (
-        "an_unknown_probe_is_shown_once_though_every_case_shares_it",
-        &[(PRINTING, Change("\"page_counter\"", "\"page_count\""))],
-    ),
-    (
-        "an_unknown_type_is_shown_and_nothing_that_follows_from_it",
-        &[(PRINTERS, Change("type = \"PrinterId\"", "type = \"PrintId\""))],
-    ),
-    (
-        "an_unknown_type_of_a_field_is_shown_and_nothing_that_follows_from_it",
-        &[(TYPES, Change("type = \"PrinterCapabilities\"", "type = \"Abilities\""))],
-    ),
-    ("an_unknown_identifier_type_is_shown_once", &[(SERVICE, Change("id = \"PrinterId\"", "id = \"PrintId\""))]),
-    ("an_identifier_is_a_string", &[(SERVICE, Change("id = \"PrinterId\"", "id = \"Copies\""))]),
-    (
-        "an_unknown_error_is_shown_with_the_one_that_was_meant",
-        &[(PRINTING, Change("[\"out_of_ink\"]", "[\"out_of_inc\"]"))],
-    ),
-    (
-        "an_unknown_role_is_shown_with_the_one_that_was_meant",
-        &[(ERRORS, Change("role = \"target_busy\"", "role = \"target_bussy\""))],
-    ),
-    (
-        "an_unknown_target_argument_is_shown_with_the_one_that_was_meant",
-        &[(PRINTERS, Change("arg = \"printer_id\"", "arg = \"printer\""))],
-    ),
-    (
-        "an_unknown_selecting_argument_is_shown_with_the_one_that_was_meant",
-        &[(PRINTING, Change("select = \"mode\"", "select = \"mod\""))],
-    ),
-    (
-        "an_unknown_task_state_is_shown_with_the_one_that_was_meant",
-        &[(SERVICE, Change("[state.timeout]", "[state.time_out]"))],
-    ),
-    ("an_unknown_usual_end_lists_the_terminal_states", &[(PRINTING, Change("[\"success\"]", "[\"dispatched\"]"))]),
-    // The whole.
-    ("a_role_that_no_error_plays_is_named", &[(ERRORS, Change("role = \"target_busy\"\n", ""))]),
-    ("a_role_is_played_once", &[(ERRORS, Change("role = \"target_busy\"", "role = \"not_found\""))]),
-    (
-        "permissions_do_not_imply_themselves",
-        &[(SERVICE, Change("[permission.look]", "[permission.look]\nimplies = [\"print\"]"))],
-    ),
-    (
-        "types_do_not_contain_themselves",
-        &[(
-            TYPES,
-            Append(
-                "fields.printer = { type = \"Tray\", doc = \"Where it is.\" }\n[type.Tray]\nkind = \"object\"\ndoc = \"A tray.\"\nfields.panels = { type = \"[Panel]\", doc = \"On it.\" }\n",
-            ),
-        )],
-    ),
-    ("a_missing_phrase_says_where_to_word_it", &[(SERVICE, Change("task = \"Poll", "# task = \"Poll"))]),
-    (
-        "a_missing_state_says_where_to_word_it",
-        &[(SERVICE, Change("[state.timeout]\nmeaning = \"Nobody knows.\"\nnext_step = \"Go and look.\"\n", ""))],
-    ),
-    ("an_empty_text_is_shown", &[(PRINTERS, Change("\"Looks at a printer.\"", "\" \""))]),
-    (
-        "an_http_twin_belongs_to_one_tool",
-        &[(PRINTING, Change("POST /v1/printers/{printer_id}/pages", "GET /v1/printers/{printer_id}"))],
-    ),
-    // Types and fields.
-    (
-        "bounds_leave_something_to_choose",
-        &[
-            (TYPES, Change("max_length = 8\n", "")),
-            (TYPES, Change("max = 99", "max = 0")),
-            (TYPES, Change("charset = \"a-z0-9\"", "charset = \"z-a\"")),
-            (TYPES, Change("values.draft = \"In grey.\"\nvalues.fine = \"In colour.\"", "min = 1")),
-        ],
-    ),
-    ("the_default_must_be_a_value_of_the_type", &[(PRINTING, Change("default = 2", "default = 100"))]),
-    (
-        "flags_fit_the_place_of_a_field",
-        &[
-            (PRINTERS, Change("type = \"boolean\", optional = true", "type = \"boolean\", nullable = true")),
-            (TYPES, Change("type = \"string\", untrusted = true", "type = \"string\", optional = true")),
-            (PRINTING, Change("secret = true, optional = true", "secret = true, optional = true, default = \"1\"")),
-        ],
-    ),
-    ("an_object_is_no_argument", &[(PRINTERS, Change("type = \"[Note]\"", "type = \"[Panel]\""))]),
-    (
-        "a_field_that_may_be_null_says_what_null_means",
-        &[(TYPES, Change("Last service; null if never.", "Last service."))],
-    ),
-    // Tools.
-    ("a_result_must_be_an_object", &[(PRINTERS, Change("result = \"Printer\"", "result = \"Mode\""))]),
-    ("a_tool_that_is_no_task_names_its_result", &[(PRINTERS, Change("result = \"Printer\"\n", ""))]),
-    (
-        "an_example_is_a_call_that_works",
-        &[(PRINTING, Change("{ printer_id = \"p-1\", mode = \"draft\" }", "{ printer_id = \"q-1\" }"))],
-    ),
-    ("an_example_shows_members_of_the_result", &[(PRINTERS, Change("{ paper = true }", "{ paper = 1 }"))]),
-    (
-        "an_http_twin_is_a_method_and_a_path",
-        &[(PRINTERS, Change("GET /v1/printers/{printer_id}", "GET /v1/printers/{printer_id"))],
-    ),
-    ("a_path_parameter_is_an_argument", &[(PRINTERS, Change("{printer_id}\"", "{printer}\""))]),
-    (
-        "a_path_parameter_is_required",
-        &[(PRINTERS, Change("printers/{printer_id}\"", "printers/{printer_id}/{words}\""))],
-    ),
-    (
-        "the_target_argument_is_the_resources_identifier",
-        &[(PRINTERS, Change("printer_id = { type = \"PrinterId\"", "printer_id = { type = \"Note\""))],
-    ),
-    ("a_task_needs_its_terms", &[(PRINTERS, Change("effect = \"read\"", "effect = \"task\""))]),
-    ("a_task_needs_all_of_its_terms", &[(PRINTING, Change("deadline_seconds = 30\n", ""))]),
-    ("a_task_settles_before_its_deadline", &[(PRINTING, Change("settle_seconds = 10", "settle_seconds = 30"))]),
-    ("only_a_task_has_terms", &[(PRINTING, Change("effect = \"task\"", "effect = \"issue\"\nresult = \"Panel\""))]),
-    ("a_case_for_no_value_is_shown_with_the_one_that_was_meant", &[(PRINTING, Change("case.draft", "case.drft"))]),
-    ("cases_are_total", &[(PRINTING, Change("case.draft = { idempotent = true }\n", ""))]),
-    ("what_must_not_repeat_needs_a_baseline", &[(SERVICE, Change("baseline = true", "baseline = false"))]),
-    // All at once.
-    (
-        "mistakes_in_three_files_are_one_report",
-        &[
-            (SERVICE, Change("implies = [\"look\"]", "implies = [\"lock\"]")),
-            (TYPES, Change("type = \"[Mode]\"", "type = \"[Mood]\"")),
-            (PRINTING, Change("[\"out_of_ink\"]", "[\"out_of_inc\"]")),
-        ],
-    ),
-];
 
 #[test]
 fn every_mistake_is_reported_with_its_place_and_its_remedy() {
@@ -332,6 +52,70 @@ fn every_rule_has_a_case() {
     assert!(unproven.is_empty(), "no case breaks {unproven:?}");
 }
 
+/// What stands in a file that is no TOML cannot be known, so nothing that refers to it is unknown.
+#[test]
+fn a_file_that_is_no_toml_is_one_mistake() {
+    for file in FILES {
+        let report = spoiled(&[(file, Write(GARBAGE))]).expect_err(file);
+        let found: Vec<_> = report.problems.iter().map(|problem| (problem.rule, problem.file.as_str())).collect();
+        assert_eq!(found, [(Rule::Syntax, &*format!("spec/{file}"))], "{report}");
+    }
+}
+
+/// All that a contract need not say.
+#[test]
+fn what_the_framework_has_words_for_can_be_left_out() {
+    let copy = copy();
+    let spec = copy.path().join("spec");
+    for file in [ERRORS, RESERVED] {
+        fs::remove_file(spec.join(file)).expect("a file of the copy");
+    }
+    let read = |file| fs::read_to_string(spec.join(file)).expect("a file of the copy");
+    let service = read(SERVICE);
+    let (service, permissions) = (service.split("[protocol]").next(), service.find("[permission.look]"));
+    let service = service.unwrap_or_default().to_owned() + &read(SERVICE)[permissions.expect("permissions")..];
+    fs::write(spec.join(SERVICE), service).expect("a file of the copy");
+    for file in [PRINTERS, PRINTING, JOBS] {
+        let kept: Vec<_> = read(file)
+            .lines()
+            .filter(|line| !line.starts_with("http = ") && !line.starts_with("errors = "))
+            .map(str::to_owned)
+            .collect();
+        fs::write(spec.join(file), kept.join("\n")).expect("a file of the copy");
+    }
+    let contract = load(&spec).unwrap_or_else(|report| panic!("{report}"));
+    insta::assert_snapshot!(describe(&contract));
+}
+
+/// A task acts on one of them; the field of the other is null.
+#[test]
+fn tasks_on_two_resources_are_read_with_a_field_for_each() {
+    let copy = copy();
+    let spec = copy.path().join("spec");
+    let more = |file: &str, more: &str| {
+        let text = fs::read_to_string(spec.join(file)).expect("a file of the copy");
+        fs::write(spec.join(file), text + more).expect("a file of the copy");
+    };
+    more(SERVICE, "[resource.paper_tray]\nid = \"TrayId\"\ndoc = \"A tray.\"\n");
+    more(TYPES, "[type.TrayId]\nkind = \"string\"\nmax_length = 5\ndoc = \"Identifier of a tray.\"\n");
+    more(PRINTERS, cases::FILL_TRAY);
+    let contract = load(&spec).unwrap_or_else(|report| panic!("{report}"));
+    let read_tool = contract.read_tool().expect("a tool that reads tasks");
+    let schema = output_schema(read_tool);
+    for (field, resource) in [("printer_id", "printer"), ("tray_id", "paper tray")] {
+        let field = &schema["properties"][field];
+        assert_eq!(field["type"], serde_json::json!(["string", "null"]));
+        assert_eq!(field["description"], format!("The {resource} that it acts on; null if it acts on something else."));
+    }
+    assert!(description(&contract, read_tool).contains("a last look at the target."));
+}
+
+/// What an agent reads of a contract.
+fn describe(contract: &Contract) -> String {
+    let tools = contract.tools().map(|tool| format!("\n## {}\n{}\n", tool.name, description(contract, tool)));
+    instructions(contract) + "\n" + &tools.collect::<String>()
+}
+
 #[test]
 fn the_print_shop_itself_is_without_mistakes() {
     assert!(spoiled(&[]).is_ok());
@@ -343,11 +127,11 @@ proptest! {
     /// Lines of the whole contract are lost, doubled and swapped for each other.
     #[test]
     fn no_damage_to_the_files_is_met_with_a_panic_or_an_empty_report(
-        damage in proptest::collection::vec((0..6_usize, 0..1000_usize, 0..1000_usize, 0..3_u8), 1..6),
+        damage in proptest::collection::vec((0..FILES.len(), 0..1000_usize, 0..1000_usize, 0..3_u8), 1..6),
     ) {
         let copy = copy();
         for (file, line, other, kind) in damage {
-            let path = copy.path().join("spec").join([SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING][file]);
+            let path = copy.path().join("spec").join(FILES[file]);
             let text = fs::read_to_string(&path).expect("a file of the copy");
             let mut lines: Vec<&str> = text.lines().collect();
             if lines.is_empty() {
@@ -395,9 +179,8 @@ fn copy() -> TempDir {
     let copy = TempDir::new().expect("a temporary folder");
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/print_shop/spec");
     fs::create_dir_all(copy.path().join("spec/tools")).expect("a temporary folder");
-    let files: [PathBuf; 6] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING].map(PathBuf::from);
-    for file in files {
-        fs::copy(from.join(&file), copy.path().join("spec").join(&file)).expect("a file of the print shop");
+    for file in FILES {
+        fs::copy(from.join(file), copy.path().join("spec").join(file)).expect("a file of the print shop");
     }
     copy
 }

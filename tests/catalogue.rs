@@ -3,12 +3,13 @@
 use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, mute_phones, phones};
 use crate::shop::{CATALOGUE as SHOP, shop};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
-use cloudphone_spec::model::{Contract, Tool};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
+use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_spec::model::{Contract, Tool};
 
 /// Both contracts with a server each: one key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
@@ -20,7 +21,12 @@ async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
 }
 
 fn spec(folder: &str) -> Contract {
-    cloudphone_spec::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
+    toolwarrant_spec::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
+}
+
+/// A schema of a catalogue.
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
 }
 
 fn validator(schema: &Value) -> jsonschema::Validator {
@@ -86,7 +92,7 @@ async fn every_example_works_and_its_result_is_what_the_schema_says() {
         let mut task_id = Value::Null;
         for tool in contract.tools() {
             let def = catalogue.tool(&tool.name).expect("the same tools");
-            let (input, output) = ((def.input_schema)().to_value(), (def.output_schema)().to_value());
+            let (input, output) = (json(def.input_schema), json(def.output_schema));
             assert!(!tool.examples.is_empty(), "{} has no example", tool.name);
             for example in &tool.examples {
                 let mut arguments = Value::Object(example.arguments.clone());
@@ -120,7 +126,7 @@ async fn every_result_about_every_phone_is_what_the_schema_says() {
     let key = &keys[0][0];
     let tool = |name| PHONES.tool(name).expect("a tool");
     let valid = |tool: &ToolDef, result: &Value| {
-        let schema = (tool.output_schema)().to_value();
+        let schema = json(tool.output_schema);
         let problems: Vec<_> = validator(&schema).iter_errors(result).map(|error| error.to_string()).collect();
         assert!(problems.is_empty(), "{}: {problems:?} in {result}", tool.name);
     };
@@ -218,6 +224,31 @@ async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
     }
 }
 
+/// The framework finds what a contract says of a state by the state's place.
+#[test]
+fn states_stand_in_the_order_of_the_framework_under_its_names() {
+    let names: Vec<_> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();
+    assert_eq!(names, toolwarrant_spec::STATES);
+    for catalogue in [&PHONES, &SHOP] {
+        assert_eq!(catalogue.states.iter().map(|state| state.name).collect::<Vec<_>>(), names);
+    }
+}
+
+#[test]
+fn a_resource_admits_what_its_identifiers_type_does() {
+    for (catalogue, [id, other]) in [(&PHONES, ["phone-0000001", "PHONE"]), (&SHOP, ["p-1", "q-1"])] {
+        assert!(!catalogue.resources.is_empty());
+        for resource in catalogue.resources {
+            assert_eq!([id, other].map(resource.admits), [true, false], "{}", resource.name);
+        }
+    }
+}
+
+#[test]
+fn a_catalogue_says_where_its_contract_lies() {
+    assert_eq!([PHONES.source, SHOP.source], ["../spec", "spec"]);
+}
+
 #[test]
 fn input_schemas_keep_to_what_every_provider_takes() {
     const BANNED: &[&str] = &[
@@ -258,7 +289,7 @@ fn input_schemas_keep_to_what_every_provider_takes() {
     }
     for catalogue in [&PHONES, &SHOP] {
         for tool in catalogue.tools {
-            let schema = (tool.input_schema)().to_value();
+            let schema = json(tool.input_schema);
             assert_eq!(schema["type"], "object");
             assert!(schema["properties"].is_object(), "{} has no properties", tool.name);
             assert!(tool.name.len() <= 37);

@@ -19,7 +19,8 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each() {
     assert_eq!(server.protocol_version.to_string(), "2025-03-26");
     let tools = client.list_all_tools().await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
-    let contract = cloudphone_spec::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("the contract");
+    let contract =
+        toolwarrant_spec::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("the contract");
     assert_eq!(names, contract.tools().map(|tool| tool.name.clone()).collect::<Vec<_>>());
     let mut task_id = Value::Null;
     for tool in contract.tools() {

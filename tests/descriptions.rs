@@ -27,8 +27,9 @@ async fn every_description_has_the_arguments_preconditions_and_failures_of_its_t
         let says = |words: &str| assert_says(tool, &description, words);
         says("Use it when");
         says("Do not use it when");
-        for arg in tool.args {
-            says(&format!("\n- {} (", arg.name));
+        let schema: serde_json::Value = serde_json::from_str(tool.input_schema).expect("JSON");
+        for argument in schema["properties"].as_object().expect("properties").keys() {
+            says(&format!("\n- {argument} ("));
         }
         says(&format!("\nBefore you call: the key's application holds the permission `{}`", tool.permission.name));
         for error in tool.errors {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use toolwarrant_core::catalogue::Terms;
 use toolwarrant_core::clock::Clock;
-use toolwarrant_core::tasks::NotAccepted;
+use toolwarrant_core::tasks::{NotAccepted, UpstreamReport};
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
@@ -90,7 +90,7 @@ async fn without_a_reading_to_compare_with_nothing_is_sent_or_charged() {
     let id = world.begin(&ONCE).await;
     assert_eq!((world.end(id).await.0, world.sends(), world.ledger().await.len()), (Failed, 0, 0));
     let evidence = world.record(id).await.task.evidence().expect("evidence");
-    assert_eq!((&*evidence.checked, evidence.reported), ("counter", "not_sent"));
+    assert_eq!((&*evidence.checked, evidence.reported), ("counter", UpstreamReport::NotSent));
 }
 
 /// The phase, how the write is to be carried out and by whom, what is read from second 2 on; how often it is sent, how it ends.

@@ -82,7 +82,7 @@ pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>)
 fn both_sides(sim: Arc<Sim>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
     let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock.clone());
     let writes = Arc::new(Writes::new(sim, phones.views()));
-    (Contract(phones), writes)
+    (Contract(Arc::new(phones)), writes)
 }
 
 /// One key that may do everything, on twelve phones.

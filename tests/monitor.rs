@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use toolwarrant_core::clock::Timestamp;
-use toolwarrant_http::edge::Doorkeeper;
+use toolwarrant_http::edge::HostOriginPolicy;
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::Names;
 use toolwarrant_operator::metrics::Probes;
@@ -179,9 +179,9 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
 
 /// A monitor of nothing.
 async fn open() -> Monitor {
-    let door = Doorkeeper::keyless(None, &[]).expect("a policy");
+    let policy = HostOriginPolicy::keyless(None, &[]).expect("a policy");
     let probes = Arc::new(Probes::new(Arc::new(Names::of("cloudphone", "0")), Timestamp(7_000)));
-    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), door, probes).await;
+    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), policy, probes).await;
     monitor.expect("a free port")
 }
 

@@ -21,7 +21,7 @@ use toolwarrant::{
 /// Serves the shop, whose writes never end.
 pub(crate) async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
     let parts = |clock: &toolwarrant::Clock| Unruly(Shop::new(Machines::default(), clock.clone()));
-    serve(|clock| (Contract(parts(clock)), Arc::new(Mute)), tenants).await
+    serve(|clock| (Contract(Arc::new(parts(clock))), Arc::new(Mute)), tenants).await
 }
 
 /// The shop with two printers more: `p-bug` makes a handler panic, `p-slow` has it wait for ever. Else they are as `p-1`.

@@ -1,50 +1,94 @@
-//! A folder to tokens: the contract, or the compile errors and nothing else.
+//! A folder to tokens: the contract, or the compile errors and what keeps others from being followed by more.
 
-use crate::emit;
-use cloudphone_spec::load;
-use cloudphone_spec::model::Contract;
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use std::path::{Path, PathBuf};
 use syn::LitStr;
+use toolwarrant_codegen::code;
+use toolwarrant_spec::model::Contract;
+use toolwarrant_spec::{Report, load};
 
-/// What `contract!(folder, runtime = runtime)` stands for; `path` is where the folder lies.
-pub(crate) fn expand(folder: &LitStr, path: &Path, runtime: &syn::Path) -> TokenStream {
-    match load(path) {
+/// What `contract!(folder, runtime = runtime)` stands for.
+pub(crate) fn expand(folder: &LitStr, runtime: &syn::Path) -> TokenStream {
+    let Some(manifest) = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from) else {
+        return error(
+            folder,
+            "`contract!` finds its folder from `CARGO_MANIFEST_DIR`, which is not set: build with cargo",
+        );
+    };
+    let path = manifest.join(folder.value());
+    if let Err(why) = std::fs::read_dir(&path) {
+        let message = format!(
+            "cannot read the contract's folder `{}`: {why}\n`{}` is relative to the folder of this crate's Cargo.toml",
+            path.display(),
+            folder.value()
+        );
+        return error(folder, &message);
+    }
+    match load(&path) {
         Ok(contract) => {
-            let tracked = tracked(folder, path, &contract.files);
-            let code = code(&contract, runtime);
+            let tracked = tracked(folder, &path, &contract.files);
+            let code = code(&Contract { source: folder.value(), ..contract }, runtime);
             quote!(#tracked #code)
         }
-        Err(report) => {
-            let tracked = tracked(folder, path, &report.files);
-            let errors = report.problems.iter().map(|problem| {
-                // The compiler says "error" itself.
-                let message = problem.rendered.trim_start_matches("error");
-                quote_spanned!(folder.span()=> ::core::compile_error!(#message);)
-            });
-            quote!(#tracked #(#errors)*)
+        Err(Report { problems, files, names, .. }) => {
+            let tracked = tracked(folder, &path, &files);
+            // The compiler says "error" itself.
+            let errors = problems.iter().map(|problem| error(folder, problem.rendered.trim_start_matches("error")));
+            let names = names.iter().map(|name| Ident::new(name, Span::call_site()));
+            // Imports of what is not there are silent in a module with errors. So are those of others from here: by name in any
+            // case, and by `*` too since the names stand here.
+            quote!(#tracked #(#errors)* pub use self::{#(#names),*};)
         }
     }
 }
 
-/// Every part of the generated code, in reading order.
-pub(crate) fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
-    let parts = [
-        emit::types::emit(contract, runtime),
-        emit::permissions::emit(contract, runtime),
-        emit::errors::emit(contract, runtime),
-        emit::args::emit(contract, runtime),
-        emit::handlers::emit(contract, runtime),
-        emit::catalogue::emit(contract, runtime),
-        emit::dispatch::emit(contract, runtime),
-    ];
-    quote!(#(#parts)*)
+fn error(folder: &LitStr, message: &str) -> TokenStream {
+    quote_spanned!(folder.span()=> ::core::compile_error!(#message);)
 }
 
 /// Makes the compiler expand again when a file of the folder changes.
 fn tracked(folder: &LitStr, path: &Path, files: &[PathBuf]) -> TokenStream {
-    let inside = files.iter().filter(|file| file.exists()).filter_map(|file| file.strip_prefix(path).ok());
-    let paths = inside.map(|inside| format!("{}/{}", folder.value(), inside.display()));
-    quote!(#(const _: &[u8] = ::core::include_bytes!(#paths);)*)
+    let inside = files.iter().filter_map(|file| file.strip_prefix(path).ok());
+    let paths = inside.map(|inside| format!("/{}/{}", folder.value(), inside.display()));
+    quote!(#(const _: &[u8] = ::core::include_bytes!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), #paths));)*)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn expanded(folder: &str) -> String {
+        let folder = LitStr::new(folder, Span::call_site());
+        expand(&folder, &parse_quote!(::toolwarrant::runtime)).to_string()
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named_whole_and_said_to_be_relative() {
+        let code = expanded("nowhere/spec");
+        let whole = concat!("cannot read the contract's folder `", env!("CARGO_MANIFEST_DIR"), "/nowhere/spec`");
+        assert!(code.contains(whole), "{code}");
+        assert!(code.contains("`nowhere/spec` is relative to the folder of this crate's Cargo.toml"), "{code}");
+    }
+
+    #[test]
+    fn every_file_that_was_read_is_tracked_whether_the_contract_has_mistakes_or_none() {
+        for spec in ["../tests/print_shop/spec", "../tests/ui/specs/three_mistakes"] {
+            let code = expanded(spec);
+            for file in ["service.toml", "types.toml", "errors.toml", "reserved.toml", "tools/jobs.toml"] {
+                assert!(code.contains(&format!("\"/{spec}/{file}\"")), "{spec}/{file} is not tracked");
+            }
+        }
+    }
+
+    #[test]
+    fn a_contract_with_mistakes_leaves_its_names_to_be_imported() {
+        let code = expanded("../tests/ui/specs/three_mistakes");
+        assert_eq!(code.matches("compile_error").count(), 3, "{code}");
+        let names = code.split("pub use self :: {").nth(1).expect("the names stand there");
+        for name in ["CATALOGUE", "Command", "GetPrinterArgs", "PrinterCapability", "PrinterId", "PrintersTools"] {
+            assert!(names.contains(name), "{name} is not in {names}");
+        }
+    }
 }

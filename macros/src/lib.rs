@@ -1,31 +1,26 @@
 //! `contract!`: a spec folder becomes typed handlers, schemas, permission and capability checks.
 //!
-//! This file resolves the folder; [`expand`] turns a contract into tokens and cannot fail; `emit` has one file a concern.
-//! Nothing here reads TOML or judges it: `cloudphone_spec::load` does.
+//! This crate is the shell: it finds the folder, has the contract loaded and made into Rust, and turns mistakes into compile
+//! errors. `toolwarrant_spec::load` reads and judges, `toolwarrant_codegen::code` writes.
 
-mod emit;
 mod expand;
-mod tokens;
-
-#[cfg(test)]
-mod golden;
 
 use proc_macro::TokenStream;
-use std::path::Path;
 use syn::parse::{Parse, ParseStream};
-use syn::{Ident, LitStr, Token, parse_macro_input};
+use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 
-/// Expands to the whole contract in a folder: `contract!("../../spec", runtime = crate::framework);`
+/// Expands to the whole contract in a folder, in a module of its own: `mod contract { toolwarrant::contract!("spec"); }`
 ///
-/// The folder is relative to the file that contains the invocation. `runtime` is the path of the framework that the
-/// generated code is written against. Every mistake in the contract is a compile error of its own, with rule, file, line,
-/// column and help, and nothing else is emitted then.
+/// The folder is relative to that of the crate's `Cargo.toml`. The contract is read again when one of the files changes
+/// that were read; a file that was not there before is seen with the next change of another. Every mistake in the
+/// contract is a compile error of its own, with rule, file, line, column and help, and whatever else names a part of the
+/// contract is not complained of then.
+///
+/// The generated code is written against `::toolwarrant::runtime`; `contract!("spec", runtime = path)` names another path.
 #[proc_macro]
 pub fn contract(input: TokenStream) -> TokenStream {
     let Input { folder, runtime } = parse_macro_input!(input as Input);
-    let source = proc_macro::Span::call_site().local_file().unwrap_or_default();
-    let folder_path = source.parent().unwrap_or(Path::new("")).join(folder.value());
-    expand::expand(&folder, &folder_path, &runtime).into()
+    expand::expand(&folder, &runtime).into()
 }
 
 struct Input {
@@ -36,7 +31,10 @@ struct Input {
 impl Parse for Input {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let folder = input.parse()?;
-        input.parse::<Token![,]>()?;
+        input.parse::<Option<Token![,]>>()?;
+        if input.is_empty() {
+            return Ok(Self { folder, runtime: parse_quote!(::toolwarrant::runtime) });
+        }
         let key: Ident = input.parse()?;
         if key != "runtime" {
             return Err(syn::Error::new(key.span(), "expected `runtime = path::to::framework`"));

@@ -105,7 +105,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
                     )),
                     target: target.into(),
                     key: None,
-                    terms: &TERMS,
+                    terms: TERMS,
                     now: clock.now(),
                 };
                 let hit = engine.repeat(&proposal).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;

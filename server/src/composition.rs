@@ -65,7 +65,7 @@ pub fn service(control: Arc<dyn Control>, own: OwnFlags, clock: Clock) -> Servic
     let proxy_hosts = if own.allow_private_proxy { ProxyHosts::PublicAndPrivate } else { ProxyHosts::Public };
     let phones = Phones::new(control.clone(), proxy_hosts, clock);
     let writes = Writes::new(control.clone(), phones.views());
-    Service::new(Contract(phones)).executor(Arc::new(writes)).inventory(Arc::new(Fleet(control)))
+    Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes)).inventory(Arc::new(Fleet(control)))
 }
 
 /// Runs the program with simulated phones.

@@ -1,6 +1,5 @@
 //! The contract in words: what an agent reads of a tool, composed from its fields so that nothing can be left out.
 
-use crate::lower::TASK_STATUS;
 use crate::model::{Contract, Effect, Field, Kind, NamedType, StringRule, Tool, Type};
 use std::fmt::Write;
 
@@ -22,7 +21,7 @@ pub fn description(contract: &Contract, tool: &Tool) -> String {
     arguments(&mut out, tool);
     preconditions(&mut out, contract, tool);
     out.list("Result", fields(&tool.result, 0));
-    if tells_of_tasks(tool) {
+    if tool.tells_of_tasks() {
         let states =
             contract.states.iter().map(|state| format!("{}: {} {}", state.name, state.meaning, state.next_step));
         out.list("States of the task", states.collect());
@@ -115,11 +114,6 @@ fn preconditions(out: &mut Text, contract: &Contract, tool: &Tool) {
     }
 }
 
-/// Whether the result shows the state of a task.
-fn tells_of_tasks(tool: &Tool) -> bool {
-    shows(&tool.result, &|field| field.ty.named().is_some_and(|named| named.name == TASK_STATUS))
-}
-
 /// Whether a result has such a field, at any depth.
 fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     let Kind::Object(fields) = &result.kind else { return false };
@@ -139,7 +133,7 @@ fn failures(out: &mut Text, contract: &Contract, tool: &Tool) {
     }
     out.line(&contract.phrases.retryable);
     match tool.effect {
-        Effect::Read if tells_of_tasks(tool) => out.line("It changes nothing."),
+        Effect::ReadTask => out.line("It changes nothing."),
         Effect::Read => out.line("It changes nothing and may be repeated at will."),
         Effect::Issue => out.line("Every call issues anew."),
         Effect::Task(_) => {}

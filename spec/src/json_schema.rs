@@ -31,6 +31,28 @@ pub fn output_schema(tool: &Tool) -> Value {
     type_schema(&tool.result)
 }
 
+/// A schema as one line of JSON, in which what a reader looks for first comes first.
+#[must_use]
+pub fn schema_text(schema: &Value) -> String {
+    ordered(schema).to_string()
+}
+
+/// Each schema's description, type, format and properties before its other keywords.
+fn ordered(schema: &Value) -> Value {
+    const FIRST: [&str; 4] = ["description", "type", "format", "properties"];
+    let Some(keywords) = schema.as_object() else { return schema.clone() };
+    let first = FIRST.iter().filter_map(|name| keywords.get_key_value(*name));
+    let rest = keywords.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
+    let below = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("properties", Value::Object(all)) => {
+            (name.clone(), all.iter().map(|(name, schema)| (name.clone(), ordered(schema))).collect())
+        }
+        ("items", schema) => (name.clone(), ordered(schema)),
+        _ => (name.clone(), value.clone()),
+    };
+    Value::Object(first.chain(rest).map(below).collect())
+}
+
 /// The schema of a named type, as results have it.
 #[must_use]
 pub fn type_schema(ty: &NamedType) -> Value {

@@ -2,16 +2,19 @@
 //!
 //! ```text
 //! files --source--> text --parse--> raw (1:1 with the files) --lower, check--> Contract
-//! Contract --json_schema, describe--> the schemas and texts that agents see
+//! Contract --json_schema, describe--> the schemas and texts that agents see --documents--> files that people review
 //! ```
 //!
-//! [`load`] is the only door. It answers with a contract or with a [`Report`] of every mistake in every file.
-//! Nothing in this crate knows what a contract is about.
+//! [`load`] is the only door. It answers with a contract or with a [`Report`] of every mistake in every file; [`generate`]
+//! keeps the folder `generated` beside the contract. Nothing in this crate knows what a contract is about.
 
 pub mod model;
 
 mod describe;
+mod documents;
+mod editor;
 mod fit;
+mod generate;
 mod json_schema;
 mod lower;
 mod names;
@@ -22,21 +25,32 @@ mod rules;
 mod source;
 
 pub use describe::{allowed, description, instructions};
-pub use json_schema::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, input_schema, output_schema, type_schema};
+pub use documents::documents;
+#[cfg(feature = "editor")]
+pub use editor::editor_schemas;
+pub use generate::{GenerateError, Generated, Mode, generate, replace};
+pub use json_schema::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, input_schema, output_schema, schema_text, type_schema};
 pub use names::{pascal, snake};
-pub use raw::editor_schemas;
 pub use report::{Problem, Report};
 pub use rules::{ROLES, Rule, STATES};
 
 use std::path::Path;
 
-/// Loads the contract in `dir`: `service.toml`, `errors.toml`, `types.toml`, `reserved.toml` and `tools/*.toml`.
+/// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that service.toml lists, and, where they
+/// are there, `errors.toml` and `reserved.toml`.
 ///
 /// # Errors
 /// A report of all problems of all files, each with its rule, place, excerpt and help.
 pub fn load(dir: &Path) -> Result<model::Contract, Report> {
-    let (sources, mut report) = source::read(dir);
-    let raw = parse::parse(&sources, &mut report);
+    let mut report = Report::default();
+    if let Err(error) = std::fs::read_dir(dir) {
+        return Err(report.no_folder(dir, &error));
+    }
+    let mut sources = source::read(dir, &mut report);
+    let mut raw = parse::common(&sources, &mut report);
+    source::tools(dir, raw.service.service.as_ref().map(|service| &service.tools), &mut sources, &mut report);
+    raw.tools = parse::tools(&sources, &mut report);
     let contract = lower::lower(&raw, &sources, &mut report);
+    report.names = lower::rust_names(&raw);
     report.finish(sources, contract)
 }

@@ -1,28 +1,27 @@
 //! [`raw`](crate::raw) to [`model`](crate::model): resolves every name, fills in every default, derives what is never typed.
 //!
 //! Each function notes all that is wrong with its part and answers `None` where a part cannot be had; nothing stops at the
-//! first mistake. `types` lowers types and fields, `tools` lowers tools; `generated` knows which names the generated code takes.
+//! first mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` put the framework's defaults where a
+//! contract says nothing; `generated` knows which names the generated code takes.
 
+mod errors;
 mod generated;
 mod tools;
 mod types;
+mod words;
 
-use crate::model::{Contract, ErrorCode, Kind, Member, Permission, Phrases, Probe, Resource, Service, State};
+use crate::model::{Contract, Kind, Member, Permission, Probe, Resource, Service};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
-use crate::rules::{ROLES, Rule, STATES};
-use crate::source::Source;
+use crate::rules::Rule;
+use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, Source, TYPES};
 use crate::{describe, names};
+pub(crate) use generated::rust_names;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-pub(crate) use types::TASK_STATUS;
 use types::Types;
-
-const SERVICE: usize = 0;
-const ERRORS: usize = 1;
-const TYPES: usize = 2;
-const FIRST_TOOLS: usize = 4;
+use words::Words;
 
 /// A set of them is one machine word.
 const MAX_PERMISSIONS: usize = 64;
@@ -32,7 +31,8 @@ const MAX_INSTRUCTIONS: usize = 2048;
 
 /// The contract, as far as it can be had; complete exactly if nothing is noted in `report`.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
-    let raw::ServiceFile { service, protocol, limits, phrase, permission, resource, probe, state } = &files.service;
+    let raw::ServiceFile { service, protocol: _, limits: _, phrase: _, permission, resource, probe, state: _ } =
+        &files.service;
     let named: [(usize, Vec<&At<String>>); 4] = [
         (SERVICE, permission.iter().map(|(name, _)| name).collect()),
         (SERVICE, resource.iter().map(|(name, _)| name).collect()),
@@ -43,22 +43,22 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         require_distinct(file, names, report);
     }
     generated::check(files, report);
-    let types = Types::lower(&files.types.r#type, resource, state, report);
+    let words = Words::of(files);
+    let types = Types::lower(&files.types.r#type, resource, report);
     let permissions = permissions(permission, report);
     let probes = probes(probe, report);
-    let errors = errors(files, &types, report);
+    let errors = errors::lower(files, &types, &words, report);
     let resources = resources(resource, &types, report);
-    let states = states(state, report);
-    let scope = tools::Scope { permissions, probes, errors, resources, types, files };
+    let states = words::states(files, &words, report);
+    let scope = tools::Scope { permissions, probes, errors, resources, types, words, files };
     let domains = tools::lower(files, sources, &scope, report);
-    let tools::Scope { permissions, probes, errors, resources, types, files: _ } = scope;
+    let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
     let mut types = types.into_list();
-    if domains.iter().any(|domain| domain.tools.iter().any(|tool| tool.task().is_some())) {
-        types.extend(tools::idempotency_key().ty.named().cloned());
-    }
+    types.extend(tools::derived_types(domains.iter().flat_map(|domain| &domain.tools)));
     let contract = Contract {
-        service: service_of(service.as_ref()?, protocol.as_ref()?, limits.as_ref()?, report),
-        phrases: phrases(phrase.as_ref(), report),
+        source: String::new(),
+        service: service_of(service.as_ref()?, files, report)?,
+        phrases: words::phrases(files, &words, report),
         permissions,
         resources,
         probes,
@@ -73,50 +73,40 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
 }
 
 fn service_of(
-    raw::Service { name, title, version, doc }: &raw::Service,
-    raw::Protocol { served, accepted }: &raw::Protocol,
-    raw::Limits { requests_per_minute, poll_interval_seconds }: &raw::Limits,
+    raw::Service { name, title, version, doc, tools: _ }: &raw::Service,
+    files: &Files,
     report: &mut Report,
-) -> Service {
+) -> Option<Service> {
     for text in [name, title, version, doc] {
         require_text(SERVICE, text, report);
     }
-    if served.is_empty() || served.iter().any(|revision| !accepted.contains(revision)) {
+    let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
+    let served = protocols.into_iter().flatten().find_map(|protocol| protocol.served.as_ref())?;
+    let accepted = protocols.into_iter().flatten().find_map(|protocol| protocol.accepted.as_ref())?;
+    if let Some(raw::Protocol { served: own, accepted: others }) = protocols[0]
+        && (served.is_empty() || served.iter().any(|revision| !accepted.contains(revision)))
+    {
         let help = Some("every revision of `served` stands in `accepted` too".to_owned());
-        report.add(
-            Rule::Bounds,
-            at(SERVICE, served.span()),
-            "`served` names no revision, or one that is not accepted",
-            help,
-        );
+        let place = own.as_ref().or(others.as_ref()).map_or(0..0, At::span);
+        report.add(Rule::Bounds, at(SERVICE, place), "`served` names no revision, or one that is not accepted", help);
     }
-    for number in [requests_per_minute, poll_interval_seconds] {
-        if **number == 0 {
+    let limits = [&files.service.limits, &files.defaults.limits].map(Option::as_ref);
+    let mut limit = |find: fn(&raw::Limits) -> &Option<At<u32>>| {
+        if let Some(number) = limits[0].and_then(|limits| find(limits).as_ref()).filter(|number| ***number == 0) {
             report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
         }
-    }
-    Service {
+        limits.into_iter().flatten().find_map(|limits| find(limits).as_ref()).map(|number| **number)
+    };
+    Some(Service {
         name: name.to_string(),
         title: title.to_string(),
         version: version.to_string(),
         doc: doc.to_string(),
         served: served.to_vec(),
         accepted: accepted.to_vec(),
-        requests_per_minute: **requests_per_minute,
-        poll_interval_seconds: **poll_interval_seconds,
-    }
-}
-
-fn phrases(raw: Option<&At<raw::Phrase>>, report: &mut Report) -> Phrases {
-    let Some(raw::Phrase { capability, forbidden, retryable, task }) = raw.map(|raw| &**raw) else {
-        return Phrases::default();
-    };
-    let mut text = |phrase: &Option<At<String>>| {
-        let Some(phrase) = phrase else { return String::new() };
-        require_text(SERVICE, phrase, report);
-        phrase.to_string()
-    };
-    Phrases { capability: text(capability), forbidden: text(forbidden), retryable: text(retryable), task: text(task) }
+        requests_per_minute: limit(|limits| &limits.requests_per_minute)?,
+        poll_interval_seconds: limit(|limits| &limits.poll_interval_seconds)?,
+    })
 }
 
 fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<Permission>> {
@@ -214,96 +204,15 @@ fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut Report) ->
     raw.iter().map(lower).collect()
 }
 
-fn errors(files: &Files, types: &Types, report: &mut Report) -> Vec<Arc<ErrorCode>> {
-    let (raw, reserved) = (&files.errors.error, &files.reserved.errors);
-    let mut played: HashMap<&str, &str> = HashMap::new();
-    let mut lowered = Vec::new();
-    let mut mistaken = false;
-    for (code, raw::Error { role, retryable, http, jsonrpc, meaning, remedy, fields }) in raw.iter() {
-        require_name(ERRORS, code, report);
-        require_text(ERRORS, meaning, report);
-        require_text(ERRORS, remedy, report);
-        if reserved.iter().flatten().any(|name| **name == **code) {
-            let message = format!("`{code}` was retired and is reserved", code = **code);
-            let help = Some(tools::RETIRED.to_owned());
-            report.add(Rule::ReservedName, at(ERRORS, code.span()), message, help);
-        }
-        if !(400..=599).contains(&**http) {
-            report.add(Rule::Bounds, at(ERRORS, http.span()), "an error's status lies between 400 and 599", None);
-        }
-        if let Some(role) = role {
-            if !ROLES.contains(&role.as_str()) {
-                mistaken = true;
-                report.unknown(Rule::UnknownRole, at(ERRORS, role.span()), "role", role, ROLES);
-            } else if let Some(other) = played.insert(role, code) {
-                mistaken = true;
-                let message = format!("`{other}` plays the role `{role}` already", role = **role);
-                report.add(Rule::Role, at(ERRORS, role.span()), message, None);
-            }
-        }
-        lowered.push(Arc::new(ErrorCode {
-            code: code.to_string(),
-            role: role.as_ref().map(|role| role.to_string()),
-            retryable: *retryable,
-            http: **http,
-            jsonrpc: jsonrpc.unwrap_or(-32000),
-            meaning: meaning.to_string(),
-            remedy: remedy.to_string(),
-            fields: types.fields(ERRORS, fields.as_ref(), types::Place::Result, report),
-        }));
-    }
-    let whole = report.is_read(ERRORS) && !mistaken;
-    for role in ROLES.into_iter().filter(|role| whole && !played.contains_key(role)) {
-        let help = Some(format!("declare an error with `role = \"{role}\"`"));
-        report.add(Rule::Role, at(ERRORS, 0..0), format!("no error plays the role `{role}`"), help);
-    }
-    lowered
-}
-
-fn states(raw: &Named<raw::State>, report: &mut Report) -> Vec<State> {
-    for (name, raw::State { meaning, next_step }) in raw.iter() {
-        if !STATES.contains(&name.as_str()) {
-            report.unknown(Rule::Shape, at(SERVICE, name.span()), "task state", name, STATES);
-        }
-        require_text(SERVICE, meaning, report);
-        require_text(SERVICE, next_step, report);
-    }
-    let find = |state: &&str| raw.iter().find(|(name, _)| name.as_str() == *state);
-    let lower = |(name, state): (&At<String>, &raw::State)| State {
-        name: name.to_string(),
-        meaning: state.meaning.to_string(),
-        next_step: state.next_step.to_string(),
-    };
-    STATES.iter().filter_map(find).map(lower).collect()
-}
-
 /// What can only be said of the contract as a whole.
 fn whole(contract: &Contract, files: &Files, report: &mut Report) {
-    if files.tools.is_empty() {
-        let help = Some("write one in a file of the folder `tools`".to_owned());
-        report.add(Rule::Shape, at(SERVICE, 0..0), "the contract has no tool", help);
+    let listed = files.service.service.as_ref().map(|service| &service.tools);
+    if let Some(listed) = listed.filter(|listed| listed.is_empty()) {
+        let help = Some("write one in a file of the folder `tools`, and list the file here".to_owned());
+        report.add(Rule::Shape, at(SERVICE, listed.span()), "the contract has no tool", help);
     }
     if !report.is_read(SERVICE) {
         return;
-    }
-    let task = contract.tools().any(|tool| tool.task().is_some());
-    let requires = contract.tools().any(|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some()));
-    let table = files.service.phrase.as_ref();
-    let worded = |find: fn(&raw::Phrase) -> &Option<At<String>>| table.is_some_and(|table| find(table).is_some());
-    let needed = [
-        ("retryable", true, worded(|phrase| &phrase.retryable)),
-        ("capability", requires, worded(|phrase| &phrase.capability)),
-        ("forbidden", requires, worded(|phrase| &phrase.forbidden)),
-        ("task", task, worded(|phrase| &phrase.task)),
-    ];
-    for (name, ..) in needed.into_iter().filter(|(_, needed, worded)| *needed && !worded) {
-        let help = Some(format!("word it as `{name} = \"...\"` under `[phrase]`"));
-        let place = at(SERVICE, table.map_or(0..0, At::span));
-        report.add(Rule::MissingPhrase, place, format!("the tools need the phrase `{name}`"), help);
-    }
-    for state in STATES.iter().filter(|state| task && !contract.states.iter().any(|known| known.name == **state)) {
-        let help = Some(format!("say what it means and what to do next under `[state.{state}]`"));
-        report.add(Rule::MissingPhrase, at(SERVICE, 0..0), format!("the tools need the task state `{state}`"), help);
     }
     let length = describe::instructions(contract).chars().count();
     if length > MAX_INSTRUCTIONS {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 /// A whole contract.
 #[derive(Debug)]
 pub struct Contract {
+    /// The folder as its service names it, such as `spec`; empty until whoever loads it says so.
+    pub source: String,
     /// Identity, revisions and limits.
     pub service: Service,
     /// Sentences that descriptions carry wherever they apply.
@@ -17,13 +19,13 @@ pub struct Contract {
     pub resources: Vec<Arc<Resource>>,
     /// What can be read to verify a task.
     pub probes: Vec<Arc<Probe>>,
-    /// Error codes.
+    /// Error codes: one for each of [`crate::ROLES`], in their order, and then the contract's own.
     pub errors: Vec<Arc<ErrorCode>>,
     /// The states of a task, in the order of [`crate::STATES`]; empty when no tool makes tasks.
     pub states: Vec<State>,
-    /// Named types, each after those that it is made of.
+    /// Named types, each after those that it is made of; what arguments of tools of tasks are made of comes last.
     pub types: Vec<Arc<NamedType>>,
-    /// The files of `tools/`, by name.
+    /// The files of `tools/`, as service.toml lists them.
     pub domains: Vec<Domain>,
     /// Every file that was read.
     pub files: Vec<PathBuf>,
@@ -33,6 +35,12 @@ impl Contract {
     /// Every tool, in the order of the files.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.domains.iter().flat_map(|domain| &domain.tools)
+    }
+
+    /// The tool that reads tasks, which there is if any tool makes them.
+    #[must_use]
+    pub fn read_tool(&self) -> Option<&Tool> {
+        self.tools().find(|tool| matches!(tool.effect, Effect::ReadTask))
     }
 
     /// The error that plays `role`; every role of [`crate::ROLES`] is played.
@@ -274,8 +282,8 @@ pub struct Tool {
     pub target: Option<Target>,
     /// What kind of operation it is.
     pub effect: Effect,
-    /// Its twin under `/v1`.
-    pub http: Http,
+    /// Its twin under `/v1`, if it has one.
+    pub http: Option<Http>,
     /// What it does.
     pub summary: String,
     /// When to use it.
@@ -284,11 +292,11 @@ pub struct Tool {
     pub not_when: String,
     /// What else an agent must know.
     pub notes: Vec<String>,
-    /// Its arguments; for a task, `idempotency_key` included.
+    /// Its arguments, derived ones included.
     pub args: Vec<Field>,
-    /// What it answers with: a named object, or for a task the acceptance.
+    /// What it answers with: a named object, or for tasks a derived one.
     pub result: Arc<NamedType>,
-    /// Errors that the handler itself returns.
+    /// Errors that come of the tool itself, not of the checks before it.
     pub own_errors: Vec<Arc<ErrorCode>>,
     /// Every error that a call can end with, derived ones first.
     pub errors: Vec<Arc<ErrorCode>>,
@@ -297,22 +305,26 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Whether it tells of tasks: makes them, or reads them.
+    #[must_use]
+    pub fn tells_of_tasks(&self) -> bool {
+        matches!(self.effect, Effect::Task(_) | Effect::ReadTask)
+    }
+
     /// Its terms, where it makes tasks.
     #[must_use]
     pub fn task(&self) -> Option<&Task> {
         match &self.effect {
             Effect::Task(task) => Some(task),
-            Effect::Read | Effect::Issue => None,
+            Effect::Read | Effect::ReadTask | Effect::Issue => None,
         }
     }
-}
 
-impl Tool {
     /// The hints of `tools/list`, which follow from the effect. All tools reach beyond this server.
     #[must_use]
     pub fn hints(&self) -> Hints {
         match &self.effect {
-            Effect::Read => Hints { read_only: true, destructive: false, idempotent: true },
+            Effect::Read | Effect::ReadTask => Hints { read_only: true, destructive: false, idempotent: true },
             Effect::Issue => Hints { read_only: false, destructive: false, idempotent: false },
             Effect::Task(task) => {
                 let idempotent = task.cases.iter().all(|(_, terms)| terms.idempotent);
@@ -349,6 +361,8 @@ pub struct Target {
 pub enum Effect {
     /// Changes nothing.
     Read,
+    /// Tells what has become of a task. It is the framework's: no handler is asked.
+    ReadTask,
     /// Creates something and answers with it at once.
     Issue,
     /// Is accepted as a task.

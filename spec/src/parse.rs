@@ -1,46 +1,25 @@
 //! Text to [`raw`]: syntax and shape. Every entry is read by itself, so that one mistake does not hide the next.
 
 use crate::names;
-use crate::raw::{At, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
+use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
 use crate::report::{Place, Report};
 use crate::rules::Rule;
-use crate::source::Source;
+use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, Source, TYPES};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
-pub(crate) fn parse(sources: &[Source], report: &mut Report) -> Files {
-    let mut files = sources.iter().enumerate().map(|(file, source)| {
-        let (table, errors) = DeTable::parse_recoverable(&source.text);
-        (file, source, table.into_inner(), errors)
-    });
-    let mut next = |report: &mut Report| {
-        let (file, source, table, errors) = files.next()?;
-        let mut twice = Vec::new();
-        for error in errors {
-            let span = error.span().unwrap_or_default();
-            let (line, header) = (line(&source.text, span.start), header(&source.text, span.start));
-            if error.message() == "duplicate key" && twice.contains(&header) {
-                // The keys of a table that stands here twice.
-                continue;
-            }
-            if line == header {
-                twice.push(header);
-            }
-            report.add(Rule::Syntax, Place { file, span }, error.message().to_owned(), None);
-        }
-        let broken = !report.is_readable(file);
-        Some((source, Root { file, table, broken, known: Vec::new() }))
-    };
-    let mut root = |report: &mut Report| next(report).map_or_else(Root::default, |(_, root)| root);
-
-    let (mut service, mut errors, mut types, mut reserved) = (root(report), root(report), root(report), root(report));
+/// The files beside `tools/`, and the framework's defaults; `tools` of the answer is empty.
+pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
+    let mut root = |file: usize| root(file, &sources[file], report);
+    let (mut service, mut errors, mut types) = (root(SERVICE), root(ERRORS), root(TYPES));
+    let (mut reserved, mut defaults) = (root(RESERVED), root(DEFAULTS));
     let files = Files {
         service: ServiceFile {
             service: service.required("service", report),
-            protocol: service.required("protocol", report),
-            limits: service.required("limits", report),
+            protocol: service.one("protocol", report),
+            limits: service.one("limits", report),
             phrase: service.one("phrase", report),
             permission: service.named("permission", report),
             resource: service.named("resource", report),
@@ -50,23 +29,56 @@ pub(crate) fn parse(sources: &[Source], report: &mut Report) -> Files {
         errors: ErrorsFile { error: errors.named("error", report) },
         types: TypesFile { r#type: types.named("type", report) },
         reserved: ReservedFile { tools: reserved.one("tools", report), errors: reserved.one("errors", report) },
-        tools: std::iter::from_fn(|| {
-            let (source, mut root) = next(report)?;
-            let name = source.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-            if !root.table.contains_key("tool") && !root.broken {
-                let help = Some("write a `[[tool]]`, or remove the file".to_owned());
-                report.add(Rule::Shape, root.place(0..0), "this file declares no tool", help);
-            }
-            let tool = root.list("tool", report);
-            root.finish(report);
-            Some((name, ToolsFile { tool }))
-        })
-        .collect(),
+        defaults: Defaults {
+            protocol: defaults.required("protocol", report),
+            limits: defaults.required("limits", report),
+            phrase: defaults.required("phrase", report),
+            state: defaults.named("state", report),
+            read_task: defaults.required("read_task", report),
+            error: defaults.named("error", report),
+        },
+        tools: Vec::new(),
     };
-    for root in [service, errors, types, reserved] {
+    for root in [service, errors, types, reserved, defaults] {
         root.finish(report);
     }
     files
+}
+
+/// The files of `tools/`: name without ending, and what each says.
+pub(crate) fn tools(sources: &[Source], report: &mut Report) -> Vec<(String, ToolsFile)> {
+    let one = |(file, source): (usize, &Source)| {
+        let mut root = root(file, source, report);
+        let name = source.shown.rsplit('/').next().and_then(|name| name.strip_suffix(".toml")).unwrap_or_default();
+        if !root.table.contains_key("tool") && !root.broken {
+            let help = Some("write a `[[tool]]`, or remove the file".to_owned());
+            report.add(Rule::Shape, root.place(0..0), "this file declares no tool", help);
+        }
+        let broken = root.broken;
+        let listed = root.list("tool", report);
+        root.finish(report);
+        (name.to_owned(), ToolsFile { tool: listed.0, broken: broken || !listed.1 })
+    };
+    sources.iter().enumerate().skip(FIRST_TOOLS).map(one).collect()
+}
+
+/// Reads the syntax of a file.
+fn root<'i>(file: usize, source: &'i Source, report: &mut Report) -> Root<'i> {
+    let (table, errors) = DeTable::parse_recoverable(&source.text);
+    let mut twice = Vec::new();
+    for error in errors {
+        let span = error.span().unwrap_or_default();
+        let (line, header) = (line(&source.text, span.start), header(&source.text, span.start));
+        if error.message() == "duplicate key" && twice.contains(&header) {
+            // The keys of a table that stands here twice.
+            continue;
+        }
+        if line == header {
+            twice.push(header);
+        }
+        report.add(Rule::Syntax, Place { file, span }, error.message().to_owned(), None);
+    }
+    Root { file, table: table.into_inner(), broken: !report.is_readable(file), known: Vec::new() }
 }
 
 /// Where the line begins in which `at` stands.
@@ -80,7 +92,6 @@ fn header(text: &str, at: usize) -> usize {
 }
 
 /// The top of a file, from which entries are taken by name; what is left at the end is unknown.
-#[derive(Default)]
 struct Root<'i> {
     file: usize,
     table: DeTable<'i>,
@@ -129,14 +140,18 @@ impl<'i> Root<'i> {
         named
     }
 
-    fn list<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> Vec<At<T>> {
-        let Some((_, value)) = self.take(key) else { return Vec::new() };
+    /// The entries that could be read, and whether these are all.
+    fn list<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> (Vec<At<T>>, bool) {
+        let Some((_, value)) = self.take(key) else { return (Vec::new(), true) };
         let span = value.span();
         let DeValue::Array(array) = value.into_inner() else {
             report.add(Rule::Shape, self.place(span), format!("`{key}` is a list: write `[[{key}]]`"), None);
-            return Vec::new();
+            return (Vec::new(), false);
         };
-        array.into_iter().filter_map(|value| read(self.file, value, report)).collect()
+        let written = array.len();
+        let read: Vec<_> = array.into_iter().filter_map(|value| read(self.file, value, report)).collect();
+        let whole = read.len() == written;
+        (read, whole)
     }
 
     fn finish(self, report: &mut Report) {

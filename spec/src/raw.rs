@@ -1,11 +1,9 @@
 //! The files as they are written, one struct a table. What is absent here has a default in `lower`; what is wrong is found there.
 //!
-//! The same structs give the schemas that editors complete and check with: [`editor_schemas`].
+//! The same structs give the schemas that editors complete and check with: `editor`.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
@@ -30,18 +28,6 @@ impl<T> Deref for At<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         toml::Spanned::deserialize(deserializer).map(Self)
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for At<T> {
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
-    }
-    fn inline_schema() -> bool {
-        T::inline_schema()
     }
 }
 
@@ -103,23 +89,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Named<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Named{}", T::schema_name()).into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        <std::collections::BTreeMap<String, T>>::json_schema(generator)
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-}
-
 /// A table of the files, with every key known and no other allowed.
 macro_rules! table {
     ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ }) => {
         $(#[doc = $doc])*
-        #[derive(Debug, Clone, serde::Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, serde::Deserialize)]
+        #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name { $($(#[doc = $field_doc])* pub(crate) $field: $ty,)+ }
     };
@@ -136,24 +111,26 @@ table!(
         version: At<String>,
         /// The beginning of what `initialize` tells an agent.
         doc: At<String>,
+        /// The files of `tools/`, without ending, in the order in which their tools are listed.
+        tools: At<Vec<At<String>>>,
     }
 );
 table!(
     /// `[protocol]`: MCP revisions.
     Protocol {
         /// Revisions that `initialize` agrees to; the first is the fallback.
-        served: At<Vec<String>>,
+        served: Option<At<Vec<String>>>,
         /// Revisions that a client may name in `MCP-Protocol-Version`.
-        accepted: At<Vec<String>>,
+        accepted: Option<At<Vec<String>>>,
     }
 );
 table!(
     /// `[limits]`: what holds for every application.
     Limits {
         /// Request budget of an application in any 60 seconds.
-        requests_per_minute: At<u32>,
+        requests_per_minute: Option<At<u32>>,
         /// Shortest interval between two polls of one task.
-        poll_interval_seconds: At<u32>,
+        poll_interval_seconds: Option<At<u32>>,
     }
 );
 table!(
@@ -202,26 +179,26 @@ table!(
     /// `[state.NAME]`: a state of a task.
     State {
         /// What it means.
-        meaning: At<String>,
+        meaning: Option<At<String>>,
         /// What to do next.
-        next_step: At<String>,
+        next_step: Option<At<String>>,
     }
 );
 table!(
-    /// `[error.CODE]`.
+    /// `[error.CODE]`. One that plays a role, or has the code of the framework's own, takes from it each key that it leaves out.
     Error {
         /// What the framework finds it by.
         role: Option<At<String>>,
         /// Whether repeating the call can help.
-        retryable: bool,
+        retryable: Option<bool>,
         /// HTTP status.
-        http: At<u16>,
+        http: Option<At<u16>>,
         /// JSON-RPC error code.
         jsonrpc: Option<i32>,
         /// What happened: a sentence.
-        meaning: At<String>,
+        meaning: Option<At<String>>,
         /// What to do next: a phrase without a full stop.
-        remedy: At<String>,
+        remedy: Option<At<String>>,
         /// What it carries beyond code, message and retryable.
         fields: Option<Named<Field>>,
     }
@@ -255,7 +232,8 @@ table!(
 );
 
 /// What kind of type a `[type.NAME]` is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KindName {
     String,
@@ -284,30 +262,30 @@ table!(
     }
 );
 table!(
-    /// `[[tool]]`.
+    /// `[[tool]]`. One that reads tasks has words of the framework's for what it leaves out.
     Tool {
         /// Its name on the wire.
         name: At<String>,
         /// Its name for people.
-        title: At<String>,
+        title: Option<At<String>>,
         /// The permission that it needs.
         permission: At<String>,
         /// What it acts on.
         target: Option<Target>,
-        /// `read`, `issue` or `task`.
+        /// `read`, `issue`, `task`, or `read_task` for the one tool that reads tasks.
         effect: At<EffectName>,
         /// Its twin: `METHOD /v1/path/{argument}`.
-        http: At<String>,
+        http: Option<At<String>>,
         /// The named object that it answers with; a task's is derived.
         result: Option<At<String>>,
         /// Errors that the handler itself returns.
         errors: Option<Vec<At<String>>>,
         /// What it does.
-        summary: At<String>,
+        summary: Option<At<String>>,
         /// When to use it, after "Use it when".
-        use_when: At<String>,
+        use_when: Option<At<String>>,
         /// When not to, and what instead, after "Do not use it when".
-        not_when: At<String>,
+        not_when: Option<At<String>>,
         /// What else an agent must know.
         notes: Option<Vec<At<String>>>,
         /// How its tasks are carried out.
@@ -320,12 +298,14 @@ table!(
 );
 
 /// What kind of operation a tool is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EffectName {
     Read,
     Issue,
     Task,
+    ReadTask,
 }
 
 table!(
@@ -372,6 +352,25 @@ table!(
     }
 );
 table!(
+    /// The words of the tool that reads tasks.
+    ReadTask {
+        /// Its name for people.
+        title: At<String>,
+        /// Its twin.
+        http: At<String>,
+        /// What it does.
+        summary: At<String>,
+        /// After "Use it when".
+        use_when: At<String>,
+        /// After "Do not use it when".
+        not_when: At<String>,
+        /// What else an agent must know.
+        notes: Vec<At<String>>,
+        /// Calls that work.
+        example: Vec<Example>,
+    }
+);
+table!(
     /// `[[tool.example]]`.
     Example {
         /// What it shows.
@@ -384,7 +383,8 @@ table!(
 );
 
 /// `service.toml`.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 pub(crate) struct ServiceFile {
     pub(crate) service: Option<Service>,
     pub(crate) protocol: Option<Protocol>,
@@ -397,28 +397,46 @@ pub(crate) struct ServiceFile {
 }
 
 /// `errors.toml`.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 pub(crate) struct ErrorsFile {
     pub(crate) error: Named<Error>,
 }
 
 /// `types.toml`.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 pub(crate) struct TypesFile {
     pub(crate) r#type: Named<Type>,
 }
 
 /// `reserved.toml`: names that were retired and must never return with another meaning.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 pub(crate) struct ReservedFile {
     pub(crate) tools: Option<Vec<At<String>>>,
     pub(crate) errors: Option<Vec<At<String>>>,
 }
 
 /// A file of `tools/`.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 pub(crate) struct ToolsFile {
     pub(crate) tool: Vec<At<Tool>>,
+    /// There are tools in it that could not be read.
+    #[cfg_attr(feature = "editor", schemars(skip))]
+    pub(crate) broken: bool,
+}
+
+/// What the framework says where a contract says nothing.
+#[derive(Debug)]
+pub(crate) struct Defaults {
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) limits: Option<Limits>,
+    pub(crate) phrase: Option<Phrase>,
+    pub(crate) state: Named<State>,
+    pub(crate) read_task: Option<ReadTask>,
+    pub(crate) error: Named<Error>,
 }
 
 /// All files.
@@ -428,18 +446,7 @@ pub(crate) struct Files {
     pub(crate) errors: ErrorsFile,
     pub(crate) types: TypesFile,
     pub(crate) reserved: ReservedFile,
-    /// Name without ending, the file as messages show it, its text's line starts being the source's, and what it says.
+    pub(crate) defaults: Defaults,
+    /// Name without ending, and what it says.
     pub(crate) tools: Vec<(String, ToolsFile)>,
-}
-
-/// The JSON Schemas of the files themselves, for editors: name of the file they describe and schema.
-#[must_use]
-pub fn editor_schemas() -> [(&'static str, Schema); 5] {
-    [
-        ("service", schema_for!(ServiceFile)),
-        ("errors", schema_for!(ErrorsFile)),
-        ("types", schema_for!(TypesFile)),
-        ("reserved", schema_for!(ReservedFile)),
-        ("tools", schema_for!(ToolsFile)),
-    ]
 }

@@ -7,7 +7,7 @@ use crate::source::{Source, line_column};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// All problems of a contract. Never empty once it has left [`crate::load`].
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// Every file that was read; a change of any of them can mend the contract.
     pub files: Vec<PathBuf>,
+    /// The names that the contract would have in Rust, as far as they could be read.
+    pub names: Vec<String>,
 }
 
 /// One problem, ready to be shown.
@@ -59,6 +61,11 @@ impl Report {
         self.found.push(Found { rule, place, message: message.into(), help });
     }
 
+    /// Whether a problem of that rule is noted.
+    pub(crate) fn breaks(&self, rule: Rule) -> bool {
+        self.found.iter().any(|found| found.rule == rule)
+    }
+
     /// Whether the file could be read at all.
     pub(crate) fn is_readable(&self, file: usize) -> bool {
         !self.has(file, &[Rule::Unreadable, Rule::Syntax])
@@ -99,9 +106,20 @@ impl Report {
         self.add(rule, place, format!("unknown {kind} `{name}`"), Some(names::help(name, known)));
     }
 
+    /// There is no such folder, so there is nothing else to say.
+    pub(crate) fn no_folder(mut self, dir: &Path, error: &std::io::Error) -> Self {
+        let shown = dir.display().to_string();
+        let help = Some("a contract is a folder with `service.toml`, `types.toml` and a folder `tools`".to_owned());
+        let place = Place { file: 0, span: 0..0 };
+        self.add(Rule::Unreadable, place, format!("cannot read the folder `{shown}`: {error}"), help);
+        let source = Source { shown, path: None, text: String::new() };
+        self.problems = self.found.drain(..).map(|found| found.render(std::slice::from_ref(&source))).collect();
+        self
+    }
+
     /// The contract, if nothing was found.
     pub(crate) fn finish(mut self, sources: Vec<Source>, contract: Option<Contract>) -> Result<Contract, Self> {
-        let files: Vec<_> = sources.iter().map(|source| source.path.clone()).collect();
+        let files: Vec<_> = sources.iter().filter_map(|source| source.path.clone()).collect();
         if let (true, Some(mut contract)) = (self.found.is_empty(), contract) {
             contract.files = files;
             return Ok(contract);

@@ -20,8 +20,12 @@ macro_rules! rules {
 }
 
 rules! {
-    /// Every file of the contract is there and is UTF-8.
+    /// Every file that a contract must have is there, and every file is UTF-8.
     Unreadable = "unreadable",
+    /// A file that service.toml lists is in the folder `tools`.
+    MissingFile = "missing-file",
+    /// A file in the folder `tools` is listed in service.toml.
+    UnlistedFile = "unlisted-file",
     /// Every file is TOML.
     Syntax = "syntax",
     /// Every key is known, has the right type, and none is missing.
@@ -42,13 +46,13 @@ rules! {
     UnknownProbe = "unknown-probe",
     /// A type is declared in types.toml.
     UnknownType = "unknown-type",
-    /// An error is declared in errors.toml.
+    /// An error is declared in errors.toml or is one of the framework's.
     UnknownError = "unknown-error",
     /// A role is one that the framework has.
     UnknownRole = "unknown-role",
     /// An argument that is referred to is an argument of the tool.
     UnknownArgument = "unknown-argument",
-    /// Each role of the framework is played by exactly one error.
+    /// Each role of the framework is played by exactly one error, which has a code of its own.
     Role = "role",
     /// Permissions do not imply each other in a circle.
     ImpliesCycle = "implies-cycle",
@@ -56,8 +60,6 @@ rules! {
     TypeCycle = "type-cycle",
     /// Everything that an agent or a maintainer reads has a text.
     MissingText = "missing-text",
-    /// A phrase or state that the tools need is worded.
-    MissingPhrase = "missing-phrase",
     /// A text that is too long for clients, or a service with too many words.
     TooLong = "too-long",
     /// Bounds leave something to choose.
@@ -78,11 +80,13 @@ rules! {
     Task = "task",
     /// The cases of a task cover every value of the argument that selects them.
     CaseNotTotal = "case-not-total",
+    /// Tasks are read by one tool, whose arguments, result and errors are derived.
+    ReadTask = "read-task",
     /// What must not be sent twice is verified against a reading from before.
     NoBaseline = "no-baseline",
 }
 
-/// What the framework answers with itself: each role is played by one error of errors.toml.
+/// What the framework answers with itself: each role is played by one error.
 pub const ROLES: [&str; 22] = [
     "unauthenticated",
     "forbidden",

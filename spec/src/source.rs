@@ -1,46 +1,141 @@
-//! Finding and reading the files of a contract. Knows paths and text, and nothing of what they say.
+//! Finding and reading the files of a contract. Knows paths and text, and nothing of what they say but which tool files are listed.
 
+use crate::names;
+use crate::raw::At;
 use crate::report::{Place, Report};
 use crate::rules::Rule;
 use std::fs;
+use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The files that every contract has, in reading order; the files of `tools/` follow by name.
-pub(crate) const FILES: [&str; 4] = ["service.toml", "errors.toml", "types.toml", "reserved.toml"];
+/// What stands first in the list of sources, in this order; the files of `tools/` follow as they are listed.
+pub(crate) const SERVICE: usize = 0;
+pub(crate) const ERRORS: usize = 1;
+pub(crate) const TYPES: usize = 2;
+pub(crate) const RESERVED: usize = 3;
+pub(crate) const DEFAULTS: usize = 4;
+pub(crate) const FIRST_TOOLS: usize = 5;
+
+/// The files beside `tools/`, and whether a contract must have them.
+const FILES: [(&str, bool); 4] =
+    [("service.toml", true), ("errors.toml", false), ("types.toml", true), ("reserved.toml", false)];
+
+/// What a contract need not say.
+const FRAMEWORK: &str = include_str!("defaults.toml");
 
 /// One file.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// As messages show it: relative to the folder that holds the spec folder.
     pub(crate) shown: String,
-    /// Where it lies.
-    pub(crate) path: PathBuf,
+    /// Where it lies, if it is a file that is there.
+    pub(crate) path: Option<PathBuf>,
     /// What it says; empty when it could not be read.
     pub(crate) text: String,
 }
 
-/// Reads `dir`. A file that is missing or is no UTF-8 is a problem, and an empty source.
-pub(crate) fn read(dir: &Path) -> (Vec<Source>, Report) {
-    let mut report = Report::default();
+/// Reads what stands beside `tools/`. A file that is missing or is no UTF-8 is a problem, and an empty source.
+pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     let mut sources = Vec::new();
-    let base = dir.file_name().map_or_else(|| "spec".to_owned(), |name| name.to_string_lossy().into_owned());
-    let mut tools: Vec<PathBuf> = fs::read_dir(dir.join("tools"))
-        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
-        .unwrap_or_default();
-    tools.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    tools.sort();
-    for path in FILES.iter().map(|name| dir.join(name)).chain(tools) {
-        let inner = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-        let shown = format!("{base}/{inner}");
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| {
-            let help = Some(format!("every contract has the files {}", FILES.join(", ")));
-            let place = Place { file: sources.len(), span: 0..0 };
-            report.add(Rule::Unreadable, place, format!("cannot read `{shown}`: {error}"), help);
-            String::new()
-        });
-        sources.push(Source { shown, path, text });
+    for (name, required) in FILES {
+        let absent = !required && matches!(dir.join(name).try_exists(), Ok(false));
+        let path = dir.join(name);
+        match absent {
+            true => sources.push(Source { shown: shown(dir, name), path: None, text: String::new() }),
+            false => add(dir, path, &mut sources, report),
+        }
     }
-    (sources, report)
+    sources.push(Source { shown: "the framework's defaults".to_owned(), path: None, text: FRAMEWORK.to_owned() });
+    sources
+}
+
+/// Reads the files of `tools/` in the order in which `listed` names them, or all by name where no list could be read.
+pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &mut Vec<Source>, report: &mut Report) {
+    let folder = dir.join("tools");
+    let present = present(&folder);
+    let Some(listed) = listed else {
+        present.iter().for_each(|name| add(dir, folder.join(format!("{name}.toml")), sources, report));
+        return;
+    };
+    let mut known: Vec<&str> = Vec::new();
+    for name in listed.iter() {
+        let place = in_service(name.span());
+        let there = present.iter().find(|there| *there == name.as_str());
+        let unlisted = present.iter().filter(|there| !listed.iter().any(|name| name.as_str() == there.as_str()));
+        let meant = there.or_else(|| {
+            let meant = names::nearest(name, unlisted.map(String::as_str))?;
+            present.iter().find(|there| *there == meant)
+        });
+        if known.contains(&name.as_str()) {
+            report.add(Rule::DuplicateName, place, format!("`{}` stands here twice", **name), None);
+            continue;
+        }
+        if !names::is_snake(name) || names::is_keyword(name) {
+            let help = Some("a file of tools/ is named in lower_snake_case, as the file of its handlers is".to_owned());
+            report.add(Rule::Name, place, format!("`{}` is no usable name of a file", **name), help);
+            known.push(name);
+            continue;
+        }
+        if there.is_none() {
+            let help = match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("write the file, or leave it out: `{}`", line(present.iter().map(String::as_str))),
+            };
+            let message = format!("there is no file `{}`", shown(dir, &format!("tools/{}.toml", **name)));
+            report.add(Rule::MissingFile, place, message, Some(help));
+        }
+        known.push(name);
+        if let Some(meant) = meant {
+            known.push(meant);
+            add(dir, folder.join(format!("{meant}.toml")), sources, report);
+        }
+    }
+    for name in present.iter().filter(|name| !known.contains(&name.as_str())) {
+        let all = listed.iter().map(|name| name.as_str()).chain([name.as_str()]);
+        let help = Some(format!("write `{}`, or remove the file", line(all)));
+        let message = format!("the file `{}` is not listed", shown(dir, &format!("tools/{name}.toml")));
+        report.add(Rule::UnlistedFile, in_service(listed.span()), message, help);
+    }
+}
+
+/// The line of service.toml that lists these files.
+fn line<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    format!("tools = [{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
+}
+
+/// The names, without ending, of the files that are there, in alphabetical order.
+fn present(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let tools = entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let mut names: Vec<String> =
+        tools.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
+fn add(dir: &Path, path: PathBuf, sources: &mut Vec<Source>, report: &mut Report) {
+    let inner = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+    let shown = shown(dir, &inner);
+    let read = fs::read_to_string(&path);
+    let path = (!matches!(&read, Err(error) if error.kind() == ErrorKind::NotFound)).then_some(path);
+    let text = read.unwrap_or_else(|error| {
+        let required: Vec<_> = FILES.iter().filter(|(_, required)| *required).map(|(name, _)| *name).collect();
+        let help = Some(format!("every contract has the files {}", required.join(" and ")));
+        let place = Place { file: sources.len(), span: 0..0 };
+        report.add(Rule::Unreadable, place, format!("cannot read `{shown}`: {error}"), help);
+        String::new()
+    });
+    sources.push(Source { shown, path, text });
+}
+
+fn shown(dir: &Path, inner: &str) -> String {
+    let base = dir.file_name().map_or_else(|| "spec".into(), |name| name.to_string_lossy());
+    format!("{base}/{inner}")
+}
+
+fn in_service(span: Range<usize>) -> Place {
+    Place { file: SERVICE, span }
 }
 
 /// Line and column of a byte offset, both from 1, the column in characters.

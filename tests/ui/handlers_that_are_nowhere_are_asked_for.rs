@@ -6,9 +6,10 @@ mod shop;
 use toolwarrant_core::pipeline::Handlers;
 use shop::Shop;
 use shop::contract::Contract;
+use std::sync::Arc;
 
 fn serve(_: impl Handlers) {}
 
 fn main() {
-    serve(Contract(Shop));
+    serve(Contract(Arc::new(Shop)));
 }

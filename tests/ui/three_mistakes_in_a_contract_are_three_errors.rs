@@ -1,7 +1,7 @@
 //! Whoever imports generated names by name hears of the mistakes in the contract, and of nothing else.
 
 mod contract {
-    toolwarrant::contract!("specs/three_mistakes", runtime = ::toolwarrant_core);
+    toolwarrant::contract!("ui/specs/three_mistakes");
 }
 
 use contract::{CATALOGUE, Contract, GetPrinterArgs, PrinterId, PrintersTools};
@@ -15,5 +15,5 @@ impl PrintersTools for Shop {
 }
 
 fn main() {
-    let _ = (CATALOGUE.tools, Contract(Shop));
+    let _ = (CATALOGUE.tools, Contract(Shop.into()));
 }

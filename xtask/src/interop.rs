@@ -5,12 +5,12 @@
 
 use crate::test::step;
 use anyhow::{Context, Result, bail, ensure};
-use cloudphone_spec::load;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use toolwarrant_spec::load;
 
 /// Lock files of the Python client: one for each of its major versions.
 const PYTHON: [&str; 2] = ["python-2.txt", "python-1.txt"];

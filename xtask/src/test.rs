@@ -11,6 +11,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let begin = Instant::now();
     step(root, &["fmt", "--all", "--check"])?;
     step(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    println!("\n> cargo xtask graph");
+    crate::graph::run(root)?;
     println!("\n> cargo xtask gen --check");
     crate::r#gen::run(root, true)?;
     let passed = step(root, &["test", "--locked"])?;

@@ -240,16 +240,20 @@ pub trait StringType: Sized {
     const RULE: StringRule;
     /// The same as a phrase.
     const ALLOWED: &'static str;
-    /// Takes text that the rule admits.
-    fn wrap(text: Arc<str>) -> Self;
 }
 
-/// `text` as a value of a generated string type.
+/// Whether `text` is a value of a generated string type.
+#[must_use]
+pub fn admits<T: StringType>(text: &str) -> bool {
+    T::RULE.admits(text)
+}
+
+/// `text`, if it is a value of a generated string type.
 ///
 /// # Errors
 /// If the type's rule does not admit it.
-pub fn string<T: StringType>(text: &str) -> Result<T, NotAllowed> {
-    if T::RULE.admits(text) { Ok(T::wrap(text.into())) } else { Err(NotAllowed(T::ALLOWED)) }
+pub fn string<T: StringType>(text: &str) -> Result<Arc<str>, NotAllowed> {
+    if T::RULE.admits(text) { Ok(text.into()) } else { Err(NotAllowed(T::ALLOWED)) }
 }
 
 /// `number`, if it lies in `range`; `allowed` says the same in words.
@@ -264,6 +268,12 @@ pub fn integer(number: i64, range: RangeInclusive<i64>, allowed: &'static str) -
 pub fn read_name<T: Copy>(json: &str, all: &[T], name: fn(T) -> &'static str) -> Option<T> {
     let text = read_text(json)?;
     all.iter().copied().find(|value| name(*value) == text)
+}
+
+/// What values an enum has, as a phrase.
+pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Cow<'static, str> {
+    let names: Vec<_> = all.iter().map(|value| format!("`{}`", name(*value))).collect();
+    format!("one of {}", names.join(", ")).into()
 }
 
 /// A JSON string, unescaped. `json` is one complete JSON value, which [`Argument::read`] guarantees.

@@ -3,26 +3,34 @@
 //! Nothing here decides anything. Start at [`Catalogue`].
 
 use super::args::Refused;
-use schemars::Schema;
 
 /// A whole contract. The generator emits one `static` of it.
 #[derive(Debug)]
 pub struct Catalogue {
+    /// The folder of the spec, as `contract!` was given it: relative to that of the crate's Cargo.toml.
+    pub source: &'static str,
     /// Identity, revisions and limits.
     pub service: Service,
     /// Every permission, in the order of the spec; a [`PermissionSet`] has one bit for each.
     pub permissions: &'static [Permission],
+    /// What tools act on, in the order of the spec.
+    pub resources: &'static [ResourceDef],
     /// Every tool, in the order of the spec.
     pub tools: &'static [ToolDef],
-    /// Every error code, in the order of the spec.
-    pub errors: &'static [ErrorDef],
     /// The codes that the framework itself answers with.
     pub roles: Roles,
-    /// What each state of a task means and what to do next.
+    /// What each state of a task means and what to do next, in the order of [`TaskStatus`](super::tasks::TaskStatus); empty
+    /// where no tool makes tasks.
     pub states: &'static [StateDef],
 }
 
 impl Catalogue {
+    /// The resource of that name.
+    #[must_use]
+    pub fn resource(&self, name: &str) -> Option<&'static ResourceDef> {
+        self.resources.iter().find(|resource| resource.name == name)
+    }
+
     /// The tool of that exact name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&'static ToolDef> {
@@ -54,6 +62,9 @@ pub struct Service {
 pub struct PermissionSet(pub u64);
 
 impl PermissionSet {
+    /// No permission.
+    pub const NONE: Self = Self(0);
+
     /// The union of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
@@ -125,6 +136,17 @@ pub struct Roles {
     pub request_timeout: &'static ErrorDef,
 }
 
+/// What tools act on.
+#[derive(Debug)]
+pub struct ResourceDef {
+    /// Its name, such as `printer`.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Whether that text has the form of an identifier of one.
+    pub admits: fn(&str) -> bool,
+}
+
 /// A tool.
 #[derive(Debug)]
 pub struct ToolDef {
@@ -134,43 +156,26 @@ pub struct ToolDef {
     pub name: &'static str,
     /// Its name for people.
     pub title: &'static str,
-    /// Where it stands: `spec/tools/x.toml:7`.
-    pub source: &'static str,
     /// The whole contract, in words.
     pub description: &'static str,
-    /// What kind of operation it is.
-    pub effect: Effect,
     /// What a client may assume of it before it reads the description.
     pub hints: Hints,
     /// The permission that it needs.
     pub permission: &'static Permission,
     /// What it acts on.
     pub target: Option<TargetDef>,
-    /// Its arguments, in the order of the spec.
-    pub args: &'static [ArgDef],
     /// Every error code that a call can end with.
     pub errors: &'static [&'static ErrorDef],
-    /// Its twin under `/v1`.
-    pub http: HttpDef,
+    /// Its twin under `/v1`, if it has one.
+    pub http: Option<HttpDef>,
     /// Whether it takes these arguments, a JSON object.
     pub judge: fn(&str) -> Result<(), Refused>,
-    /// The schema of its arguments.
-    pub input_schema: fn() -> Schema,
-    /// The schema of its result.
-    pub output_schema: fn() -> Schema,
+    /// The schema of its arguments, as JSON.
+    pub input_schema: &'static str,
+    /// The schema of its result, as JSON.
+    pub output_schema: &'static str,
     /// How its tasks are carried out, where it makes any.
     pub task: Option<TaskDef>,
-}
-
-/// What kind of operation a tool is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Changes nothing.
-    Read,
-    /// Creates something and answers with it at once.
-    Issue,
-    /// Is accepted as a task, whose outcome is polled.
-    Task,
 }
 
 /// The hints of `tools/list`.
@@ -195,15 +200,6 @@ pub struct TargetDef {
     pub requires: Option<&'static str>,
 }
 
-/// An argument.
-#[derive(Debug)]
-pub struct ArgDef {
-    /// Its name.
-    pub name: &'static str,
-    /// Whether its value must never be shown.
-    pub secret: bool,
-}
-
 /// A route under `/v1`.
 #[derive(Debug)]
 pub struct HttpDef {
@@ -216,9 +212,7 @@ pub struct HttpDef {
 /// How the tasks of a tool are carried out.
 #[derive(Debug)]
 pub struct TaskDef {
-    /// The argument whose value selects the case; `None` for a single case.
-    pub select: Option<&'static str>,
-    /// The terms by value of that argument; one entry, with an empty value, for a single case.
+    /// The terms by value of the argument that selects them; one entry, with an empty value, for a single case.
     pub cases: &'static [(&'static str, Terms)],
 }
 

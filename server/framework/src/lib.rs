@@ -10,6 +10,8 @@ pub mod catalogue;
 pub mod clock;
 pub mod counts;
 pub mod failure;
+#[doc(hidden)]
+pub mod generated;
 pub mod handler;
 pub mod hex;
 pub mod limit;
@@ -41,17 +43,4 @@ pub async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
         Err(_) => Poll::Ready(None),
     })
     .await
-}
-
-/// What generated code needs by an absolute path.
-#[doc(hidden)]
-pub mod generated {
-    pub use schemars;
-    pub use serde;
-
-    /// A schema that the generator wrote down as JSON.
-    #[must_use]
-    pub fn schema(json: &str) -> schemars::Schema {
-        serde_json::from_str::<serde_json::Value>(json).ok().and_then(|value| value.try_into().ok()).unwrap_or_default()
-    }
 }

@@ -60,7 +60,7 @@ pub trait Tool<H>: Send + Sync + 'static {
     }
 
     /// For tools of tasks: how this call is to be carried out.
-    fn task(_: &Self::Args) -> Option<Plan<'_>> {
+    fn task<'a>(_: &'static ToolDef, _: &'a Self::Args) -> Option<Plan<'a>> {
         None
     }
 
@@ -255,7 +255,7 @@ pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Res
     if let Some(target) = T::target(&args) {
         call.note_target(target);
     }
-    let Some(plan) = T::task(&args) else {
+    let Some(plan) = T::task(call.tool, &args) else {
         let proof = T::require(handlers, call, &args).await?;
         return match T::invoke(handlers, call, &proof, args).await? {
             Outcome::Answer(answer) => Ok(answer),

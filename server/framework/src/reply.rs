@@ -100,22 +100,21 @@ pub fn quote(text: &str) -> Bytes {
 
 /// The result of `tools/list` for whoever sees just `tools`.
 pub(super) fn tools_list(tools: &[&ToolDef]) -> Bytes {
-    json!({"tools": tools.iter().map(|tool| listed(tool)).collect::<Vec<_>>()}).to_string().into()
+    let listed: Vec<String> = tools.iter().map(|tool| listed(tool)).collect();
+    format!("{{\"tools\":[{}]}}", listed.join(",")).into()
 }
 
-/// A tool as revision 2025-03-26 lists it.
-fn listed(tool: &ToolDef) -> Value {
+/// A tool as revision 2025-03-26 lists it. Its schema is JSON already.
+fn listed(tool: &ToolDef) -> String {
     let Hints { read_only, destructive, idempotent } = tool.hints;
-    json!({
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": (tool.input_schema)(),
-        "annotations": {
-            "title": tool.title,
-            "readOnlyHint": read_only,
-            "destructiveHint": destructive,
-            "idempotentHint": idempotent,
-            "openWorldHint": true,
-        },
-    })
+    let annotations = json!({
+        "title": tool.title,
+        "readOnlyHint": read_only,
+        "destructiveHint": destructive,
+        "idempotentHint": idempotent,
+        "openWorldHint": true,
+    });
+    let [name, description] = [tool.name, tool.description].map(Value::from);
+    let schema = tool.input_schema;
+    format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema},\"annotations\":{annotations}}}")
 }

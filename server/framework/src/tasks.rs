@@ -1,15 +1,78 @@
 //! What is asked of whoever keeps tasks: whether a write is in flight already, to accept one, and what became of it.
 
+mod reading;
+
+pub use reading::outcome;
+
 use super::BoxFuture;
 use super::access::Caller;
 use super::args::{self, Arguments};
-use super::catalogue::{Catalogue, Terms, ToolDef};
+use super::catalogue::{Catalogue, StateDef, Terms, ToolDef};
+use super::generated::names;
 use super::text::Secret;
 use crate::clock::Timestamp;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::fmt::Debug;
 use std::time::Duration;
+
+/// The state of a task, as everybody outside sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaskStatus {
+    /// It was accepted and has not ended.
+    Dispatched,
+    /// The effect was measured.
+    Success,
+    /// The upstream says so, and there is no means to measure.
+    SuccessUnverified,
+    /// The upstream says that it failed, or nothing ever left.
+    Failed,
+    /// The upstream says that it succeeded, and the effect is measurably absent.
+    FailedSilent,
+    /// Nobody can say.
+    Timeout,
+}
+names!(TaskStatus {
+    Dispatched = "dispatched",
+    Success = "success",
+    SuccessUnverified = "success_unverified",
+    Failed = "failed",
+    FailedSilent = "failed_silent",
+    Timeout = "timeout",
+});
+
+impl TaskStatus {
+    /// Whether it never changes again.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        !matches!(self, Self::Dispatched)
+    }
+
+    /// What the contract says of it; `None` where it has no tasks.
+    #[must_use]
+    pub fn def(self, catalogue: &Catalogue) -> Option<&'static StateDef> {
+        catalogue.states.get(self as usize)
+    }
+}
+
+/// What the upstream said of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UpstreamReport {
+    /// It is done.
+    Success,
+    /// It failed.
+    Failure,
+    /// Nothing that could be understood; it may have been done.
+    NoAnswer,
+    /// Nothing was asked of it: no request ever left.
+    NotSent,
+}
+names!(UpstreamReport {
+    Success = "success",
+    Failure = "failure",
+    NoAnswer = "no_answer",
+    NotSent = "not_sent",
+});
 
 /// Keeps tasks.
 pub trait Tasks: Debug + Send + Sync + 'static {
@@ -56,10 +119,12 @@ pub enum Hold {
 pub struct Told {
     /// The tool that made it.
     pub tool: String,
-    /// What it acts on.
+    /// What kind of thing it acts on.
+    pub resource: String,
+    /// Which one.
     pub target: String,
     /// Its state.
-    pub status: &'static str,
+    pub status: TaskStatus,
     /// When it was accepted.
     pub created_at: Timestamp,
     /// When it ends at the latest.
@@ -83,8 +148,8 @@ pub struct Evidence {
     pub expected: String,
     /// What was seen.
     pub observed: String,
-    /// What the upstream said: `success`, `failure`, `no_answer`, or `not_sent` if nothing left.
-    pub reported: &'static str,
+    /// What the upstream said.
+    pub reported: UpstreamReport,
     /// When it was seen.
     pub at: Timestamp,
 }
@@ -171,7 +236,7 @@ pub struct Accepted {
     /// What it acts on.
     pub target: String,
     /// Its state.
-    pub status: &'static str,
+    pub status: TaskStatus,
     /// Whether it was in flight before.
     pub hit: bool,
     /// Whether it is for the same tool, target and arguments.
@@ -210,14 +275,13 @@ struct Shown<'a> {
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Accepted { task_id, tool, target, status, hit, matches } = self.task;
-        let state = self.catalogue.states.iter().find(|state| state.name == *status);
-        let next = state.map_or("", |state| state.next_step);
+        let next = status.def(self.catalogue).map_or("", |state| state.next_step);
         let mut map = serializer.serialize_map(Some(9))?;
         map.serialize_entry("task_id", task_id)?;
         map.serialize_entry("tool", tool)?;
         map.serialize_entry(self.tool.target.as_ref().map_or("target", |target| target.arg), target)?;
-        map.serialize_entry("status", status)?;
-        map.serialize_entry("terminal", &(*status != "dispatched"))?;
+        map.serialize_entry("status", status.as_str())?;
+        map.serialize_entry("terminal", &status.is_terminal())?;
         map.serialize_entry("idempotent_hit", hit)?;
         map.serialize_entry("request_matches", matches)?;
         map.serialize_entry("poll_after_seconds", &self.catalogue.service.poll_interval_seconds)?;

@@ -20,7 +20,7 @@ use toolwarrant_core::vault::Vault;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.
-    cloudphone_macros::contract!("../../../tests/print_shop/spec", runtime = ::toolwarrant_core);
+    toolwarrant_macros::contract!("../../tests/print_shop/spec", runtime = ::toolwarrant_core);
 }
 
 const DECLARED: Terms =
@@ -66,7 +66,7 @@ impl Tool<Shop> for PrintPage {
         Some("p-1")
     }
 
-    fn task(_: &Nothing) -> Option<Plan<'_>> {
+    fn task<'a>(_: &'static ToolDef, _: &'a Nothing) -> Option<Plan<'a>> {
         Some(Plan { key: None, terms: &DECLARED, arguments: Secret::new("{}".to_owned()) })
     }
 

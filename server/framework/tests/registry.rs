@@ -10,7 +10,7 @@ use toolwarrant_store::memory::Memory;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.
-    cloudphone_macros::contract!("../../../tests/print_shop/spec", runtime = ::toolwarrant_core);
+    toolwarrant_macros::contract!("../../tests/print_shop/spec", runtime = ::toolwarrant_core);
 }
 
 use contract::CATALOGUE;

@@ -40,7 +40,7 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
         return not_allowed::<H>(&request_id);
     }
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    let origin = match endpoint.door.check(request.headers(), authority) {
+    let origin = match endpoint.policy.check(request.headers(), authority) {
         Ok(admitted) => admitted.origin,
         Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
     };
@@ -118,7 +118,7 @@ async fn post<H: Handlers>(
         Ok(caller) => caller,
         Err(failure) => {
             let peer = head.extensions.get::<Peer>();
-            if let Some(delay) = peer.and_then(|peer| endpoint.strangers.failed(peer.0, endpoint.pipeline.now())) {
+            if let Some(delay) = peer.and_then(|peer| endpoint.throttle.failed(peer.0, endpoint.pipeline.now())) {
                 tokio::time::sleep(delay).await;
             }
             return Err(failure.into());

@@ -4,6 +4,7 @@
 //! variable for each flag, which is called as the flag is. A service adds flags of its own as a [`Flags`] type.
 
 use crate::command::{Command, TargetCommand};
+use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -45,6 +46,8 @@ pub enum Invocation<F> {
         /// Whether the answer is for a program.
         json: bool,
     },
+    /// Carry out one command of a maintainer.
+    Maintain(MaintainerCommand),
 }
 
 /// Where and to whom a server answers.
@@ -148,7 +151,8 @@ impl CommandLine<'_> {
         let command = self.with_environment(Common::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; this is what happens without a command").long_about(None);
-        let command = Command::augment_subcommands(command.subcommand(serve)).version(self.names.version);
+        let command = MaintainerCommand::augment_subcommands(Command::augment_subcommands(command.subcommand(serve)));
+        let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
         // What tools act on comes after applications and keys.
         let first = ["serve", "app", "key"];
@@ -199,6 +203,9 @@ impl CommandLine<'_> {
             Some(("serve", matches)) => return serving(matches),
             Some((name, inner)) if self.resources().contains(&name) => {
                 Command::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }
+            }
+            Some((name, _)) if MaintainerCommand::has_subcommand(name) => {
+                return Ok(Invocation::Maintain(MaintainerCommand::from_arg_matches(matches)?));
             }
             Some(_) => Command::from_arg_matches(matches)?,
         };

@@ -2,7 +2,6 @@
 
 use crate::cli::resources;
 use crate::data::{DataFolder, Unusable};
-use crate::doctor::Check;
 use crate::names::Names;
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -64,6 +63,19 @@ pub struct Item {
     pub id: String,
     /// What a list shows of it, the id among it.
     pub shown: Map<String, Value>,
+}
+
+/// Something that a doctor looks at in a data folder. A service adds its own for what it keeps there.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// Its name.
+    pub name: &'static str,
+    /// What holds if all is well.
+    pub holds: &'static str,
+    /// What to do where it does not.
+    pub remedy: &'static str,
+    /// What is wrong in that folder, or why one cannot look. Changes nothing.
+    pub look: fn(&Path) -> Result<Vec<String>, String>,
 }
 
 /// Why a command was not carried out, for whoever gave it.

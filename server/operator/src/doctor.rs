@@ -3,7 +3,7 @@
 //! Repairs nothing, and works with a running server or without one. What must hold of the database stands in
 //! [`Rule`]; here are the words for it, and what lies beside the database. Start at [`examine`].
 
-use crate::context::{OperatorError, open_options};
+use crate::context::{Check, OperatorError, open_options};
 use crate::data::{self, AUDIT, DataFolder};
 use crate::names::Names;
 use serde::Serialize;
@@ -29,19 +29,6 @@ const GRACE: Duration = Duration::from_mins(2);
 
 /// Longest end of the audit trail that is read for its last line.
 const LINE_MAX: u64 = 1 << 20;
-
-/// Something that a doctor looks at in a data folder. A service adds its own for what it keeps there.
-#[derive(Clone, Copy, Debug)]
-pub struct Check {
-    /// Its name.
-    pub name: &'static str,
-    /// What holds if all is well.
-    pub holds: &'static str,
-    /// What to do where it does not.
-    pub remedy: &'static str,
-    /// What is wrong in that folder, or why one cannot look. Changes nothing.
-    pub look: fn(&Path) -> Result<Vec<String>, String>,
-}
 
 /// What is looked at, as it is told: its name, what holds if all is well, and what to do where it does not.
 struct Told(&'static str, &'static str, &'static str);

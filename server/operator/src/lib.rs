@@ -10,6 +10,7 @@ mod context;
 pub mod data;
 mod doctor;
 mod execute;
+mod maintain;
 pub mod metrics;
 mod names;
 pub mod offline;
@@ -18,7 +19,7 @@ pub mod render;
 pub mod socket;
 
 pub use command::{AppCommand, AuditCommand, Command, KeyCommand, TargetCommand, TaskCommand};
-pub use context::{Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
-pub use doctor::Check;
+pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
 pub use execute::execute;
+pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;

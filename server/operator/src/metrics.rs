@@ -15,7 +15,7 @@ use toolwarrant_core::audit::Backlog;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Requests;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_http::edge::Crowd;
+use toolwarrant_http::edge::ConnectionLimiter;
 use toolwarrant_http::monitor::Watched;
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{Integrity, Rule, VIOLATIONS_MAX};
@@ -38,7 +38,7 @@ pub struct Sources {
     /// How full the audit is.
     pub backlog: Backlog,
     /// Who is connected.
-    pub crowd: Arc<Crowd>,
+    pub limiter: Arc<ConnectionLimiter>,
 }
 
 /// A program that is watched from before it serves until after it has stopped.
@@ -125,8 +125,8 @@ impl Probes {
         page.head("build_info", "gauge", "The program that runs; always 1.");
         page.sample("build_info", &[("version", self.names.version)], 1);
         page.start_time(self.begun);
-        if let Some(Sources { database, engine, requests, backlog, crowd }) = self.sources.get() {
-            served(&mut page, requests, crowd, backlog);
+        if let Some(Sources { database, engine, requests, backlog, limiter }) = self.sources.get() {
+            served(&mut page, requests, limiter, backlog);
             driven(&mut page, engine);
             kept(&mut page, database, self.names.program).await;
         }
@@ -134,10 +134,10 @@ impl Probes {
     }
 }
 
-fn served(page: &mut Page<'_>, requests: &Requests, crowd: &Crowd, backlog: &Backlog) {
-    page.gauge("connections", "Connections of clients that are open.", crowd.connections());
+fn served(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter, backlog: &Backlog) {
+    page.gauge("connections", "Connections of clients that are open.", limiter.connections());
     let help = "Connections that were closed unanswered, because there were too many.";
-    page.counter("connections_refused_total", help, crowd.refused.get());
+    page.counter("connections_refused_total", help, limiter.refused.get());
     let Requests { unauthenticated, rate_limited, .. } = requests;
     let refused = [("unauthenticated", unauthenticated.get()), ("rate_limited", rate_limited.get())];
     let help = "Requests that were refused before they were looked at.";

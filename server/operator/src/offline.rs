@@ -1,9 +1,9 @@
 //! Commands where no server runs: whoever asks takes the data folder for as long as it takes.
 
 use crate::command::Command;
-use crate::context::{Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
+use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
 use crate::data::{DataFolder, has_database};
-use crate::doctor::{self, Check};
+use crate::doctor;
 use crate::execute::{execute, tools};
 use crate::names::Names;
 use crate::socket;

@@ -30,7 +30,6 @@ pub use program::Program;
 pub use server::{ServeConfig, Server, Stop};
 pub use service::{Service, Setup};
 
-pub use cloudphone_macros::contract;
 pub use toolwarrant_core::access::{Caller, Granted, Grants};
 pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, Terms, ToolDef};
 pub use toolwarrant_core::clock::{Clock, Timestamp};
@@ -41,6 +40,7 @@ pub use toolwarrant_core::registry::KeyPrefixes;
 pub use toolwarrant_core::reply::{Prepared, Reply};
 pub use toolwarrant_core::text::{Secret, Untrusted};
 pub use toolwarrant_core::{BoxFuture, hex};
+pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
 pub use toolwarrant_operator::{Check, Inventory, Item, Names};

@@ -1,7 +1,7 @@
 //! A service as a program: its command line, and what each command comes to.
 
 use crate::log;
-use crate::server::{ServeConfig, Server, Stop};
+use crate::server::{Identity, ServeConfig, Server, Stop};
 use crate::service::{Service, Setup};
 use crate::welcome::Demo;
 use anyhow::{Context, Result, anyhow};
@@ -18,15 +18,13 @@ use toolwarrant_core::random::Random;
 use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, Log, NoFlags, Serve};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::Offline;
-use toolwarrant_operator::{Check, Command, Names, render};
+use toolwarrant_operator::{Check, Command, Names, maintain, render};
 
 /// A service as a program, with flags `F` of its own.
 pub struct Program<F = NoFlags> {
-    pub(crate) names: Names,
-    pub(crate) about: &'static str,
-    pub(crate) usage: &'static str,
-    pub(crate) demo: Demo,
-    pub(crate) checks: Vec<Check>,
+    identity: Identity,
+    about: &'static str,
+    usage: &'static str,
     flags: PhantomData<fn() -> F>,
 }
 
@@ -43,7 +41,12 @@ impl<F: Flags> Program<F> {
     #[must_use]
     pub fn named(names: Names, about: &'static str) -> Self {
         let usage = "Without a command it serves. The other commands are for the operator, and work whether a server runs or not.";
-        Self { names, about, usage, demo: Demo::default(), checks: Vec::new(), flags: PhantomData }
+        Self {
+            identity: Identity { names, demo: Demo::default(), checks: Vec::new() },
+            about,
+            usage,
+            flags: PhantomData,
+        }
     }
 
     /// Replaces what `--help` says of a start without a command: sentences.
@@ -55,40 +58,45 @@ impl<F: Flags> Program<F> {
     /// Adds an application that the first start makes, with a key that is shown. It sees everything.
     #[must_use]
     pub fn demo(mut self, application: &'static str, permissions: &'static [&'static str]) -> Self {
-        self.demo.applications.push((application, permissions));
+        self.identity.demo.applications.push((application, permissions));
         self
     }
 
     /// Says which call to try first: the first start prints it as a command to paste. Without one, that lists the tools.
     #[must_use]
     pub fn try_first(mut self, tool: &'static str, arguments: Value) -> Self {
-        self.demo.first_call = Some((tool, arguments));
+        self.identity.demo.first_call = Some((tool, arguments));
         self
     }
 
     /// Says what to try next, at the end of what the first start prints.
     #[must_use]
     pub fn hint(mut self, hint: &'static str) -> Self {
-        self.demo.hint = hint;
+        self.identity.demo.hint = hint;
         self
     }
 
     /// Adds something that the doctor looks at.
     #[must_use]
     pub fn check(mut self, check: Check) -> Self {
-        self.checks.push(check);
+        self.identity.checks.push(check);
         self
     }
 
     /// Reads the command line, and serves or carries out a command. `compose` makes the service; it is called where there is need of one.
     pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>) -> ExitCode {
-        let line = CommandLine { names: &self.names, catalogue: H::CATALOGUE, about: self.about, usage: self.usage };
-        let name = self.names.program;
+        let line =
+            CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about: self.about, usage: self.usage };
+        let name = self.identity.names.program;
         let done = match line.parse::<F>() {
             Invocation::Serve { serve, flags, data, log } => {
                 log::begin(log);
                 self.serve(serve_config(serve, &data), flags, compose).map(|()| ExitCode::SUCCESS)
             }
+            Invocation::Maintain(command) => maintain(H::CATALOGUE, &command).map_err(|why| anyhow!(why)).map(|text| {
+                say(&text);
+                ExitCode::SUCCESS
+            }),
             Invocation::Operate { command, flags, data, json } => {
                 log::begin(Log::default());
                 self.operate(command, flags, &data, json, compose)
@@ -115,9 +123,9 @@ impl<F: Flags> Program<F> {
             compose(setup).map(|service| service.inventory).map_err(|error| format!("{error:#}"))
         };
         let offline = Offline {
-            names: Arc::new(self.names),
+            names: Arc::new(self.identity.names),
             catalogue: H::CATALOGUE,
-            checks: self.checks.into(),
+            checks: self.identity.checks.into(),
             inventory: Box::new(inventory),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
@@ -132,11 +140,11 @@ impl<F: Flags> Program<F> {
         flags: F,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
     ) -> Result<()> {
-        let name = self.names.program;
+        let name = self.identity.names.program;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         runtime.block_on(async {
             let mut stop = Stop::on_signal().context("cannot listen for signals")?;
-            let server = Server::start(self, config, flags, compose).await?;
+            let server = Server::start(self.identity, config, flags, compose).await?;
             say(&server.welcome());
             let (ask, asked) = oneshot::channel::<()>();
             let serving = server.serve(async move { drop(asked.await) });

@@ -1,6 +1,5 @@
 //! A server: what it is made of, put together once at start, and how it stops.
 
-use crate::program::Program;
 use crate::service::{Service, Setup};
 use crate::welcome::{Demo, DemoKey};
 use anyhow::{Context, Result, anyhow};
@@ -16,14 +15,14 @@ use toolwarrant_core::audit::Audit;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
-use toolwarrant_http::edge::{self, Crowd, Doorkeeper, Limits};
+use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::cli::Flags;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::metrics::{Probes, Sources};
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Names, OpenedData, OperatorContext};
+use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
 use toolwarrant_tasks::engine::{Engine, Parts};
 
 /// What an operator decides.
@@ -43,11 +42,21 @@ pub struct ServeConfig {
     pub data: PathBuf,
 }
 
+/// What a server is beside the service that it serves.
+pub(crate) struct Identity {
+    /// What it calls itself.
+    pub(crate) names: Names,
+    /// What its first start makes and shows.
+    pub(crate) demo: Demo,
+    /// What its doctor looks at.
+    pub(crate) checks: Vec<Check>,
+}
+
 /// A server that listens, and has not begun to answer.
 pub struct Server {
     listener: TcpListener,
     router: Router,
-    crowd: Arc<Crowd>,
+    limiter: Arc<ConnectionLimiter>,
     url: String,
     names: Arc<Names>,
     serves: Option<String>,
@@ -70,12 +79,12 @@ impl Server {
     /// # Errors
     /// What cannot be had, and which flag chooses another.
     pub(crate) async fn start<H: Handlers, F: Flags>(
-        program: Program<F>,
+        identity: Identity,
         config: ServeConfig,
         flags: F,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
     ) -> Result<Self> {
-        let Program { names, demo, checks, .. } = program;
+        let Identity { names, demo, checks } = identity;
         let ServeConfig { listen, admin_listen, public_url, allow_hosts, allow_origins, data } = config;
         let (names, clock, random) = (Arc::new(names), Clock::system(), Random::System);
         if admin_listen == Some(listen) && listen.port() != 0 {
@@ -83,17 +92,18 @@ impl Server {
         }
         let monitor = match admin_listen {
             Some(address) => {
-                let door = Doorkeeper::keyless(public_url.as_deref(), &allow_hosts).map_err(|why| anyhow!(why))?;
+                let policy =
+                    HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts).map_err(|why| anyhow!(why))?;
                 let probes = Arc::new(Probes::new(Arc::clone(&names), clock.now()));
-                let monitor = Monitor::listen(address, door, probes.clone()).await;
+                let monitor = Monitor::listen(address, policy, probes.clone()).await;
                 Some((monitor.map_err(|error| cannot_listen("--admin-listen", address, &error))?, probes))
             }
             None => None,
         };
         let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen("--listen", listen, &error))?;
         let bound = listener.local_addr().context("cannot read the address that is listened on")?;
-        let door =
-            Doorkeeper::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins).map_err(|why| anyhow!(why))?;
+        let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)
+            .map_err(|why| anyhow!(why))?;
 
         let folder = DataFolder::open(&data, &names)?;
         let OpenedData { registry, vault, database } =
@@ -115,15 +125,15 @@ impl Server {
         let process = u32::from_le_bytes(random.bytes()?);
         let keys = demo.keys(&registry, H::CATALOGUE).await?;
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
-        let crowd = Crowd::new(Limits::default());
+        let limiter = ConnectionLimiter::new(Limits::default());
         let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
-        let router = Endpoint::new(pipeline, door, Limits::default(), process).router();
+        let router = Endpoint::new(pipeline, policy, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
         let socket =
             OperatorSocket::open(folder.path()).map_err(|why| anyhow!("{why}; choose a shorter or another --data"))?;
         if let Some((_, probes)) = &monitor {
-            let (database, engine, crowd) = (database.clone(), engine.clone(), crowd.clone());
-            probes.serves(Sources { database, engine, requests, backlog, crowd });
+            let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
+            probes.serves(Sources { database, engine, requests, backlog, limiter });
         }
         let context = Arc::new(OperatorContext {
             names: Arc::clone(&names),
@@ -135,7 +145,7 @@ impl Server {
             folder: folder.path().to_owned(),
             clock,
         });
-        Ok(Self { listener, router, crowd, url, names, serves, demo, keys, engine, context, socket, monitor, folder })
+        Ok(Self { listener, router, limiter, url, names, serves, demo, keys, engine, context, socket, monitor, folder })
     }
 
     /// The URL at which clients reach the server, without a path.
@@ -162,7 +172,7 @@ impl Server {
     /// Answers and drives tasks until `stop`; then answers what is held or in flight, lets effects under way come to their
     /// end, and flushes the audit. Tasks that have not ended by then go on at the next start.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { listener, router, crowd, engine, context, socket, monitor, folder, .. } = self;
+        let Self { listener, router, limiter, engine, context, socket, monitor, folder, .. } = self;
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(socket.serve(context));
@@ -171,7 +181,7 @@ impl Server {
             monitor.iter().for_each(|(_, probes)| probes.stops());
             engine.close();
         };
-        edge::serve(listener, router, crowd, closing).await;
+        edge::serve(listener, router, limiter, closing).await;
         operators.abort();
         let _ = operators.await;
         drop(stopped);

@@ -15,7 +15,7 @@ use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_core::vault::Vault;
 use toolwarrant_http::Endpoint;
-use toolwarrant_http::edge::{self, Crowd, Doorkeeper, Limits};
+use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_operator::Names;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_store::memory::Memory;
@@ -123,10 +123,11 @@ pub async fn serve<H: Handlers>(
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let door = Doorkeeper::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
+    let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
     let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
-    let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
-    let task = tokio::spawn(edge::serve(listener, router, Crowd::new(Limits::default()), std::future::pending()));
+    let router = Endpoint::new(pipeline, policy, Limits::default(), 7).router();
+    let task =
+        tokio::spawn(edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()));
     let url = format!("http://{address}/mcp");
     (TestServer { url, address, clock, engine, store, audit: trail, task, runner, _folder: folder }, keys)
 }

@@ -1,4 +1,4 @@
-//! What each tool does: one file for each in `spec/tools`, of the same name.
+//! What each tool does: one file for each in `spec/tools` that has a tool with a handler, of the same name.
 //!
 //! A method here turns a view into the contract's types, or judges what a write means for one phone. It holds no rule: who may
 //! call and what a phone offers was settled before, and how phones are found and paged is [`devices`](super::devices)' affair.
@@ -7,7 +7,6 @@ mod devices;
 mod power;
 mod proxy;
 mod sessions;
-mod tasks;
 
 /// Whether a phone has the variant of an operation that an argument asks for; if not, which it has.
 fn offered<T: PartialEq>(argument: &str, asked: &T, has: &[T], name: fn(&T) -> &'static str) -> Result<(), String> {

@@ -23,7 +23,7 @@ use toolwarrant_core::BoxFuture;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_core::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
+use toolwarrant_core::tasks::{Accepted, NotAccepted, Poll, Proposal, TaskStatus, Tasks, Told, Untold};
 use toolwarrant_core::text::Secret;
 use toolwarrant_core::vault::{Digest, Vault};
 
@@ -167,7 +167,8 @@ impl Engine {
         match self.begin(accepting).await.map_err(broken)?.map_err(broken)? {
             store::Accepted::Fresh { .. } => {
                 let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
-                Ok(Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: false, matches: true })
+                let (task_id, status) = (id.to_string(), TaskStatus::Dispatched);
+                Ok(Accepted { task_id, tool, target, status, hit: false, matches: true })
             }
             store::Accepted::Hit(hit) => Ok(repeated(hit, &fingerprint)),
             store::Accepted::Busy { id, application: _, deadline_at } => {
@@ -244,26 +245,27 @@ impl Tasks for Engine {
 
 fn repeated(hit: InFlight, asked: &Digest) -> Accepted {
     let InFlight { id, tool, target, fingerprint } = hit;
-    Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: true, matches: fingerprint == *asked }
+    let status = TaskStatus::Dispatched;
+    Accepted { task_id: id.to_string(), tool, target, status, hit: true, matches: fingerprint == *asked }
 }
 
 fn tell(record: Record, poll_after_seconds: Option<u64>) -> Told {
     let evidence = record.task.evidence();
-    let Record {
-        id: _,
-        application: _,
+    let Record { id: _, application: _, tool, resource, target, created_at, version: _, task, sealed: _, refunded_at } =
+        record;
+    let (status, deadline_at, finished_at) = (task.outward_status(), task.deadline_at, task.finished_at);
+    Told {
         tool,
-        resource: _,
+        resource,
         target,
+        status,
         created_at,
-        version: _,
-        task,
-        sealed: _,
+        deadline_at,
+        finished_at,
+        poll_after_seconds,
+        evidence,
         refunded_at,
-    } = record;
-    let status = task.status().map_or("dispatched", |status| status.as_str());
-    let (deadline_at, finished_at) = (task.deadline_at, task.finished_at);
-    Told { tool, target, status, created_at, deadline_at, finished_at, poll_after_seconds, evidence, refunded_at }
+    }
 }
 
 fn broken(error: impl fmt::Display) -> NotAccepted {

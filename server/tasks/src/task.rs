@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 use toolwarrant_core::catalogue;
 use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::tasks::Evidence;
+use toolwarrant_core::tasks::{Evidence, TaskStatus, UpstreamReport};
 
 /// Names a task: the millisecond at which it was accepted, and 80 random bits. In the order of acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -250,15 +250,21 @@ impl Task {
         }
     }
 
+    /// Its state, as everybody outside sees it.
+    #[must_use]
+    pub fn outward_status(&self) -> TaskStatus {
+        self.status().map_or(TaskStatus::Dispatched, TaskStatus::from)
+    }
+
     /// What its end rests on, if it has ended.
     #[must_use]
     pub fn evidence(&self) -> Option<Evidence> {
         let finished_at = self.finished_at?;
         let reported = match self.outcome {
-            None => "not_sent",
-            Some((Upstream::Ok, _)) => "success",
-            Some((Upstream::Err, _)) => "failure",
-            Some((Upstream::None, _)) => "no_answer",
+            None => UpstreamReport::NotSent,
+            Some((Upstream::Ok, _)) => UpstreamReport::Success,
+            Some((Upstream::Err, _)) => UpstreamReport::Failure,
+            Some((Upstream::None, _)) => UpstreamReport::NoAnswer,
         };
         let probe = self.terms.probe.as_ref();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
@@ -321,12 +327,18 @@ impl Status {
     /// Its name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::SuccessUnverified => "success_unverified",
-            Self::Failed => "failed",
-            Self::FailedSilent => "failed_silent",
-            Self::Timeout => "timeout",
+        TaskStatus::from(self).as_str()
+    }
+}
+
+impl From<Status> for TaskStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Success => Self::Success,
+            Status::SuccessUnverified => Self::SuccessUnverified,
+            Status::Failed => Self::Failed,
+            Status::FailedSilent => Self::FailedSilent,
+            Status::Timeout => Self::Timeout,
         }
     }
 }

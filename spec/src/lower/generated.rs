@@ -1,14 +1,14 @@
 //! Names that the generated code takes, so that a clash is a problem of the contract and none of the compiler's.
 
-use super::{FIRST_TOOLS, TYPES, at};
-use crate::names::{is_keyword, is_snake, pascal};
+use super::{TYPES, at};
+use crate::names::{is_pascal, pascal};
 use crate::raw::{At, Files, Named};
 use crate::report::Report;
 use crate::rules::Rule;
 use std::collections::HashMap;
 
 /// What every contract expands to.
-const FIXED: &str = "Command Contract IdempotencyKey Permission Probe CATALOGUE ERRORS PERMISSIONS TOOLS H Self";
+const FIXED: &str = "Command Contract IdempotencyKey Permission Probe TaskId WaitSeconds CATALOGUE PERMISSIONS H Self";
 
 /// What Rust has in scope everywhere; a type of this name would be mistaken for it.
 const PRELUDE: &str = "AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy Debug Default DoubleEndedIterator Drop Eq Err \
@@ -22,15 +22,11 @@ const PARAMETERS: [&str; 2] = ["call", "args"];
 const CARRIED: [&str; 4] = ["code", "message", "retryable", "what"];
 
 pub(crate) fn check(files: &Files, report: &mut Report) {
-    let Files { service, errors, types, reserved: _, tools } = files;
+    let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
     let mut taken: HashMap<String, String> = HashMap::new();
     taken.extend(FIXED.split_whitespace().map(|name| (name.to_owned(), "part of every contract".to_owned())));
     taken.extend(PRELUDE.split_whitespace().map(|name| (name.to_owned(), "a name of Rust's own".to_owned())));
-    for (n, (name, file)) in tools.iter().enumerate() {
-        if !is_snake(name) || is_keyword(name) {
-            let help = Some("a file of tools/ is named in lower_snake_case, as the file of its handlers is".to_owned());
-            report.add(Rule::Name, at(FIRST_TOOLS + n, 0..0), format!("`{name}` is no usable name of a file"), help);
-        }
+    for (name, file) in tools {
         taken.insert(format!("{}Tools", pascal(name)), format!("the name of the trait of `tools/{name}.toml`"));
         for tool in &file.tool {
             let (tool, prefix) = (tool.name.as_str(), pascal(&tool.name));
@@ -48,6 +44,29 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
     let carried = errors.error.iter().flat_map(|(_, error)| error.fields.iter().flat_map(Named::iter));
     taken_words(resources, &PARAMETERS, "what every handler is given", report);
     taken_words(carried.map(|(name, _)| (super::ERRORS, name)), &CARRIED, "what every error carries", report);
+}
+
+/// The names that the contract has in Rust and that others import, as far as the files could be read.
+pub(crate) fn rust_names(files: &Files) -> Vec<String> {
+    let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
+    let mut names: Vec<String> =
+        ["CATALOGUE", "Command", "Contract", "IdempotencyKey", "Permission", "Probe", "TaskId", "WaitSeconds"]
+            .map(str::to_owned)
+            .into();
+    names.extend(types.r#type.names().map(str::to_owned));
+    for name in service.resource.names().map(pascal) {
+        names.extend([format!("{name}Capabilities"), format!("{name}Capability")]);
+    }
+    for (name, file) in tools {
+        names.push(format!("{}Tools", pascal(name)));
+        for tool in file.tool.iter().map(|tool| pascal(&tool.name)) {
+            names.extend([format!("{tool}Args"), format!("{tool}Error")]);
+        }
+    }
+    names.retain(|name| (is_pascal(name) && name != "Self") || name == "CATALOGUE");
+    names.sort();
+    names.dedup();
+    names
 }
 
 fn taken_words<'a>(

@@ -1,10 +1,13 @@
-//! Tools: what they name, what they imply, and what is derived from that. `tasks` has the terms of those that make tasks.
+//! Tools: what they name, what they imply, and what is derived from that. `tasks` has the terms of those that make tasks,
+//! `reading` the one that reads them.
 
+mod reading;
 mod tasks;
 
-pub(crate) use tasks::idempotency_key;
+pub(crate) use reading::derived_types;
 
 use super::types::{Place, Types};
+use super::words::Words;
 use super::{FIRST_TOOLS, at, require_distinct, require_name, require_text};
 use crate::model::{
     Domain, Effect, ErrorCode, Example, Field, Http, Kind, NamedType, Permission, Probe, Resource, Target, Tool, Type,
@@ -29,6 +32,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) errors: Vec<Arc<ErrorCode>>,
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) types: Types,
+    pub(crate) words: Words,
     /// All that is written down: what could not be read or lowered is not unknown.
     pub(crate) files: &'a Files,
 }
@@ -53,7 +57,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report
     let mut seen = Seen::default();
     let reserved: Vec<&str> = files.reserved.tools.iter().flatten().map(|name| name.as_str()).collect();
     let mut domains = Vec::new();
-    for (n, (name, raw::ToolsFile { tool: tools })) in files.tools.iter().enumerate() {
+    for (n, (name, raw::ToolsFile { tool: tools, broken: _ })) in files.tools.iter().enumerate() {
         let mut lowering = Lowering { file: FIRST_TOOLS + n, source: &sources[FIRST_TOOLS + n], scope, report };
         for tool in tools {
             lowering.once(tool, &mut seen, &reserved);
@@ -61,6 +65,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report
         let tools = tools.iter().filter_map(|tool| lowering.tool(tool)).collect();
         domains.push(Domain { name: name.clone(), tools });
     }
+    reading::check(files, scope, report);
     domains
 }
 
@@ -79,7 +84,7 @@ struct Lowering<'a> {
     report: &'a mut Report,
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
     fn once(&mut self, tool: &At<raw::Tool>, seen: &mut Seen, reserved: &[&str]) {
         let name = &tool.name;
         let source = self.place_text(name);
@@ -94,9 +99,11 @@ impl Lowering<'_> {
             };
             self.add(Rule::DuplicateName, name, message, Some("choose another name".to_owned()));
         }
-        let shape: String = tool.http.split('/').map(|part| if part.starts_with('{') { "{}/" } else { part }).collect();
+        let Some(http) = tool.http.as_ref().or_else(|| Some(&self.default(tool)?.http)) else { return };
+        let shape: String = http.split('/').map(|part| if part.starts_with('{') { "{}/" } else { part }).collect();
         if let Some(other) = seen.routes.insert(shape, name.to_string()) {
-            self.add(Rule::DuplicateRoute, &tool.http, format!("`{other}` has this HTTP twin already"), None);
+            let message = format!("`{other}` has this HTTP twin already");
+            self.add(Rule::DuplicateRoute, tool.http.as_ref().unwrap_or(name), message, None);
         }
     }
 
@@ -123,9 +130,14 @@ impl Lowering<'_> {
             let message = format!("this name has {} characters; clients take {MAX_NAME}", name.len());
             self.add(Rule::TooLong, name, message, Some("shorten it".to_owned()));
         }
-        for text in [title, summary, use_when, not_when].into_iter().chain(notes.iter().flatten()) {
-            require_text(self.file, text, self.report);
-        }
+        let default = self.default(raw);
+        let text = [
+            self.text(raw, "title", title.as_ref(), default.map(|words| &words.title)),
+            self.text(raw, "summary", summary.as_ref(), default.map(|words| &words.summary)),
+            self.text(raw, "use_when", use_when.as_ref(), default.map(|words| &words.use_when)),
+            self.text(raw, "not_when", not_when.as_ref(), default.map(|words| &words.not_when)),
+        ];
+        let notes = self.notes(notes.as_deref(), default);
         let mut arguments = Arguments {
             lowered: self.scope.types.fields(self.file, args.as_ref(), Place::Argument, self.report),
             names: args.iter().flat_map(Named::iter).map(|(name, _)| name.as_str()).collect(),
@@ -156,12 +168,19 @@ impl Lowering<'_> {
                     help,
                 );
             } else {
-                arguments.lowered.push(idempotency_key());
+                arguments.lowered.push(tasks::idempotency_key());
             }
 
             arguments.names.push("idempotency_key");
         }
-        let http = self.http(http, &arguments);
+        if matches!(**raw_effect, EffectName::ReadTask) {
+            self.refuse_derived(raw);
+            arguments = Arguments { lowered: reading::arguments(), names: vec!["task_id", "wait_seconds"] };
+        }
+        let http = match http.as_ref().or(default.map(|words| &words.http)) {
+            Some(http) => self.http(http, &arguments).map(Some),
+            None => Some(None),
+        };
         require_distinct(self.file, errors.iter().flatten(), self.report);
         let own: Option<Vec<_>> = errors
             .iter()
@@ -172,13 +191,15 @@ impl Lowering<'_> {
                 })
             })
             .collect();
+        let own = if matches!(effect, Some(Effect::ReadTask)) { Some(self.reading_errors()) } else { own };
         let result = match (&effect, result, &target) {
+            (Some(Effect::ReadTask), ..) => Some(self.task(raw)),
             (Some(Effect::Task(_)), Some(result), _) => {
                 self.add(Rule::Task, result, "the result of a task tool is derived; leave it out", None);
                 None
             }
             (Some(Effect::Task(_)), None, Some(Some(target))) => {
-                Some(tasks::accepted(target, &self.scope.files.service.state))
+                Some(tasks::accepted(target, &self.scope.words.read_tool))
             }
             (_, Some(result), _) => self.result(result),
             (Some(_), None, Some(_)) => {
@@ -190,28 +211,68 @@ impl Lowering<'_> {
         };
         let (permission, target, effect, http, own_errors, result) =
             (permission?, target?, effect?, http?, own?, result?);
+        let [Some(title), Some(summary), Some(use_when), Some(not_when)] = text else { return None };
         // An argument that could not be lowered would be missed by every example.
         let whole = arguments.lowered.len() == arguments.names.len();
-        let examples = example.iter().flatten().filter(|_| whole);
+        let examples = match (example, default) {
+            (Some(own), _) => own.as_slice(),
+            (None, Some(words)) => &words.example,
+            (None, None) => &[],
+        };
+        let examples = examples.iter().filter(|_| whole);
         let examples = examples.map(|example| self.example(example, &arguments.lowered, &result)).collect();
         Some(Tool {
             name: name.to_string(),
-            title: title.to_string(),
+            title,
             source: self.place_text(name),
             errors: self.derive_errors(target.as_ref(), &effect, &arguments.lowered, &own_errors),
             permission,
             target,
             effect,
             http,
-            summary: summary.to_string(),
-            use_when: use_when.to_string(),
-            not_when: not_when.to_string(),
-            notes: notes.iter().flatten().map(|note| note.to_string()).collect(),
+            summary,
+            use_when,
+            not_when,
+            notes,
             args: arguments.lowered,
             result,
             own_errors,
             examples,
         })
+    }
+
+    /// The framework's words, for the tool that reads tasks.
+    fn default(&self, tool: &raw::Tool) -> Option<&'a raw::ReadTask> {
+        let reads = matches!(*tool.effect, EffectName::ReadTask);
+        self.scope.files.defaults.read_task.as_ref().filter(|_| reads)
+    }
+
+    /// A text that every tool has.
+    fn text(
+        &mut self,
+        tool: &At<raw::Tool>,
+        key: &str,
+        own: Option<&At<String>>,
+        default: Option<&At<String>>,
+    ) -> Option<String> {
+        if own.is_none() && default.is_none() {
+            let help = Some(format!("add `{key} = ...`"));
+            self.add(Rule::Shape, tool, format!("missing key `{key}`"), help);
+            return None;
+        }
+        Some(self.scope.words.say(self.file, own, default, self.report))
+    }
+
+    fn notes(&mut self, own: Option<&[At<String>]>, default: Option<&raw::ReadTask>) -> Vec<String> {
+        for note in own.into_iter().flatten() {
+            require_text(self.file, note, self.report);
+        }
+        match (own, default) {
+            (Some(own), _) => own.iter().map(|note| note.to_string()).collect(),
+            (None, default) => {
+                default.into_iter().flat_map(|words| &words.notes).map(|note| self.scope.words.fill(note)).collect()
+            }
+        }
     }
 
     fn target(&mut self, raw: &raw::Target, args: &Arguments<'_>) -> Option<Target> {
@@ -321,15 +382,18 @@ impl Lowering<'_> {
             ("overloaded", true),
             ("internal", true),
         ];
-        let play = |role: &str| self.scope.errors.iter().find(|error| error.role.as_deref() == Some(role)).cloned();
         let mut errors: Vec<_> =
-            roles.iter().filter(|(_, derived)| *derived).filter_map(|(role, _)| play(role)).collect();
+            roles.iter().filter(|(_, derived)| *derived).filter_map(|(role, _)| self.role(role)).collect();
         for error in own {
             if !errors.iter().any(|known| known.code == error.code) {
                 errors.push(Arc::clone(error));
             }
         }
         errors
+    }
+
+    fn role(&self, role: &str) -> Option<Arc<ErrorCode>> {
+        self.scope.errors.iter().find(|error| error.role.as_deref() == Some(role)).cloned()
     }
 
     fn find<T>(

@@ -4,14 +4,11 @@ use super::{TYPES, at, members, require_name, require_text};
 use crate::model::{Field, Kind, Member, NamedType, StringRule, Type};
 use crate::raw::{self, At, KindName, Named, Unread};
 use crate::report::Report;
-use crate::rules::{Rule, STATES};
+use crate::rules::Rule;
 use crate::{fit, names};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The name of the derived type of a task's state.
-pub(crate) const TASK_STATUS: &str = "TaskStatus";
 
 /// Where a field stands, which decides the flags that it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,17 +24,19 @@ pub(crate) struct Types {
     broken: Vec<String>,
     /// Written down, but unreadable.
     unread: Unread,
+    /// Resources that are unreadable: each would bring two types.
+    unread_resources: Unread,
 }
 
 impl Types {
-    /// Lowers the types of the file, after those that resources and task states bring.
-    pub(crate) fn lower(
-        raw: &Named<raw::Type>,
-        resources: &Named<raw::Resource>,
-        states: &Named<raw::State>,
-        report: &mut Report,
-    ) -> Self {
-        let mut types = Self { done: derived(resources, states), broken: Vec::new(), unread: raw.unread.clone() };
+    /// Lowers the types of the file, after those that resources bring.
+    pub(crate) fn lower(raw: &Named<raw::Type>, resources: &Named<raw::Resource>, report: &mut Report) -> Self {
+        let mut types = Self {
+            done: derived(resources),
+            broken: Vec::new(),
+            unread: raw.unread.clone(),
+            unread_resources: resources.unread.clone(),
+        };
         for (name, _) in raw.iter() {
             if !names::is_pascal(name) {
                 let help = Some("types are UpperCamelCase".to_owned());
@@ -49,7 +48,7 @@ impl Types {
                 );
             }
             if types.find(name).is_some() {
-                let message = format!("`{name}` is derived from a resource or the task states", name = **name);
+                let message = format!("`{name}` is derived from a resource", name = **name);
                 let help = Some("choose another name for the type".to_owned());
                 report.add(Rule::DuplicateName, at(TYPES, name.span()), message, help);
             }
@@ -90,7 +89,10 @@ impl Types {
 
     /// Whether what is wrong with that type is noted already.
     fn is_noted(&self, name: &str) -> bool {
-        self.broken.iter().any(|broken| broken == name) || self.unread.may_be(name)
+        let resource = name.strip_suffix("Capability").or_else(|| name.strip_suffix("Capabilities"));
+        self.broken.iter().any(|broken| broken == name)
+            || self.unread.may_be(name)
+            || resource.is_some_and(|resource| self.unread_resources.may_be(&names::snake(resource)))
     }
 
     fn find(&self, name: &str) -> Option<Arc<NamedType>> {
@@ -184,8 +186,8 @@ fn is_argument(ty: &Type) -> bool {
     }
 }
 
-/// `PrinterCapability` and `PrinterCapabilities` for a resource `printer`, and `TaskStatus` where states are described.
-fn derived(resources: &Named<raw::Resource>, states: &Named<raw::State>) -> Vec<Arc<NamedType>> {
+/// `PrinterCapability` and `PrinterCapabilities` for a resource `printer`.
+fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
     let both = |(name, resource): (&At<String>, &raw::Resource)| {
         let capabilities = resource.capability.iter().flat_map(Named::iter);
         let members: Vec<Member> =
@@ -215,19 +217,7 @@ fn derived(resources: &Named<raw::Resource>, states: &Named<raw::State>) -> Vec<
             },
         ]
     };
-    let status = states.iter().next().map(|_| task_status(states));
-    resources.iter().flat_map(both).chain(status).map(Arc::new).collect()
-}
-
-/// The state of a task, as results show it.
-pub(crate) fn task_status(states: &Named<raw::State>) -> NamedType {
-    let meaning = |name: &str| states.iter().find(|(known, _)| known.as_str() == name).map(|(_, state)| &state.meaning);
-    let member = |name: &&str| Member {
-        name: (*name).to_owned(),
-        doc: meaning(name).map_or_else(String::new, |meaning| meaning.to_string()),
-    };
-    let members = STATES.iter().map(member).collect();
-    NamedType { name: TASK_STATUS.to_owned(), doc: "State of a task.".to_owned(), kind: Kind::Enum(members) }
+    resources.iter().flat_map(both).map(Arc::new).collect()
 }
 
 /// Completing types depth first, so that a type follows those that it is made of and a circle is seen.

@@ -11,7 +11,7 @@ mod tools;
 
 pub mod contract {
     //! What the contract in `spec/` says, as Rust.
-    toolwarrant::contract!("../spec", runtime = ::toolwarrant::runtime);
+    toolwarrant::contract!("spec");
 }
 
 pub use shop::Shop;
@@ -35,10 +35,7 @@ pub fn program() -> Program {
 /// The service: who answers calls, who carries writes out, and who lists what there is.
 #[must_use]
 pub fn service<F>(setup: Setup<'_, F>) -> Service<Contract<Shop>> {
-    let shop = Shop::new(Machines::default(), setup.clock);
-    Service::new(Contract(shop.clone())).executor(Arc::new(shop.clone())).inventory(Arc::new(shop)).serves(format!(
-        "{} printers and {} trays",
-        machines::PRINTERS.len(),
-        machines::TRAYS.len()
-    ))
+    let shop = Arc::new(Shop::new(Machines::default(), setup.clock));
+    let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
+    Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves)
 }

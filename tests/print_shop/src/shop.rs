@@ -5,13 +5,12 @@
 use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
 use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId};
 use crate::machines::{Habit, Machine, Machines, PRINTERS, TRAYS};
-use std::sync::Arc;
 use toolwarrant::{BoxFuture, Caller, Clock, Flag, Resource, Terms, Timestamp, ToolDef, Unresolved, Untrusted};
 
-/// The shop. Its clones are the same shop.
-#[derive(Clone, Debug)]
+/// The shop.
+#[derive(Debug)]
 pub struct Shop {
-    pub(crate) machines: Arc<Machines>,
+    pub(crate) machines: Machines,
     pub(crate) clock: Clock,
 }
 
@@ -19,7 +18,7 @@ impl Shop {
     /// A shop with those machines.
     #[must_use]
     pub fn new(machines: Machines, clock: Clock) -> Self {
-        Self { machines: Arc::new(machines), clock }
+        Self { machines, clock }
     }
 }
 

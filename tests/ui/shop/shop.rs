@@ -1,7 +1,7 @@
 //! The print shop's contract and its printers, without a handler.
 
 pub mod contract {
-    toolwarrant::contract!("../../print_shop/spec", runtime = ::toolwarrant_core);
+    toolwarrant::contract!("print_shop/spec");
 }
 
 use toolwarrant_core::access::Caller;

@@ -24,6 +24,11 @@ struct ToolAnswer {
     output_schema: Value,
 }
 
+/// A schema as a value; the generator has written it as JSON.
+fn schema(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
 /// All tools, or the one of that name.
 pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer {
     let Some(name) = name else {
@@ -40,7 +45,7 @@ pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer
         title: tool.title,
         permission: tool.permission.name,
         description: tool.description,
-        input_schema: (tool.input_schema)().to_value(),
-        output_schema: (tool.output_schema)().to_value(),
+        input_schema: schema(tool.input_schema),
+        output_schema: schema(tool.output_schema),
     })
 }

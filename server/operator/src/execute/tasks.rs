@@ -82,12 +82,11 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
             let id = TaskId::parse(&task).ok_or_else(|| refused(format!("`{task}` is no task id")))?;
             let record = context.store.task(id).await?.ok_or_else(|| refused(format!("there is no task `{task}`")))?;
             let line = line(context, &record, &names);
-            let state = context.catalogue.states.iter().find(|state| state.name == line.status);
             let timeline = context.store.timeline(id).await?.into_iter();
             answer(TaskAnswer {
                 deadline_at: record.task.deadline_at,
                 refunded_at: record.refunded_at,
-                meaning: state.map(|state| state.meaning),
+                meaning: record.task.outward_status().def(context.catalogue).map(|state| state.meaning),
                 evidence: record.task.evidence().map(shown),
                 timeline: timeline
                     .map(|event| TimelineLine { at: event.at, phase: event.phase, what: event.what })
@@ -127,7 +126,7 @@ fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, Stri
         application: names.get(application).unwrap_or(application).clone(),
         tool: tool.clone(),
         target: [(target_name(context.catalogue).to_owned(), json!(target))].into_iter().collect(),
-        status: task.status().map_or("dispatched", |status| status.as_str()),
+        status: task.outward_status().as_str(),
         phase: task.status().is_none().then(|| task.phase.as_str()),
         attempts: task.attempts,
         created_at: *created_at,
@@ -145,5 +144,5 @@ fn target_name(catalogue: &Catalogue) -> &'static str {
 }
 
 fn shown(Evidence { checked, expected, observed, reported, at }: Evidence) -> EvidenceAnswer {
-    EvidenceAnswer { checked, expected, observed, reported, checked_at: at }
+    EvidenceAnswer { checked, expected, observed, reported: reported.as_str(), checked_at: at }
 }

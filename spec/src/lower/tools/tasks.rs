@@ -2,8 +2,7 @@
 
 use super::{Arguments, Lowering};
 use crate::lower::at;
-use crate::lower::types::task_status;
-use crate::model::{Effect, Field, Kind, NamedType, StringRule, Target, Task, Terms, Type};
+use crate::model::{Effect, Field, Kind, Member, NamedType, StringRule, Target, Task, Terms, Type};
 use crate::names;
 use crate::raw::{self, At, EffectName, Named};
 use crate::rules::{Rule, STATES};
@@ -20,8 +19,9 @@ impl Lowering<'_> {
     ) -> Option<Effect> {
         match (**effect, task) {
             (EffectName::Read, None) => Some(Effect::Read),
+            (EffectName::ReadTask, _) => Some(Effect::ReadTask),
             (EffectName::Issue, None) => Some(Effect::Issue),
-            (EffectName::Task, Some(task)) if target.is_some() => self.task(task, effect, args).map(Effect::Task),
+            (EffectName::Task, Some(task)) if target.is_some() => self.terms_of(task, effect, args).map(Effect::Task),
             (EffectName::Task, Some(_)) => {
                 self.add(Rule::Task, effect, "a task needs a `target`", None);
                 None
@@ -47,7 +47,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn task(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &Arguments<'_>) -> Option<Task> {
+    fn terms_of(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &Arguments<'_>) -> Option<Task> {
         let raw::Task { select, case, probe, idempotent, settle_seconds, deadline_seconds, usually_ends } = raw;
         for state in usually_ends.iter().flatten() {
             if !STATES[1..].contains(&state.as_str()) {
@@ -191,16 +191,12 @@ pub(crate) fn idempotency_key() -> Field {
 }
 
 /// What every task tool answers with; the target is named as the tool's argument names it.
-pub(super) fn accepted(target: &Target, states: &Named<raw::State>) -> Arc<NamedType> {
+pub(super) fn accepted(target: &Target, read_tool: &str) -> Arc<NamedType> {
     let fields = vec![
-        plain("task_id", "Names the task for get_task.", Type::String),
+        plain("task_id", &format!("Names the task for {read_tool}."), Type::String),
         plain("tool", "The tool that made it.", Type::String),
         plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
-        plain(
-            "status",
-            "State of the task; a new one is always `dispatched`.",
-            Type::Named(Arc::new(task_status(states))),
-        ),
+        plain("status", "State of the task; a new one is always `dispatched`.", Type::Named(Arc::new(task_status()))),
         plain("terminal", "Whether the state is final.", Type::Boolean),
         plain(
             "idempotent_hit",
@@ -215,7 +211,13 @@ pub(super) fn accepted(target: &Target, states: &Named<raw::State>) -> Arc<Named
     Arc::new(NamedType { name: "TaskAccepted".to_owned(), doc, kind: Kind::Object(fields) })
 }
 
-fn plain(name: &str, doc: &str, ty: Type) -> Field {
+/// The state of a task, as results show it; what each means stands in the states of the contract.
+pub(super) fn task_status() -> NamedType {
+    let members = STATES.map(|name| Member { name: name.to_owned(), doc: String::new() });
+    NamedType { name: "TaskStatus".to_owned(), doc: "State of a task.".to_owned(), kind: Kind::Enum(members.into()) }
+}
+
+pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
     Field {
         name: name.to_owned(),
         doc: doc.to_owned(),

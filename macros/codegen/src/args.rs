@@ -1,0 +1,88 @@
+//! Arguments: one struct a tool, read by name from what a client sent.
+
+use crate::tokens::{args_name, camel, doc, field_ty, ident, number};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+use serde_json::Value;
+use toolwarrant_spec::model::{Contract, Field, Kind, Tool, Type};
+
+pub(crate) fn emit(contract: &Contract) -> TokenStream {
+    let structs = contract.tools().map(arguments);
+    quote!(#(#structs)*)
+}
+
+fn arguments(tool: &Tool) -> TokenStream {
+    let name = args_name(tool);
+    let text = doc(&format!("The arguments of `{}`.", tool.name));
+    let names: Vec<_> = tool.args.iter().map(|field| ident(&field.name)).collect();
+    let fields = tool.args.iter().map(|field| {
+        let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
+        let skip = (tool.task().is_some() && field.name == "idempotency_key").then(|| quote!(#[serde(skip)]));
+        quote!(#text #skip pub #name: #ty)
+    });
+    // Hygienic: an argument may be called the same.
+    let from = Ident::new(if tool.args.is_empty() { "_from" } else { "from" }, Span::mixed_site());
+    let reads = tool.args.iter().map(|field| read(&from, field));
+    let derives = match tool.task() {
+        Some(_) => quote! {
+            #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
+            #[serde(crate = "rt::generated::serde")]
+        },
+        None => quote!(#[derive(Clone, Debug, PartialEq)]),
+    };
+    quote! {
+        #text
+        #derives
+        pub struct #name { #(#fields,)* }
+
+        impl rt::args::Arguments for #name {
+            fn read(#from: &mut rt::args::Reader<'_>) -> Option<Self> {
+                #(let #names = #reads;)*
+                Some(Self { #(#names: #names?,)* })
+            }
+        }
+    }
+}
+
+/// Each argument is read before any is missed, so that a refusal names every mistake.
+fn read(from: &Ident, field: &Field) -> TokenStream {
+    let name = &field.name;
+    match &field.default {
+        Some(default) => {
+            let default = literal(&field.ty, default);
+            quote!(#from.optional(#name).map(|given| given.unwrap_or_else(|| #default)))
+        }
+        None if field.optional => quote!(#from.optional(#name)),
+        None => quote!(#from.required(#name)),
+    }
+}
+
+/// A default, which fits its type, as an expression.
+fn literal(ty: &Type, value: &Value) -> TokenStream {
+    match (ty, value) {
+        (Type::Named(named), value) => {
+            let name = ident(&named.name);
+            match (&named.kind, value) {
+                (Kind::Enum(_), Value::String(text)) => {
+                    let variant = camel(text);
+                    quote!(#name::#variant)
+                }
+                (_, Value::String(text)) => quote!(#name(#text.into())),
+                (_, value) => {
+                    let number = number(value.as_i64().unwrap_or_default());
+                    quote!(#name(#number))
+                }
+            }
+        }
+        (Type::List(inner), Value::Array(items)) => {
+            let items = items.iter().map(|item| literal(inner, item));
+            quote!(vec![#(#items),*])
+        }
+        (_, Value::String(text)) => quote!(#text.to_owned()),
+        (_, Value::Bool(flag)) => quote!(#flag),
+        (_, value) => {
+            let number = number(value.as_i64().unwrap_or_default());
+            quote!(#number)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The catalogue: the whole contract as static data.
+
+use crate::errors;
+use crate::tokens::{args_name, camel, ident, number, option};
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+use toolwarrant_spec::model::{Contract, Hints, Http, Resource, Service, State, Target, Task, Terms, Tool};
+use toolwarrant_spec::{ROLES, description, input_schema, instructions, output_schema, schema_text};
+
+pub(crate) fn emit(contract: &Contract) -> TokenStream {
+    let Service { name, title: _, version, doc: _, served, accepted, requests_per_minute, poll_interval_seconds } =
+        &contract.service;
+    let (instructions, source) = (instructions(contract), &contract.source);
+    let [requests, interval] = [requests_per_minute, poll_interval_seconds].map(|limit| number(*limit));
+    let roles = ROLES.iter().filter_map(|role| {
+        let (field, error) = (ident(role), errors::name(contract.role(role)?));
+        Some(quote!(#field: &errors::#error))
+    });
+    let states = contract.states.iter().map(|State { name, meaning, next_step }| {
+        quote!(rt::catalogue::StateDef { name: #name, meaning: #meaning, next_step: #next_step })
+    });
+    let resources = contract.resources.iter().map(|resource| {
+        let Resource { name, doc, id, capabilities: _ } = &**resource;
+        let id = ident(&id.name);
+        quote!(rt::catalogue::ResourceDef { name: #name, doc: #doc, admits: rt::args::admits::<#id> })
+    });
+    let tools = contract.tools().enumerate().map(|(index, tool)| self::tool(contract, index, tool));
+    let count = Literal::usize_unsuffixed(contract.tools().count());
+    quote! {
+        /// The whole contract as data.
+        pub static CATALOGUE: rt::catalogue::Catalogue = rt::catalogue::Catalogue {
+            source: #source,
+            service: rt::catalogue::Service {
+                name: #name,
+                version: #version,
+                instructions: #instructions,
+                served: &[#(#served),*],
+                accepted: &[#(#accepted),*],
+                requests_per_minute: #requests,
+                poll_interval_seconds: #interval,
+            },
+            permissions: &PERMISSIONS,
+            resources: &[#(#resources),*],
+            tools: &tools::ALL,
+            roles: rt::catalogue::Roles { #(#roles,)* },
+            states: &[#(#states),*],
+        };
+
+        /// The tools as data.
+        mod tools {
+            use super::rt::catalogue::*;
+            use super::{Permission, PERMISSIONS, errors, rt};
+
+            pub(super) static ALL: [ToolDef; #count] = [#(#tools),*];
+        }
+    }
+}
+
+fn tool(contract: &Contract, index: usize, tool: &Tool) -> TokenStream {
+    let Tool { name, title, permission, target, http, errors, .. } = tool;
+    let (index, args_type, permission) = (Literal::usize_unsuffixed(index), args_name(tool), camel(&permission.name));
+    let description = description(contract, tool);
+    let target = option(target.as_ref().map(|Target { resource, arg, requires }| {
+        let (resource, requires) = (&resource.name, option(requires.as_ref()));
+        quote!(TargetDef { resource: #resource, arg: #arg, requires: #requires })
+    }));
+    let errors = errors.iter().map(|error| errors::name(error));
+    let http = option(http.as_ref().map(|Http { method, path }| quote!(HttpDef { method: #method, path: #path })));
+    let [input, output] = [input_schema(tool), output_schema(tool)].map(|schema| schema_text(&schema));
+    let task = option(tool.task().map(|Task { select: _, cases, usually_ends: _ }| {
+        let cases = cases.iter().map(|(value, terms)| {
+            let terms = self::terms(terms);
+            quote!((#value, #terms))
+        });
+        quote!(TaskDef { cases: &[#(#cases),*] })
+    }));
+    let Hints { read_only, destructive, idempotent } = tool.hints();
+    quote! {
+        ToolDef {
+            index: #index,
+            name: #name,
+            title: #title,
+            description: #description,
+            hints: Hints { read_only: #read_only, destructive: #destructive, idempotent: #idempotent },
+            permission: &PERMISSIONS[Permission::#permission as usize],
+            target: #target,
+            errors: &[#(&errors::#errors),*],
+            http: #http,
+            judge: rt::args::judge::<super::#args_type>,
+            input_schema: #input,
+            output_schema: #output,
+            task: #task,
+        }
+    }
+}
+
+fn terms(Terms { probe, idempotent, settle_seconds, deadline_seconds }: &Terms) -> TokenStream {
+    let baseline = probe.as_ref().is_some_and(|probe| probe.baseline);
+    let probe = option(probe.as_ref().map(|probe| &probe.name));
+    let [settle, deadline] = [settle_seconds, deadline_seconds].map(|seconds| number(*seconds));
+    quote! {
+        Terms {
+            probe: #probe,
+            baseline: #baseline,
+            idempotent: #idempotent,
+            settle_seconds: #settle,
+            deadline_seconds: #deadline,
+        }
+    }
+}

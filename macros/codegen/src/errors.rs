@@ -1,0 +1,80 @@
+//! Error codes, and for each tool the enum of those that its handler may return.
+
+use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, shout};
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{format_ident, quote};
+use toolwarrant_spec::model::{Contract, ErrorCode, Tool};
+
+pub(crate) fn emit(contract: &Contract) -> TokenStream {
+    let answered = |error: &ErrorCode| {
+        error.role.is_some() || contract.tools().any(|tool| tool.errors.iter().any(|known| known.code == error.code))
+    };
+    let table = contract.errors.iter().filter(|error| answered(error)).map(|error| {
+        let ErrorCode { code, role: _, retryable, http, jsonrpc, meaning, remedy, fields: _ } = &**error;
+        let (name, http, jsonrpc) = (name(error), Literal::u16_unsuffixed(*http), number(*jsonrpc));
+        quote! {
+            pub(super) static #name: ErrorDef = ErrorDef {
+                code: #code,
+                retryable: #retryable,
+                http: #http,
+                jsonrpc: #jsonrpc,
+                meaning: #meaning,
+                remedy: #remedy,
+            };
+        }
+    });
+    let own = contract.tools().filter(|tool| is_handled(tool)).map(own);
+    quote! {
+        /// Every error that a call can end with.
+        mod errors {
+            use super::rt::catalogue::ErrorDef;
+            #(#table)*
+        }
+
+        #(#own)*
+    }
+}
+
+/// The name of an error in the module `errors`.
+pub(crate) fn name(error: &ErrorCode) -> Ident {
+    shout(&error.code)
+}
+
+fn own(tool: &Tool) -> TokenStream {
+    let name = format_ident!("{}Error", camel(&tool.name));
+    let text = doc(&format!("What the handler of `{}` may fail with beyond what is checked before it.", tool.name));
+    let variants = tool.own_errors.iter().map(|error| {
+        let (variant, text) = (camel(&error.code), doc(&error.meaning));
+        let fields = error.fields.iter().map(|field| {
+            let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
+            quote!(#text #name: #ty)
+        });
+        quote! {
+            #text
+            #variant {
+                /// What was wrong: a lower-case fragment; the remedy is added to it.
+                what: std::borrow::Cow<'static, str>,
+                #(#fields,)*
+            }
+        }
+    });
+    let arms = tool.own_errors.iter().map(|error| {
+        let (variant, row) = (camel(&error.code), self::name(error));
+        let names: Vec<_> = error.fields.iter().map(|field| ident(&field.name)).collect();
+        let keys = error.fields.iter().map(|field| &field.name);
+        quote! {
+            #name::#variant { what, #(#names,)* } => Self::new(&errors::#row, what)#(.with(#keys, #names))*,
+        }
+    });
+    quote! {
+        #text
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum #name { #(#variants,)* }
+
+        impl From<#name> for rt::failure::Failure {
+            fn from(error: #name) -> Self {
+                match error { #(#arms)* }
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The golden expansion: what the print shop's contract becomes, as a reviewer reads it, one file a concern.
+
+use crate::{code, concerns, text};
+use std::path::Path;
+use toolwarrant_spec::model::Contract;
+
+/// Longer ones are read by nobody.
+const LONGEST: usize = 300;
+
+#[test]
+fn the_print_shops_contract_expands_to_this() {
+    for (concern, code) in concerns(&print_shop()) {
+        let text = text::formatted(code);
+        assert!(text.lines().count() <= LONGEST, "{concern} has {} lines", text.lines().count());
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(concern, text);
+        });
+    }
+}
+
+#[test]
+fn the_text_is_what_the_macro_makes() {
+    let (contract, path) = (print_shop(), "::toolwarrant::runtime");
+    let text = text::expand(&contract, path);
+    assert!(text.starts_with("use ::toolwarrant::runtime as rt;\n"), "{text}");
+    let code = code(&contract, &syn::parse_str(path).expect("a path"));
+    assert_eq!(text, text::formatted(code));
+}
+
+fn print_shop() -> Contract {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/print_shop/spec");
+    let contract = toolwarrant_spec::load(&spec).expect("a contract without problems");
+    Contract { source: "print_shop/spec".to_owned(), ..contract }
+}

@@ -1,0 +1,41 @@
+//! Permissions: one bit each, and what granting it gives.
+
+use crate::tokens::camel;
+use crate::types::{enumeration, names};
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+use toolwarrant_spec::model::{Contract, Member};
+
+pub(crate) fn emit(contract: &Contract) -> TokenStream {
+    let members: Vec<_> =
+        contract.permissions.iter().map(|p| Member { name: p.name.clone(), doc: p.doc.clone() }).collect();
+    let (declaration, names) =
+        (enumeration("Permission", "What an application may be granted.", &members), names(&members));
+    let table = contract.permissions.iter().map(|permission| {
+        let (name, variant, doc) = (&permission.name, camel(&permission.name), &permission.doc);
+        let grants = permission.grants.iter().map(|granted| camel(&contract.permissions[*granted].name));
+        quote! {
+            rt::catalogue::Permission {
+                name: #name,
+                doc: #doc,
+                bit: Permission::#variant.bit(),
+                grants: rt::catalogue::PermissionSet::NONE #(.and(Permission::#grants.bit()))*,
+            }
+        }
+    });
+    let count = Literal::usize_unsuffixed(members.len());
+    quote! {
+        #declaration
+        rt::generated::names!(Permission { #names });
+
+        impl Permission {
+            /// The one bit that stands for it.
+            #[must_use]
+            pub const fn bit(self) -> rt::catalogue::PermissionSet {
+                rt::catalogue::PermissionSet(1 << self as u64)
+            }
+        }
+
+        static PERMISSIONS: [rt::catalogue::Permission; #count] = [#(#table),*];
+    }
+}

@@ -1,0 +1,20 @@
+//! The expansion as people read it.
+
+use crate::code;
+use proc_macro2::TokenStream;
+use toolwarrant_spec::model::Contract;
+
+/// What `contract!` makes of a contract, formatted. `runtime` is the path of the framework, such as `::toolwarrant::runtime`.
+#[must_use]
+pub fn expand(contract: &Contract, runtime: &str) -> String {
+    match syn::parse_str(runtime) {
+        Ok(runtime) => formatted(code(contract, &runtime)),
+        Err(error) => format!("// `{runtime}` is no path: {error}\n"),
+    }
+}
+
+/// Tokens without layout are still the code, should they ever be no file.
+pub(crate) fn formatted(code: TokenStream) -> String {
+    let text = code.to_string();
+    syn::parse2(code).map_or(text, |file| prettyplease::unparse(&file))
+}

@@ -1,0 +1,102 @@
+//! Named types: newtypes, enums and structs.
+
+use crate::tokens::{camel, doc, field_ty, ident, number};
+use proc_macro2::{Literal, TokenStream};
+use quote::quote;
+use std::sync::Arc;
+use toolwarrant_spec::model::{Contract, Field, Kind, Member, NamedType, StringRule, Type};
+use toolwarrant_spec::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, allowed};
+
+pub(crate) fn emit(contract: &Contract) -> TokenStream {
+    let types = contract.types.iter().map(named);
+    let probes = (!contract.probes.is_empty()).then(|| {
+        let all = contract.probes.iter().map(|probe| Member { name: probe.name.clone(), doc: probe.doc.clone() });
+        let all: Vec<_> = all.collect();
+        let (declaration, names) = (enumeration("Probe", "What can be read to verify a task.", &all), names(&all));
+        quote!(#declaration rt::generated::names!(Probe { #names });)
+    });
+    let (untrusted, integer) = (Literal::usize_unsuffixed(UNTRUSTED_MAX_CHARS), number(MAX_INTEGER));
+    quote! {
+        // The schemas promise what the runtime keeps.
+        const _: () = assert!(rt::text::UNTRUSTED_MAX_CHARS == #untrusted && rt::args::MAX_INTEGER == #integer);
+
+        #(#types)*
+        #probes
+    }
+}
+
+fn named(ty: &Arc<NamedType>) -> TokenStream {
+    let NamedType { name, doc: text, kind } = &**ty;
+    match kind {
+        Kind::String(rule) => string(ty, rule),
+        Kind::Integer { min, max } => {
+            let (name, text, allowed) = (ident(name), doc(text), allowed(&Type::Named(Arc::clone(ty))));
+            let (min, max) = (number(*min), number(*max));
+            quote! {
+                #text
+                #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+                pub struct #name(i64);
+                rt::generated::integer!(#name, #min..=#max, #allowed);
+            }
+        }
+        Kind::Enum(members) => {
+            let (declaration, name, names) = (enumeration(name, text, members), ident(name), names(members));
+            quote!(#declaration rt::generated::values!(#name { #names });)
+        }
+        Kind::Object(fields) => object(name, text, fields),
+    }
+}
+
+fn string(ty: &Arc<NamedType>, StringRule { min, max, prefix, charset }: &StringRule) -> TokenStream {
+    let (name, text, allowed) = (ident(&ty.name), doc(&ty.doc), allowed(&Type::Named(Arc::clone(ty))));
+    let [min, max] = [min, max].map(|length| Literal::usize_unsuffixed(*length));
+    let charset = charset.iter().map(|(from, to)| {
+        let [from, to] = [from, to].map(|c| Literal::byte_character(*c as u8));
+        quote!((#from, #to))
+    });
+    quote! {
+        #text
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct #name(std::sync::Arc<str>);
+        rt::generated::string!(#name);
+
+        impl rt::args::StringType for #name {
+            const RULE: rt::args::StringRule =
+                rt::args::StringRule { min: #min, max: #max, prefix: #prefix, charset: &[#(#charset),*] };
+            const ALLOWED: &'static str = #allowed;
+        }
+    }
+}
+
+/// An enum, without what its values are on the wire.
+pub(crate) fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenStream {
+    let (name, text) = (ident(name), doc(text));
+    let variants = members.iter().map(|member| camel(&member.name));
+    let docs = members.iter().map(|member| doc(&member.doc));
+    quote! {
+        #text
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum #name { #(#docs #variants,)* }
+    }
+}
+
+/// The variants of an enum with their names on the wire.
+pub(crate) fn names(members: &[Member]) -> TokenStream {
+    let variants = members.iter().map(|member| camel(&member.name));
+    let wire = members.iter().map(|member| &member.name);
+    quote!(#(#variants = #wire),*)
+}
+
+fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
+    let (name, text) = (ident(name), doc(text));
+    let fields = fields.iter().map(|field| {
+        let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
+        quote!(#text pub #name: #ty)
+    });
+    quote! {
+        #text
+        #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
+        #[serde(crate = "rt::generated::serde")]
+        pub struct #name { #(#fields,)* }
+    }
+}

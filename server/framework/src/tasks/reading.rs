@@ -1,0 +1,132 @@
+//! The tool that reads tasks: the same for every contract, so no handler is asked.
+
+use super::{Evidence, Told, Untold, UpstreamReport};
+use crate::catalogue::Catalogue;
+use crate::clock::Timestamp;
+use crate::failure::Failure;
+use crate::handler::Call;
+use crate::pipeline::Outcome;
+use crate::reply::Reply;
+use crate::text::Untrusted;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::time::Duration;
+
+/// What one refund gives back: a task is charged one unit, whatever it does.
+const REFUNDED_UNITS: u64 = 1;
+
+/// Answers with what has become of the task `id`; `wait` is how many seconds the answer may be held.
+///
+/// # Errors
+/// `not_found` if the caller sees no such task, `internal` if it cannot be read.
+pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Outcome, Failure> {
+    let wait = wait.map(|seconds| Duration::from_secs(seconds.unsigned_abs()));
+    match call.task(id, wait).await {
+        Ok(told) => {
+            let shown = Shown::of(call.catalogue, id, &told).ok_or_else(|| broken(call, "it fits no contract"))?;
+            Outcome::answer(call, Reply::from(shown))
+        }
+        Err(Untold::NotFound) => {
+            let what = "no such task for this application; tasks are kept for 7 days after their end";
+            Err(Failure::new(call.catalogue.roles.not_found, what))
+        }
+        Err(Untold::Broken(why)) => Err(broken(call, &why)),
+    }
+}
+
+fn broken(call: &Call<'_>, why: &str) -> Failure {
+    tracing::error!(request_id = call.request_id, why, "a task could not be read");
+    Failure::new(call.catalogue.roles.internal, "the task could not be read").with("request_id", call.request_id)
+}
+
+/// A task as clients see it: as the contract's schema says, which is derived from the same catalogue.
+struct Shown<'a> {
+    id: &'a str,
+    told: &'a Told,
+    /// Each resource that tasks act on, and the field that names what this one acts on.
+    targets: Vec<(&'static str, &'static str)>,
+    next_step: &'static str,
+}
+
+impl<'a> Shown<'a> {
+    /// `None` if the contract no longer knows what the task acts on.
+    fn of(catalogue: &Catalogue, id: &'a str, told: &'a Told) -> Option<Self> {
+        let targets = targets(catalogue);
+        let known = targets.iter().any(|(resource, _)| *resource == told.resource);
+        let admitted = known && (catalogue.resource(&told.resource)?.admits)(&told.target);
+        admitted.then_some(Self { id, told, targets, next_step: told.status.def(catalogue)?.next_step })
+    }
+}
+
+/// The resources of tools that make tasks, each with the argument of the first such tool.
+fn targets(catalogue: &Catalogue) -> Vec<(&'static str, &'static str)> {
+    let mut targets: Vec<(&str, &str)> = Vec::new();
+    for target in catalogue.tools.iter().filter(|tool| tool.task.is_some()).filter_map(|tool| tool.target.as_ref()) {
+        if !targets.iter().any(|(resource, _)| *resource == target.resource) {
+            targets.push((target.resource, target.arg));
+        }
+    }
+    targets
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { id, told, targets, next_step } = self;
+        let Told {
+            tool,
+            resource,
+            target,
+            status,
+            created_at,
+            deadline_at,
+            finished_at,
+            poll_after_seconds,
+            evidence,
+            refunded_at,
+        } = told;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("task_id", id)?;
+        map.serialize_entry("tool", tool)?;
+        for (known, field) in targets {
+            map.serialize_entry(field, &(*known == resource).then_some(target))?;
+        }
+        map.serialize_entry("status", status.as_str())?;
+        map.serialize_entry("terminal", &status.is_terminal())?;
+        map.serialize_entry("created_at", created_at)?;
+        map.serialize_entry("deadline_at", deadline_at)?;
+        map.serialize_entry("finished_at", finished_at)?;
+        map.serialize_entry("poll_after_seconds", poll_after_seconds)?;
+        map.serialize_entry("evidence", &evidence.as_ref().map(ShownEvidence::of))?;
+        let refund = refunded_at.map(|refunded_at| Refund { units: REFUNDED_UNITS, refunded_at });
+        map.serialize_entry("refund", &refund)?;
+        map.serialize_entry("next_step", next_step)?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct ShownEvidence<'a> {
+    checked: &'a str,
+    expected: Untrusted,
+    observed: Untrusted,
+    reported: &'static str,
+    checked_at: Timestamp,
+}
+
+impl<'a> ShownEvidence<'a> {
+    fn of(Evidence { checked, expected, observed, reported, at }: &'a Evidence) -> Self {
+        Self {
+            checked,
+            expected: Untrusted::clean(expected),
+            observed: Untrusted::clean(observed),
+            reported: UpstreamReport::as_str(*reported),
+            checked_at: *at,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Refund {
+    units: u64,
+    refunded_at: Timestamp,
+}

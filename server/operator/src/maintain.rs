@@ -1,0 +1,70 @@
+//! Commands of whoever maintains a contract: the files that are generated from it, and the code.
+//!
+//! They work on the sources, so no data folder and no server is asked. Under `cargo run` the contract is found where the macro found
+//! it; elsewhere, relative to the folder in which the command is given.
+
+use clap::{Args, Subcommand};
+use std::env;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_spec::{Mode, generate, load};
+
+/// The path of the framework in expanded code.
+const RUNTIME: &str = "::toolwarrant::runtime";
+
+/// What a maintainer can ask.
+#[derive(Clone, Debug, Subcommand)]
+#[expect(missing_docs, reason = "flags that several commands share say themselves what they are")]
+pub enum MaintainerCommand {
+    /// Write the files that are generated from the contract: schemas, descriptions and tables, below its folder
+    Gen {
+        /// Write nothing; fail if something would change
+        #[arg(long)]
+        check: bool,
+        #[command(flatten)]
+        folder: ContractFolder,
+    },
+    /// Print the code that the contract becomes
+    Expand {
+        #[command(flatten)]
+        folder: ContractFolder,
+    },
+}
+
+/// Where the contract is.
+#[derive(Clone, Debug, Args)]
+pub struct ContractFolder {
+    /// Folder of the contract; by default, the one that this program was built from
+    #[arg(long, value_name = "DIR")]
+    spec: Option<PathBuf>,
+}
+
+/// Carries a command out; answers with what to print.
+///
+/// # Errors
+/// The mistakes of the contract, the files that are stale, or what cannot be written.
+pub fn maintain(catalogue: &Catalogue, command: &MaintainerCommand) -> Result<String, String> {
+    let text = |error: &dyn Display| error.to_string();
+    match command {
+        MaintainerCommand::Gen { check, folder } => {
+            let mode = if *check { Mode::Check } else { Mode::Write };
+            let generated = generate(&folder.path(catalogue), mode).map_err(|error| text(&error))?;
+            Ok(format!("{generated}\n"))
+        }
+        MaintainerCommand::Expand { folder } => {
+            let contract = load(&folder.path(catalogue)).map_err(|report| text(&report))?;
+            Ok(toolwarrant_codegen::expand(&contract, RUNTIME))
+        }
+    }
+}
+
+impl ContractFolder {
+    fn path(&self, catalogue: &Catalogue) -> PathBuf {
+        let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(PathBuf::new, PathBuf::from);
+        let built_from = || package.join(catalogue.source);
+        let path = self.spec.clone().unwrap_or_else(built_from);
+        // Messages name the folder, which `package/../spec` does not end with in a readable way.
+        path.canonicalize().unwrap_or_else(|_| Path::new(&path).to_owned())
+    }
+}

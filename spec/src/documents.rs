@@ -1,0 +1,127 @@
+//! What is written down of a contract for people to review: a JSON file a tool, `tools.md`, `errors.md`, schemas for editors.
+//!
+//! All of it is a function of the contract alone: no clock, no environment, no order of files.
+
+use crate::model::{Contract, Effect, Http, Terms, Tool};
+use crate::{description, editor, input_schema, output_schema};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Every document: its path below the folder `generated`, and its text.
+#[must_use]
+pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
+    let tools = contract.tools().map(|tool| {
+        let text = format!("{:#}\n", tool_json(contract, tool));
+        (format!("tools/{}.json", tool.name).into(), text)
+    });
+    let editor =
+        editor::WRITTEN.iter().map(|(name, text)| (format!("editor/{name}.schema.json").into(), (*text).to_owned()));
+    let pages = [("tools.md", tools_md(contract)), ("errors.md", errors_md(contract))];
+    tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
+}
+
+/// What goes over the wire about a tool, and what no `tools/list` shows.
+fn tool_json(contract: &Contract, tool: &Tool) -> Value {
+    let hints = tool.hints();
+    let target = tool
+        .target
+        .as_ref()
+        .map(|target| json!({"resource": target.resource.name, "argument": target.arg, "requires": target.requires}));
+    let task = tool.task().map(|task| {
+        let cases = task.cases.iter().map(|(value, terms)| (value.clone(), terms_json(terms)));
+        json!({"select": task.select, "cases": cases.collect::<Map<_, _>>(), "usually_ends": task.usually_ends})
+    });
+    let errors: Vec<_> =
+        tool.errors.iter().map(|error| json!({"code": error.code, "retryable": error.retryable})).collect();
+    let secrets: Vec<_> = tool.args.iter().filter(|field| field.secret).map(|field| &field.name).collect();
+    json!({
+        "name": tool.name,
+        "title": tool.title,
+        "description": description(contract, tool),
+        "inputSchema": input_schema(tool),
+        "outputSchema": output_schema(tool),
+        "annotations": {
+            "title": tool.title,
+            "readOnlyHint": hints.read_only,
+            "destructiveHint": hints.destructive,
+            "idempotentHint": hints.idempotent,
+            "openWorldHint": true,
+        },
+        "contract": {
+            "permission": tool.permission.name,
+            "target": target,
+            "effect": effect(tool),
+            "task": task,
+            "http": tool.http.as_ref().map(twin),
+            "errors": errors,
+            "secret_arguments": secrets,
+        },
+    })
+}
+
+fn terms_json(Terms { probe, idempotent, settle_seconds, deadline_seconds }: &Terms) -> Value {
+    json!({
+        "probe": probe.as_ref().map(|probe| &probe.name),
+        "baseline": probe.as_ref().map(|probe| probe.baseline),
+        "idempotent": idempotent,
+        "settle_seconds": settle_seconds,
+        "deadline_seconds": deadline_seconds,
+    })
+}
+
+fn effect(tool: &Tool) -> &'static str {
+    match tool.effect {
+        Effect::Read => "read",
+        Effect::ReadTask => "read_task",
+        Effect::Issue => "issue",
+        Effect::Task(_) => "task",
+    }
+}
+
+fn twin(Http { method, path }: &Http) -> String {
+    format!("{method} {path}")
+}
+
+fn tools_md(contract: &Contract) -> String {
+    let mut out = String::from("# Tools\n\nGenerated from the contract.\n\n");
+    out.push_str("| tool | what it does | permission | needs | effect | HTTP twin |\n|---|---|---|---|---|---|\n");
+    for tool in contract.tools() {
+        let (Tool { name, title, permission, .. }, effect) = (tool, effect(tool));
+        let needs = tool.target.as_ref().and_then(|target| target.requires.as_ref());
+        let needs = needs.map(|name| format!("`{name}`")).unwrap_or_default();
+        let twin = tool.http.as_ref().map(|http| format!("`{}`", twin(http))).unwrap_or_default();
+        let _ =
+            writeln!(out, "| [`{name}`](#{name}) | {title} | `{}` | {needs} | {effect} | {twin} |", permission.name);
+    }
+    for tool in contract.tools() {
+        let _ = writeln!(out, "\n## {}\n\n```text\n{}\n```", tool.name, description(contract, tool));
+    }
+    out
+}
+
+fn errors_md(contract: &Contract) -> String {
+    let mut out = String::from(
+        "# Errors\n\nGenerated from the contract. What comes of a tool call on `/mcp` is always a result with HTTP status 200; \
+         the column is for failures of the request itself, and for the signed twin under `/v1`.\n\n",
+    );
+    out.push_str(
+        "| code | retryable | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n",
+    );
+    for error in &contract.errors {
+        let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} | {}. | {} |",
+            error.code,
+            if error.retryable { "yes" } else { "no" },
+            error.http,
+            error.jsonrpc,
+            error.meaning,
+            error.remedy,
+            carries.join(", ")
+        );
+    }
+    out
+}

@@ -1,0 +1,146 @@
+//! Keeps the folder `generated` beside a contract: what it must hold is [`documents`], and nothing else lies in it.
+
+use crate::{Report, documents, load};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Holds what is a function of the contract.
+const FOLDER: &str = "generated";
+
+/// What to do about a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Write what has changed, and remove what is no longer generated.
+    Write,
+    /// Write nothing, and fail.
+    Check,
+}
+
+/// What was found and, unless it was only checked, done. Shows itself as one line.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// How many tools the contract has.
+    pub tools: usize,
+    /// How many files are generated.
+    pub files: usize,
+    /// Which of them were written or removed, relative to the folder that holds the contract's.
+    pub changed: Vec<PathBuf>,
+}
+
+/// Why nothing, or not all, was generated.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerateError {
+    /// The contract has mistakes.
+    #[error("{0}")]
+    Contract(Report),
+    /// These files, relative to the folder that holds the contract's, are not what the contract says.
+    #[error("not what its source says: {}; run `gen` and commit the result", names(.0))]
+    Stale(Vec<PathBuf>),
+    /// A file could not be written or removed.
+    #[error("cannot change {path}: {error}", path = .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Brings the folder `generated` in `folder`, that of a contract, up to date, or says what is not.
+///
+/// # Errors
+/// If the contract has mistakes, a file is stale and `mode` is to check, or a file cannot be changed.
+pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
+    let contract = load(folder).map_err(GenerateError::Contract)?;
+    let (wanted, generated) = (documents(&contract), folder.join(FOLDER));
+    let changed =
+        wanted.iter().filter(|(path, text)| fs::read_to_string(generated.join(path)).ok().as_ref() != Some(*text));
+    let changed: Vec<_> = changed.collect();
+    let stale: Vec<_> = below(&generated).into_iter().filter(|path| !wanted.contains_key(path)).collect();
+    let base = PathBuf::from(folder.file_name().unwrap_or_default()).join(FOLDER);
+    let names: Vec<_> = changed.iter().map(|(path, _)| *path).chain(&stale).map(|path| base.join(path)).collect();
+    match mode {
+        Mode::Check if !names.is_empty() => return Err(GenerateError::Stale(names)),
+        Mode::Check => {}
+        Mode::Write => {
+            for (path, text) in changed {
+                replace(&generated.join(path), text)?;
+            }
+            for path in stale.iter().map(|path| generated.join(path)) {
+                fs::remove_file(&path).map_err(|error| GenerateError::Io { path, error })?;
+            }
+        }
+    }
+    Ok(Generated { tools: contract.tools().count(), files: wanted.len(), changed: names })
+}
+
+/// Writes a file so that a reader sees the old text or the new one, never a part.
+///
+/// # Errors
+/// If the file, or a folder for it, cannot be written.
+pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
+    let draft = path.with_extension("draft");
+    path.parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(&draft, text))
+        .and_then(|()| fs::rename(&draft, path))
+        .map_err(|error| GenerateError::Io { path: path.to_owned(), error })
+}
+
+/// Every file below `folder`, relative to it, in order.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(next) = open.pop() {
+        for path in fs::read_dir(&next).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                found.extend(path.strip_prefix(folder).map(Path::to_owned));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Generated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tools, files, changed } = self;
+        let changed = if changed.is_empty() { "nothing changed".to_owned() } else { names(changed) };
+        write!(f, "{tools} tools, {files} files: {changed}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_made_and_then_is_as_it_must_be_until_something_in_it_is_not() {
+        let copy = tempfile::TempDir::new().unwrap();
+        let (from, spec) = (Path::new(env!("CARGO_MANIFEST_DIR")), copy.path().join("spec"));
+        for path in below(from).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+            replace(&spec.join(&path), &fs::read_to_string(from.join(&path)).unwrap()).unwrap();
+        }
+        assert!(matches!(generate(&spec, Mode::Check), Err(GenerateError::Stale(_))));
+        let made = generate(&spec, Mode::Write).unwrap();
+        assert_eq!(made.changed.len(), made.files);
+        fs::write(spec.join("generated/tools.md"), "another").unwrap();
+        fs::write(spec.join("generated/tools/gone.json"), "{}").unwrap();
+        let stale = generate(&spec, Mode::Check).unwrap_err().to_string();
+        assert!(
+            stale.starts_with("not what its source says: spec/generated/tools.md, spec/generated/tools/gone.json;"),
+            "{stale}"
+        );
+        generate(&spec, Mode::Write).unwrap();
+        assert!(!spec.join("generated/tools/gone.json").exists());
+        let same = generate(&spec, Mode::Check).unwrap();
+        assert!(same.to_string().ends_with(" files: nothing changed"), "{same}");
+    }
+}

@@ -1,0 +1,162 @@
+//! Errors: those that the framework answers with, as the contract words them, and then the contract's own.
+
+use super::types::{self, Types};
+use super::words::Words;
+use super::{at, require_name, require_text, tools};
+use crate::model::{ErrorCode, Field};
+use crate::raw::{self, At, Files, Named};
+use crate::report::Report;
+use crate::rules::{ROLES, Rule};
+use crate::source::{DEFAULTS, ERRORS};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An error as it is written: its code and its keys.
+type Written<'a> = (&'a At<String>, &'a raw::Error);
+
+/// JSON-RPC code of what is no failure of the protocol.
+const SERVER_ERROR: i32 = -32000;
+
+/// One for each role, in their order, and then the contract's own.
+pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Report) -> Vec<Arc<ErrorCode>> {
+    let own = &files.errors.error;
+    let mut played: HashMap<&str, Written<'_>> = HashMap::new();
+    let mut others: Vec<(Written<'_>, bool)> = Vec::new();
+    for (code, error) in own.iter() {
+        check(code, error, files, report);
+        let role = match &error.role {
+            Some(role) if ROLES.contains(&role.as_str()) => role.as_str(),
+            Some(role) => {
+                report.unknown(Rule::UnknownRole, at(ERRORS, role.span()), "role", role, ROLES);
+                others.push(((code, error), false));
+                continue;
+            }
+            None => {
+                match default_of(files, |default, _| **default == **code).and_then(|(_, error)| error.role.as_ref()) {
+                    Some(role) => role.as_str(),
+                    None => {
+                        others.push(((code, error), true));
+                        continue;
+                    }
+                }
+            }
+        };
+        if let Some((other, _)) = played.get(role) {
+            let message = format!("`{}` plays the role `{role}` already", ***other);
+            let place = error.role.as_ref().map_or(code.span(), At::span);
+            report.add(Rule::Role, at(ERRORS, place), message, None);
+            others.push(((code, error), false));
+        } else {
+            played.insert(role, (code, error));
+        }
+    }
+    let mut lowering = Lowering { types, words, report };
+    let mut lowered: Vec<Arc<ErrorCode>> = Vec::new();
+    for role in ROLES {
+        let default = default_of(files, |_, error| error.role.as_ref().is_some_and(|known| known.as_str() == role));
+        let written = played.get(role).copied();
+        if let (None, Some((code, _))) = (written, default)
+            && let Some((taken, _)) = own.iter().find(|(taken, _)| taken.as_str() == code.as_str())
+        {
+            let message = format!("the framework's error of the role `{role}` has the code `{}` too", **code);
+            let help = Some(format!("choose another code, or declare an error with `role = \"{role}\"`"));
+            lowering.report.add(Rule::Role, at(ERRORS, taken.span()), message, help);
+        }
+        lowered.extend(lowering.error(written, default, Some(role), true));
+    }
+    lowered.extend(others.into_iter().filter_map(|(written, whole)| lowering.error(Some(written), None, None, whole)));
+    lowered
+}
+
+/// The framework's own error of which that is true.
+fn default_of(files: &Files, is: impl Fn(&At<String>, &raw::Error) -> bool) -> Option<Written<'_>> {
+    files.defaults.error.iter().find(|(code, error)| is(code, error))
+}
+
+/// What can be wrong with each error by itself.
+fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Report) {
+    let raw::Error { role: _, retryable: _, http, jsonrpc: _, meaning, remedy, fields: _ } = error;
+    require_name(ERRORS, code, report);
+    for text in [meaning, remedy].into_iter().flatten() {
+        require_text(ERRORS, text, report);
+    }
+    if files.reserved.errors.iter().flatten().any(|name| **name == **code) {
+        let message = format!("`{code}` was retired and is reserved", code = **code);
+        report.add(Rule::ReservedName, at(ERRORS, code.span()), message, Some(tools::RETIRED.to_owned()));
+    }
+    if let Some(http) = http.as_ref().filter(|http| !(400..=599).contains(&***http)) {
+        report.add(Rule::Bounds, at(ERRORS, http.span()), "an error's status lies between 400 and 599", None);
+    }
+}
+
+struct Lowering<'a> {
+    types: &'a Types,
+    words: &'a Words,
+    report: &'a mut Report,
+}
+
+impl Lowering<'_> {
+    /// Each key from `own`, or else from `default`. Unless the error is `whole`, a mistake is why a key is in neither.
+    fn error(
+        &mut self,
+        own: Option<Written<'_>>,
+        default: Option<Written<'_>>,
+        role: Option<&str>,
+        whole: bool,
+    ) -> Option<Arc<ErrorCode>> {
+        let (code, _) = own.or(default)?;
+        let (own, default) = (own.map(|(_, error)| error), default.map(|(_, error)| error));
+        let first = [own, default].into_iter().flatten();
+        let (retryable, http) = (
+            first.clone().find_map(|error| error.retryable),
+            first.clone().find_map(|error| error.http.as_deref().copied()),
+        );
+        let lacks = [
+            ("retryable", retryable.is_none()),
+            ("http", http.is_none()),
+            ("meaning", first.clone().all(|error| error.meaning.is_none())),
+            ("remedy", first.clone().all(|error| error.remedy.is_none())),
+        ];
+        let lacks = lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(key, _)| format!("`{key}`"));
+        let lacks = lacks.collect::<Vec<_>>().join(", ");
+        if whole && !lacks.is_empty() {
+            let message = format!("the error `{}` lacks {lacks}", **code);
+            let help =
+                "add it; only an error with a `role` takes what it leaves out from the framework's own".to_owned();
+            self.report.add(Rule::Shape, at(ERRORS, code.span()), message, Some(help));
+        }
+        let text =
+            |key: fn(&raw::Error) -> &Option<At<String>>| match (own.and_then(|error| key(error).as_ref()), default) {
+                (Some(own), _) => own.to_string(),
+                (None, default) => {
+                    default.and_then(|error| key(error).as_ref()).map(|text| self.words.fill(text)).unwrap_or_default()
+                }
+            };
+        Some(Arc::new(ErrorCode {
+            code: code.to_string(),
+            role: role.map(str::to_owned),
+            retryable: retryable.unwrap_or_default(),
+            http: http.unwrap_or(500),
+            jsonrpc: first.clone().find_map(|error| error.jsonrpc).unwrap_or(SERVER_ERROR),
+            meaning: text(|error| &error.meaning),
+            remedy: text(|error| &error.remedy),
+            fields: self.fields(own, default),
+        }))
+    }
+
+    /// The default's fields, as the contract describes them, and then its own.
+    fn fields(&mut self, own: Option<&raw::Error>, default: Option<&raw::Error>) -> Vec<Field> {
+        let mut lower = |file, error: Option<&raw::Error>| {
+            let written: Option<&Named<raw::Field>> = error.and_then(|error| error.fields.as_ref());
+            self.types.fields(file, written, types::Place::Result, self.report)
+        };
+        let (mut own, default) = (lower(ERRORS, own), lower(DEFAULTS, default));
+        let mut fields: Vec<Field> = Vec::new();
+        for field in default {
+            let described = own.iter().position(|own| own.name == field.name);
+            fields.push(described.map_or(field, |at| own.remove(at)));
+        }
+        fields.extend(own);
+        fields
+    }
+}

@@ -1,0 +1,195 @@
+//! The tool that reads tasks: its arguments, its result, its errors and, where the contract has none, its words.
+
+use super::tasks::{plain, task_status};
+use super::{Lowering, Scope};
+use crate::lower::at;
+use crate::lower::words::noun;
+use crate::model::{Effect, ErrorCode, Field, Kind, Member, NamedType, Probe, Resource, StringRule, Tool, Type};
+use crate::raw::{self, At, EffectName, Files};
+use crate::report::Report;
+use crate::rules::Rule;
+use crate::source::FIRST_TOOLS;
+use std::sync::Arc;
+
+/// What such a tool fails with by itself, by role.
+const ERRORS: [&str; 2] = ["not_found", "internal"];
+
+/// Notes if tasks are made that no tool reads, or that two read.
+pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
+    let tools = || (FIRST_TOOLS..).zip(&files.tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |t| (n, t)));
+    let of = |effect: EffectName| tools().filter(move |(_, tool)| *tool.effect == effect);
+    let mut reading = of(EffectName::ReadTask);
+    let first = reading.next();
+    for (file, tool) in reading {
+        let message = format!("`{}` reads tasks already", first.map_or("", |(_, tool)| tool.name.as_str()));
+        report.add(Rule::ReadTask, at(file, tool.effect.span()), message, Some("remove one of the two".to_owned()));
+    }
+    let whole = files.tools.iter().all(|(_, file)| !file.broken)
+        && ![Rule::MissingFile, Rule::UnlistedFile, Rule::Unreadable].into_iter().any(|rule| report.breaks(rule));
+    if let (None, Some((file, tool)), true) = (first, of(EffectName::Task).next(), whole) {
+        let known = scope.permissions.iter().any(|known| known.name == **tool.permission);
+        let permission = if known { tool.permission.as_str() } else { "..." };
+        let help = format!(
+            "declare one in a file of `tools/`:\n\n[[tool]]\nname = \"get_task\"\npermission = \"{permission}\"\neffect = \"read_task\""
+        );
+        report.add(
+            Rule::ReadTask,
+            at(file, tool.effect.span()),
+            "no tool reads the tasks that this one makes",
+            Some(help),
+        );
+    }
+}
+
+impl Lowering<'_> {
+    /// What a contract must not say of the tool that reads tasks.
+    pub(super) fn refuse_derived(&mut self, tool: &raw::Tool) {
+        let raw::Tool { target, result, errors, task, args, effect, .. } = tool;
+        let written = [
+            ("target", target.is_some()),
+            ("result", result.is_some()),
+            ("errors", errors.is_some()),
+            ("task", task.is_some()),
+            ("args", args.is_some()),
+        ];
+        for (key, _) in written.into_iter().filter(|(_, written)| *written) {
+            let help = Some(format!("leave `{key}` out"));
+            self.add(Rule::ReadTask, effect, format!("`{key}` of the tool that reads tasks is derived"), help);
+        }
+    }
+
+    pub(super) fn reading_errors(&self) -> Vec<Arc<ErrorCode>> {
+        ERRORS.into_iter().filter_map(|role| self.role(role)).collect()
+    }
+
+    /// The task and what came of it. A target is named as the tools that act on its resource name it.
+    pub(super) fn task(&mut self, tool: &At<raw::Tool>) -> Arc<NamedType> {
+        let targets = self.targets(tool);
+        let noun = noun(targets.iter().map(|(resource, _)| resource.name.as_str()));
+        let several = targets.len() > 1;
+        let nullable = |field: Field| Field { nullable: true, ..field };
+        let time = |name, doc: &str| plain(name, doc, Type::Timestamp);
+        let mut fields = vec![
+            plain("task_id", "Identifier of the task.", Type::Named(task_id())),
+            plain("tool", "The tool that made it.", Type::String),
+        ];
+        for (resource, arg) in targets {
+            let null = if several { "; null if it acts on something else" } else { "" };
+            let doc = format!("The {} that it acts on{null}.", resource.name.replace('_', " "));
+            fields.push(Field { nullable: several, ..plain(arg, &doc, Type::Named(Arc::clone(&resource.id))) });
+        }
+        let deadline = format!("When it ends at the latest, give or take a last look at the {noun}.");
+        let evidence = evidence(&self.scope.probes, &noun);
+        fields.extend([
+            plain("status", "State of the task.", Type::Named(Arc::new(task_status()))),
+            plain("terminal", "Whether the state is final.", Type::Boolean),
+            time("created_at", "When it was accepted."),
+            time("deadline_at", &deadline),
+            nullable(time("finished_at", "When it ended; null while it is in flight.")),
+            nullable(plain("poll_after_seconds", "When to poll again; null once it has ended.", Type::Integer)),
+            nullable(plain("evidence", "What its end rests on; null while it is in flight.", Type::Named(evidence))),
+            nullable(plain("refund", "The refund; null unless it ended as `failed_silent`.", Type::Named(refund()))),
+            plain("next_step", "What to do next.", Type::String),
+        ]);
+        object("Task", "A write and what came of it.", fields)
+    }
+
+    /// The resources that tasks act on, each with the argument that names it; the first tool of a resource decides.
+    fn targets(&mut self, tool: &At<raw::Tool>) -> Vec<(Arc<Resource>, &'_ str)> {
+        let Scope { resources, files, .. } = self.scope;
+        let mut targets: Vec<(Arc<Resource>, &str)> = Vec::new();
+        for raw in files.tools.iter().flat_map(|(_, file)| &file.tool).filter(|tool| *tool.effect == EffectName::Task) {
+            let Some(target) = &raw.target else { continue };
+            let Some(resource) = resources.iter().find(|resource| resource.name == **target.resource) else { continue };
+            if targets.iter().any(|(known, _)| known.name == resource.name) {
+                continue;
+            }
+            if let Some((other, arg)) = targets.iter().find(|(_, arg)| *arg == target.arg.as_str()) {
+                let message =
+                    format!("tasks act on `{}` and on `{}`, and tools name both `{arg}`", other.name, resource.name);
+                let help = Some("name one of the arguments otherwise: the result has a field for each".to_owned());
+                self.report.add(Rule::ReadTask, at(self.file, tool.effect.span()), message, help);
+            }
+            targets.push((Arc::clone(resource), &target.arg));
+        }
+        targets
+    }
+}
+
+/// Its arguments.
+pub(super) fn arguments() -> Vec<Field> {
+    let wait = NamedType {
+        name: "WaitSeconds".to_owned(),
+        doc: "How long an answer may be held.".to_owned(),
+        kind: Kind::Integer { min: 0, max: 50 },
+    };
+    let doc = "Seconds to wait for the end of the task before answering.";
+    vec![
+        plain("task_id", "The task, from the answer of a write.", Type::Named(task_id())),
+        Field { optional: true, ..plain("wait_seconds", doc, Type::Named(Arc::new(wait))) },
+    ]
+}
+
+/// The types that the arguments of tools of tasks are made of, where there are such tools.
+pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a Tool>) -> Vec<Arc<NamedType>> {
+    let mut types: Vec<Arc<NamedType>> = Vec::new();
+    for tool in tools {
+        let derived = match tool.effect {
+            Effect::Task(_) => vec![super::tasks::idempotency_key()],
+            Effect::ReadTask => arguments(),
+            Effect::Read | Effect::Issue => continue,
+        };
+        for ty in derived.iter().filter_map(|field| field.ty.named()) {
+            if !types.iter().any(|known| known.name == ty.name) {
+                types.push(Arc::clone(ty));
+            }
+        }
+    }
+    types.sort_by(|a, b| a.name.cmp(&b.name));
+    types
+}
+
+fn task_id() -> Arc<NamedType> {
+    let rule = StringRule { min: 37, max: 37, prefix: "task_".to_owned(), charset: vec![('0', '9'), ('a', 'f')] };
+    let doc = "Identifier of a task.".to_owned();
+    Arc::new(NamedType { name: "TaskId".to_owned(), doc, kind: Kind::String(rule) })
+}
+
+fn evidence(probes: &[Arc<Probe>], noun: &str) -> Arc<NamedType> {
+    let probes: String = probes.iter().map(|probe| format!("`{}`, ", probe.name)).collect();
+    let checked = match probes.is_empty() {
+        true => format!("What was read: `upstream_answer`, since nothing on the {noun} can be."),
+        false => format!("What was read: {probes}or `upstream_answer` where nothing on the {noun} could be."),
+    };
+    let untrusted = |field: Field| Field { untrusted: true, ..field };
+    let fields = vec![
+        plain("checked", &checked, Type::String),
+        untrusted(plain("expected", "What would have shown the effect.", Type::String)),
+        untrusted(plain("observed", "What was seen.", Type::String)),
+        plain("reported", "What the platform said, which is not what happened.", Type::Named(upstream_report())),
+        plain("checked_at", "When it was seen.", Type::Timestamp),
+    ];
+    object("Evidence", "What the end of a task rests on.", fields)
+}
+
+fn upstream_report() -> Arc<NamedType> {
+    let members = [
+        ("success", "It is done."),
+        ("failure", "It failed."),
+        ("no_answer", "Nothing that could be understood; it may have been done."),
+        ("not_sent", "Nothing was asked of it: no request ever left."),
+    ];
+    let members = members.map(|(name, doc)| Member { name: name.to_owned(), doc: doc.to_owned() });
+    let doc = "What the platform said of a write.".to_owned();
+    Arc::new(NamedType { name: "UpstreamReport".to_owned(), doc, kind: Kind::Enum(members.into()) })
+}
+
+fn refund() -> Arc<NamedType> {
+    let fields =
+        vec![plain("units", "Units given back.", Type::Integer), plain("refunded_at", "When.", Type::Timestamp)];
+    object("Refund", "A refund.", fields)
+}
+
+fn object(name: &str, doc: &str, fields: Vec<Field>) -> Arc<NamedType> {
+    Arc::new(NamedType { name: name.to_owned(), doc: doc.to_owned(), kind: Kind::Object(fields) })
+}

@@ -1,0 +1,125 @@
+//! The framework's own words, as they read in this service, and what a contract says instead of them.
+
+use super::{SERVICE, at, require_text};
+use crate::model::{Phrases, State};
+use crate::raw::{self, At, EffectName, Files, Named};
+use crate::report::Report;
+use crate::rules::{Rule, STATES};
+
+/// What fills the blanks in a text of defaults.toml, and which of these texts the tools have a use for.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// `{resource}`.
+    pub(crate) resource: String,
+    /// `{read_tool}`.
+    pub(crate) read_tool: String,
+    /// `{poll_interval_seconds}`.
+    poll_interval_seconds: u32,
+    tasks: bool,
+    requires: bool,
+    capabilities: bool,
+}
+
+impl Words {
+    pub(crate) fn of(files: &Files) -> Self {
+        let tools = || files.tools.iter().flat_map(|(_, file)| &file.tool);
+        let reads = |tool: &&At<raw::Tool>| *tool.effect == EffectName::ReadTask;
+        let interval = |limits: &Option<raw::Limits>| Some(**limits.as_ref()?.poll_interval_seconds.as_ref()?);
+        let resource = &files.service.resource;
+        Self {
+            resource: noun(resource.names()),
+            read_tool: tools()
+                .find(reads)
+                .map_or_else(|| "the tool that reads tasks".to_owned(), |t| t.name.to_string()),
+            poll_interval_seconds: interval(&files.service.limits)
+                .or_else(|| interval(&files.defaults.limits))
+                .unwrap_or_default(),
+            tasks: tools().any(|tool| matches!(*tool.effect, EffectName::Task | EffectName::ReadTask)),
+            requires: tools().any(|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some())),
+            capabilities: resource.iter().any(|(_, resource)| resource.capability.is_some()),
+        }
+    }
+
+    /// A text of the framework's, its blanks filled.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        text.replace("{resource}", &self.resource)
+            .replace("{read_tool}", &self.read_tool)
+            .replace("{poll_interval_seconds}", &self.poll_interval_seconds.to_string())
+    }
+
+    /// What the contract says, or else the framework.
+    pub(crate) fn say(
+        &self,
+        file: usize,
+        own: Option<&At<String>>,
+        default: Option<&At<String>>,
+        report: &mut Report,
+    ) -> String {
+        match (own, default) {
+            (Some(own), _) => {
+                require_text(file, own, report);
+                own.to_string()
+            }
+            (None, Some(default)) => self.fill(default),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// What a text calls one of these: by its name if there is but one.
+pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = resources.into_iter();
+    match (names.next(), names.next()) {
+        (Some(name), None) => name.replace('_', " "),
+        _ => "target".to_owned(),
+    }
+}
+
+/// The sentences that span tools, each where the tools have a use for it or the contract says it anyway.
+pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phrases {
+    let own = files.service.phrase.as_deref();
+    let mut say = |find: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool| {
+        let default = files.defaults.phrase.as_ref().filter(|_| useful);
+        words.say(
+            SERVICE,
+            own.and_then(|own| find(own).as_ref()),
+            default.and_then(|default| find(default).as_ref()),
+            report,
+        )
+    };
+    Phrases {
+        capability: say(|phrase| &phrase.capability, words.capabilities),
+        forbidden: say(|phrase| &phrase.forbidden, words.requires),
+        retryable: say(|phrase| &phrase.retryable, true),
+        task: say(|phrase| &phrase.task, words.tasks),
+    }
+}
+
+/// Every state of a task, if there are tasks.
+pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<State> {
+    let own = &files.service.state;
+    for (name, _) in own.iter().filter(|(name, _)| !STATES.contains(&name.as_str())) {
+        report.unknown(Rule::Shape, at(SERVICE, name.span()), "task state", name, STATES);
+    }
+    let find = |table: &Named<raw::State>, name: &str| -> Option<raw::State> {
+        table.iter().find(|(known, _)| known.as_str() == name).map(|(_, state)| state.clone())
+    };
+    let mut lower = |name: &&str| {
+        let (own, default) = (find(own, name), find(&files.defaults.state, name));
+        let mut say = |key: fn(&raw::State) -> &Option<At<String>>| {
+            words.say(
+                SERVICE,
+                own.as_ref().and_then(|own| key(own).as_ref()),
+                default.as_ref().and_then(|state| key(state).as_ref()),
+                report,
+            )
+        };
+        State {
+            name: (*name).to_owned(),
+            meaning: say(|state| &state.meaning),
+            next_step: say(|state| &state.next_step),
+        }
+    };
+    let states: Vec<State> = STATES.iter().map(&mut lower).collect();
+    if words.tasks { states } else { Vec::new() }
+}

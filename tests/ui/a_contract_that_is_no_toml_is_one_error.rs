@@ -1,0 +1,25 @@
+//! Of a file that cannot be read nothing is known, so nothing else is said.
+
+mod contract {
+    toolwarrant::contract!("ui/specs/no_toml");
+}
+
+mod shop {
+    use crate::contract::{CATALOGUE, Contract, Printer, PrinterCapabilities, PrinterId, PrintersTools};
+
+    pub struct Shop(pub Printer, pub PrinterCapabilities);
+
+    impl PrintersTools for Shop {
+        async fn get_printer(&self, id: PrinterId) -> Printer {
+            id.into()
+        }
+    }
+
+    pub fn serve(shop: Shop) -> usize {
+        Contract(shop.into()).serve(CATALOGUE.tools)
+    }
+}
+
+fn main() {
+    shop::serve(shop::Shop(contract::Printer::default(), contract::PrinterCapabilities::default()));
+}
