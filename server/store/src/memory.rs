@@ -1,4 +1,4 @@
-//! A store that ends with its process: for tests, and for simulation, where it stands for a disk that survives.
+//! A store in memory, for tests and for the simulation, where it plays a disk that survives.
 
 mod rules;
 
@@ -15,25 +15,25 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Everything in maps, behind one lock.
+/// A store in memory: maps behind one lock.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
     tasks: BTreeMap<TaskId, Row>,
-    /// Application and the key that it gave, while their task is in flight.
+    /// Tasks in flight by application and idempotency key.
     claims: HashMap<(String, String), TaskId>,
-    /// Resource and target, while a task is in flight on it.
+    /// Target locks: tasks in flight by resource and target.
     lanes: HashMap<(String, String), TaskId>,
-    /// Those that were released before they have settled.
+    /// Targets that are cooling down.
     settling: HashMap<(String, String), Settling>,
     ledger: Vec<LedgerRow>,
-    /// Which entries a task has in the ledger.
+    /// Kinds of ledger entries by task.
     entered: HashSet<(TaskId, &'static str)>,
     applications: Vec<ApplicationRow>,
     keys: BTreeMap<String, KeyRow>,
-    /// Space and key of each mark, and until when it must stand.
+    /// Marks: until when each must exist, by space and key.
     marks: BTreeMap<(&'static str, Vec<u8>), Timestamp>,
 }
 
@@ -50,7 +50,7 @@ impl Memory {
     }
 }
 
-/// What is known at once, as an answer.
+/// An answer that is ready at once.
 fn now<'a, T: Send + 'a>(answer: T) -> Stored<'a, T> {
     Box::pin(std::future::ready(Ok(answer)))
 }
@@ -187,7 +187,7 @@ impl Integrity for Memory {
     }
 }
 
-/// What a call claims beside the lane.
+/// What a write holds besides the target lock.
 fn claim(identity: &Identity) -> Option<(String, String)> {
     identity.key.clone().map(|key| (identity.application.clone(), key))
 }
@@ -206,7 +206,7 @@ impl Tables {
         made.then_some(InFlight { id, tool, target, fingerprint })
     }
 
-    /// Whether none of these marks is there, nor any twice.
+    /// Checks that none of these marks exists, and none is given twice.
     fn unmarked(&self, marks: &[Mark]) -> Result<(), StoreError> {
         for (n, Mark { space, key, until: _ }) in marks.iter().enumerate() {
             let twice = marks.iter().take(n).any(|other| (other.space, &other.key) == (*space, key));

@@ -1,7 +1,7 @@
-//! The engine: takes writes on, and drives each until it ends.
+//! The engine: accepts writes as tasks and drives each task until it ends.
 //!
-//! It owns the one index of what is due when, the count of what is in flight, and every future that carries a task on. Each
-//! step is written down before its effect is performed. [`Engine`] is what the pipeline asks; [`Engine::run`] is the runner.
+//! It owns the index of what is due when, the count of tasks in flight, and every future that advances a task. It stores each
+//! step before it performs the step's effect. The pipeline calls [`Engine`]; [`Engine::run`] is the runner.
 
 mod claims;
 mod drive;
@@ -27,49 +27,48 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub struct Parts {
-    /// Where tasks are kept.
+    /// Stores tasks.
     pub store: Arc<dyn TaskStore>,
-    /// Who carries them out.
+    /// Carries them out.
     pub executor: Arc<dyn Executor>,
     /// Seals their arguments.
     pub vault: Vault,
     /// The time.
     pub clock: Clock,
-    /// Names them.
+    /// Makes their ids.
     pub random: Random,
-    /// Most tasks in flight; one more is refused.
+    /// Most tasks in flight. One more is refused.
     pub room: usize,
 }
 
-/// Takes writes on and drives them.
+/// Accepts writes as tasks and drives them.
 pub struct Engine {
     parts: Parts,
     due: Arc<DueList>,
     claims: Arc<Claims>,
-    /// Writes that are being accepted: their clients may go away, what they have begun may not.
+    /// Writes that are being accepted. They go on if their clients leave.
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
     counts: Arc<Driven>,
 }
 
-/// How long a busy caller waits at most before it asks again, in seconds: tasks mostly end sooner than their deadline.
+/// Longest `retry_after_seconds` of a busy target: most tasks end long before their deadline.
 const BUSY_RETRY_SECONDS: u64 = 15;
 
-/// By when each task in flight is looked at after the start. Looking early does no harm; a clock that was set back would let
-/// some wait for ever.
+/// Longest time after the start until each task in flight is looked at. A look too early does no harm, and after a clock was set
+/// back some tasks would wait too long.
 const FOUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// Tasks in flight that are read at a time at the start.
+/// Tasks that are read at a time at the start.
 const PAGE: u32 = 10_000;
 
 impl Engine {
-    /// An engine that knows of every task in flight; whatever was under way when the last process ended is taken up by
-    /// [`Self::run`].
+    /// Makes an engine that knows every task in flight. [`Self::run`] resumes what the last process left in progress.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
         let (due, claims, accepting, counts) = Default::default();
@@ -91,31 +90,31 @@ impl Engine {
         }
     }
 
-    /// How many tasks are in flight.
+    /// Returns the number of tasks in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.claims.tasks()
     }
 
-    /// What it has done since it started.
+    /// Returns its counters.
     #[must_use]
     pub fn counts(&self) -> &Driven {
         &self.counts
     }
 
-    /// How late it is in looking at the task that is due first.
+    /// Returns how long the first due task has been waiting.
     #[must_use]
     pub fn lag(&self) -> Duration {
         self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
     }
 
-    /// How many polls are held.
+    /// Returns the number of held polls.
     #[must_use]
     pub fn held(&self) -> usize {
         self.polls.held()
     }
 
-    /// Answers every poll that is held, and holds none from now on.
+    /// Releases all held polls and holds none from now on.
     pub fn close(&self) {
         self.polls.close();
     }
@@ -155,7 +154,7 @@ impl Engine {
                     counts.accepted.add(1);
                     due.add(id, wake_at, Wake { claim, state: State::Left(0) });
                 }
-                // It may be written although the store said that it failed.
+                // The task may have been stored although the store reported a failure.
                 Err(_) => {
                     place.keep();
                     due.add(id, at.plus(drive::RETRY), Wake { claim, state: State::Unknown });
@@ -177,7 +176,7 @@ impl Engine {
         }
     }
 
-    /// Begins `work`, which goes on when nobody waits for it any more.
+    /// Starts `work`, which goes on even if nobody waits for it any longer.
     fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
         let (tell, told) = oneshot::channel();
         let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +202,7 @@ impl Engine {
             && let Some(held) = self.polls.hold(&poll, id)
         {
             record = self.visible(id, poll).await?;
-            // It may have ended before it was watched.
+            // It may have ended before the poll was held.
             if record.task.status().is_none() {
                 held.wait().await;
                 record = self.visible(id, poll).await?;

@@ -1,4 +1,4 @@
-//! What breaks a [`Rule`], in the words of every store.
+//! Checks each [`Rule`], in the words that all stores use.
 
 use super::Tables;
 use crate::rules::charged;
@@ -7,7 +7,7 @@ use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 
 impl Tables {
-    /// What breaks `rule`.
+    /// Returns what breaks `rule`.
     pub(super) fn violations(&self, rule: Rule) -> Vec<String> {
         let entered = |id: TaskId, kind| self.entered.contains(&(id, kind));
         let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);

@@ -1,6 +1,6 @@
-//! What is asked of SQL about tasks: each function is one read, or one write inside a transaction that its caller commits.
+//! The SQL of tasks, ledger and marks. Each function is one read, or one write inside a transaction that the caller commits.
 //!
-//! One connection writes, so what a write has read still holds when it writes; indexes guard that two never claim the same.
+//! Only one connection writes, so what a write has read still holds when it writes. Indexes guard uniqueness in addition.
 
 use super::{Fault, millis, moment};
 use toolwarrant_core::clock::Timestamp;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-/// The task in flight that such a call has made.
+/// Finds the task in flight with this identity.
 pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFlight>, Fault> {
     let Identity { application, key, fingerprint, resource, target } = identity;
     let found = |row: &Row<'_>| {
@@ -35,17 +35,17 @@ pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFl
     Ok(found.optional()?)
 }
 
-/// A task as its row has it, which can be written before its turn comes: there is one thread that writes, and many that ask.
+/// Serialises the state of a task. Done before the writer's turn: there is one writing thread, and many callers.
 pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
     serde_json::to_string(task).map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
 }
 
-/// The state of a task that is to start then.
+/// Serialises the state of a new task that starts at `start`.
 pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
     state(new.id, &Task::delayed(new.terms.clone(), new.at, start))
 }
 
-/// Takes a task on, if its key and its target's lane are free. Its state is that one, unless its target has to settle.
+/// Accepts a task if its key and its target lock are free. `state` is its state unless the target is cooling down.
 pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Accepted, Fault> {
     let NewTask { id, identity, tool, sealed, terms: _, at, marks } = new;
     mark(db, marks)?;
@@ -89,7 +89,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
     Ok(Accepted::Fresh { wake_at: start })
 }
 
-/// Writes the next version of a task, its event and its entries.
+/// Writes the next version of a task with its event and entries.
 pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result<Advanced, Fault> {
     let Advance { id, version, task, entries, what, at } = advance;
     let status = task.status().map(Status::as_str);
@@ -134,7 +134,7 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     Ok(Advanced::Written)
 }
 
-/// Tasks in flight after that one.
+/// Reads tasks in flight, by id.
 pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<Unfinished>, Fault> {
     let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at FROM task
                WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
@@ -147,7 +147,7 @@ pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> R
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// All that is kept of a task.
+/// All columns of a [`Record`].
 const RECORD: &str = "SELECT id, application, tool, resource, target, created_at, version, state, sealed,
                              (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
                       FROM task";
@@ -155,7 +155,7 @@ const RECORD: &str = "SELECT id, application, tool, resource, target, created_at
 /// A row of [`RECORD`].
 type Columns = ([u8; 16], String, String, String, String, i64, u32, String, Option<Vec<u8>>, Option<i64>);
 
-/// A task.
+/// Reads a task.
 pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault> {
     let row = db
         .prepare_cached(&format!("{RECORD} WHERE id = ?1"))?
@@ -165,7 +165,7 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
     row.map(record).transpose()
 }
 
-/// Tasks, the latest first.
+/// Reads tasks, the latest first.
 pub(super) fn tasks(db: &Connection, which: &Which) -> Result<Vec<Record>, Fault> {
     let Which { application, target, before, limit } = which;
     let sql = format!(
@@ -184,7 +184,7 @@ fn record(columns: Columns) -> Result<Record, Fault> {
     Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at })
 }
 
-/// What has happened to a task. That it was accepted stands in its row.
+/// Reads the timeline of a task. Its acceptance is in its own row.
 pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Fault> {
     let sql = "SELECT at, phase, what FROM
                (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what FROM task WHERE id = ?1
@@ -201,7 +201,7 @@ pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Fa
     .collect()
 }
 
-/// Entries of the ledger after the `after`-th.
+/// Reads ledger entries with numbers above `after`.
 pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<LedgerRow>, Fault> {
     let sql = "SELECT number, task_id, application, kind, at FROM ledger WHERE number > ?1 ORDER BY number LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
@@ -218,7 +218,7 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
     .collect()
 }
 
-/// Forgets ended tasks; their timelines go with them.
+/// Deletes ended tasks; their timelines go with them.
 pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u32, Fault> {
     let sql = "DELETE FROM task WHERE id IN
                (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
@@ -226,7 +226,7 @@ pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u3
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// Writes marks down, unless one of them is there.
+/// Writes marks, unless one of them exists.
 pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     let insert = "INSERT INTO mark (space, key, until) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     for Mark { space, key, until } in marks {
@@ -237,7 +237,7 @@ pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Forgets marks whose time is over.
+/// Deletes marks whose time is over.
 pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result<u32, Fault> {
     let sql = "DELETE FROM mark WHERE (space, key) IN
                (SELECT space, key FROM mark WHERE until < ?1 ORDER BY until, space, key LIMIT ?2)";
@@ -245,7 +245,7 @@ pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// The task that holds that lane, as an answer.
+/// The answer that names the task in flight on a target.
 fn busy(db: &Connection, resource: &str, target: &str) -> Result<Accepted, Fault> {
     let sql = "SELECT id, application, state FROM lane JOIN task ON id = task_id
                WHERE lane.resource = ?1 AND lane.target = ?2";
@@ -262,7 +262,7 @@ fn parse(id: TaskId, state: &str) -> Result<Task, Fault> {
     serde_json::from_str(state).map_err(|error| Fault::corrupt(format!("the state of {id} cannot be read: {error}")))
 }
 
-/// The phase or the end of that name.
+/// Parses the name of a phase or status.
 fn phase(name: &str) -> Option<Phase> {
     let name = || -> StrDeserializer<'_, Error> { name.into_deserializer() };
     let ended = Status::deserialize(name()).map(Phase::Done);

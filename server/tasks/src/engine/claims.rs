@@ -1,13 +1,13 @@
-//! What tasks in flight have claimed, in a few bytes each; and with that, how many tasks there are.
+//! An index of the writes in flight, a few bytes each. It saves the store most look-ups for duplicates, and counts the tasks.
 //!
-//! What is free here need not be looked for in the store. What seems to be claimed must: two can look the same.
+//! A write that is not in the index has no duplicate in flight. One that is in it may have: two identities can have one hash.
 
 use crate::store::Identity;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The claims of all tasks in flight.
+/// The identities of all tasks in flight, by hash.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     hasher: RandomState,
@@ -20,7 +20,7 @@ struct Taken {
     times: HashMap<Claim, u32>,
 }
 
-/// Stands for an application and the key that it gave, or the fingerprint of its call.
+/// A hash of an application and its idempotency key or, without a key, the fingerprint of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Claim(u64);
 
@@ -30,17 +30,17 @@ impl Claims {
         Claim(self.hasher.hash_one((application, key.as_ref().ok_or(fingerprint))))
     }
 
-    /// Whether surely no task has it.
+    /// Returns whether certainly no task in flight has it.
     pub(super) fn is_free(&self, claim: Claim) -> bool {
         !self.lock().times.contains_key(&claim)
     }
 
-    /// How many tasks are in flight.
+    /// Returns the number of tasks in flight.
     pub(super) fn tasks(&self) -> usize {
         self.lock().tasks
     }
 
-    /// A place for a task that is to be, if there is room.
+    /// Reserves a place for a task to be accepted; `None` if there are `room` already.
     pub(super) fn reserve(self: &Arc<Self>, claim: Claim, room: usize) -> Option<Place> {
         let mut taken = self.lock();
         (taken.tasks < room).then(|| {
@@ -49,12 +49,12 @@ impl Claims {
         })
     }
 
-    /// Adds a task that is there.
+    /// Adds a task that is in the store.
     pub(super) fn add(&self, claim: Claim) {
         self.lock().add(claim);
     }
 
-    /// Takes out a task that has ended.
+    /// Removes a task that has ended.
     pub(super) fn release(&self, claim: Claim) {
         let mut taken = self.lock();
         taken.tasks = taken.tasks.saturating_sub(1);
@@ -78,7 +78,7 @@ impl Taken {
     }
 }
 
-/// A place among the tasks in flight. It is given back unless it is kept.
+/// A place among the tasks in flight. Dropping it frees the place unless it was kept.
 pub(super) struct Place {
     claims: Option<Arc<Claims>>,
     claim: Claim,

@@ -1,4 +1,4 @@
-//! A disk that is slow, fails, and freezes with its process; and with one of five mutants, forgets what a store must do.
+//! A disk that is slow, fails and freezes with its process. Under some mutants, it neglects a duty of a store.
 
 use super::{Mutant, Nature, short};
 use std::collections::{HashMap, HashSet};
@@ -18,11 +18,11 @@ use toolwarrant_tasks::task::{Phase, TaskId};
 #[derive(Debug, Default)]
 pub(super) struct Platters {
     pub(super) memory: Memory,
-    /// Refunds that a mutant has written on their own.
+    /// Refunds that a mutant wrote in a transaction of their own.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
-    /// Of every task in flight.
+    /// The identity of every task in flight.
     pub(super) claims: Mutex<HashMap<TaskId, Identity>>,
-    /// What must never happen, as soon as it does.
+    /// Violations that were seen when they happened.
     pub(super) violations: Mutex<Vec<String>>,
 }
 
@@ -45,7 +45,7 @@ impl Disk {
         Self { nature: Arc::clone(nature), platters: Arc::clone(platters), frozen_until, held, mine }
     }
 
-    /// Stands still from the next step on that is written.
+    /// Stands still from the next step on.
     pub(super) fn freeze(&self, until: Timestamp) {
         *self.frozen_until.lock().expect("no panic") = Some(until);
     }
@@ -60,7 +60,7 @@ impl Disk {
         }
     }
 
-    /// Writes, unless the disk fails, before or after it has written.
+    /// Writes, unless the disk fails before or after writing.
     async fn write<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.wait().await;
         let fails = self.nature.chance(self.nature.weather.broken_disk);
