@@ -276,7 +276,8 @@ mod tests {
             deadline_seconds,
         };
         let declared = terms(10, 60);
-        let other = |settle, deadline| Terms { probe: None, baseline: false, idempotent: true, ..terms(settle, deadline) };
+        let other =
+            |settle, deadline| Terms { probe: None, baseline: false, idempotent: true, ..terms(settle, deadline) };
         assert_eq!(declared.paced_as(other(10, 60)), declared);
         assert_eq!(declared.paced_as(other(90, 600)), terms(90, 600));
         assert_eq!(declared.paced_as(other(0, 1)), terms(0, 1));

@@ -100,7 +100,9 @@ impl Registry {
         // One key shows whether the master key fits.
         if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
             open_secrets(&vault, key).map_err(|_| {
-                StoreError::Corrupt("the master key is not the one that this data was made with; restore that one".to_owned())
+                StoreError::Corrupt(
+                    "the master key is not the one that this data was made with; restore that one".to_owned(),
+                )
             })?;
         }
         let mut known = Known::default();

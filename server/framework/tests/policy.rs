@@ -74,12 +74,7 @@ impl Tool<Shop> for PrintPage {
         require(shop, call, &(), None).await
     }
 
-    async fn invoke<'a>(
-        _: &'a Shop,
-        _: &'a Call<'a>,
-        _: &'a Self::Proof,
-        _: Nothing,
-    ) -> Result<Outcome, Failure> {
+    async fn invoke<'a>(_: &'a Shop, _: &'a Call<'a>, _: &'a Self::Proof, _: Nothing) -> Result<Outcome, Failure> {
         Ok(Outcome::Command(Secret::new("{}".to_owned())))
     }
 }

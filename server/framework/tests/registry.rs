@@ -1,12 +1,12 @@
 //! Applications and keys: made, changed, ended, and found again by the next process.
 
+use std::sync::Arc;
 use toolwarrant_core::access::{Credentials, Grants};
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Refused, Registry};
 use toolwarrant_core::vault::Vault;
 use toolwarrant_store::memory::Memory;
-use std::sync::Arc;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.

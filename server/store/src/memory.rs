@@ -2,18 +2,19 @@
 
 mod rules;
 
-use crate::rules::{Integrity, Rule, VIOLATIONS_MAX};
 use crate::Settling;
-use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
-use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore, Unfinished, Which,
-};
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::task::{Phase, Task, TaskId};
+use crate::rules::{Integrity, Rule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::store::{
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
+    Unfinished, Which,
+};
+use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
 /// A store in memory: maps behind one lock.
 #[derive(Debug, Default)]

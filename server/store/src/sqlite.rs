@@ -25,7 +25,8 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore, Unfinished, Which,
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
+    Unfinished, Which,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
@@ -60,7 +61,7 @@ pub struct OpenOptions<'a, Lock> {
     pub lock: Lock,
 }
 
-/// The file at a path, by device and inode; `None` if there is none.
+/// The file at a path, by file system and inode; `None` if there is none.
 type FileId = Option<(u64, u64)>;
 
 impl Sqlite {

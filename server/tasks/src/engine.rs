@@ -10,15 +10,8 @@ mod due;
 use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::BoxFuture;
-use toolwarrant_core::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
-use toolwarrant_core::text::Secret;
-use toolwarrant_core::random::Random;
-use crate::store::{self, Identity, InFlight, NewTask, Record, TaskStore, Unfinished};
-use toolwarrant_core::store::StoreError;
 use crate::counts::Driven;
-use toolwarrant_core::vault::{Digest, Vault};
+use crate::store::{self, Identity, InFlight, NewTask, Record, TaskStore, Unfinished};
 use claims::Claims;
 use due::{DueList, State, Wake};
 use std::fmt;
@@ -26,6 +19,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::clock::Clock;
+use toolwarrant_core::random::Random;
+use toolwarrant_core::store::StoreError;
+use toolwarrant_core::tasks::{Accepted, NotAccepted, Poll, Proposal, Tasks, Told, Untold};
+use toolwarrant_core::text::Secret;
+use toolwarrant_core::vault::{Digest, Vault};
 
 /// The parts of an engine.
 pub struct Parts {

@@ -5,9 +5,9 @@
 //! twice that must not be.
 
 use super::task::{Phase, Reading, Readings, Status, Task, Upstream, Verdict};
-use toolwarrant_core::clock::Timestamp;
 use std::fmt;
 use std::time::Duration;
+use toolwarrant_core::clock::Timestamp;
 
 /// Most sends of one task.
 const ATTEMPTS_MAX: u8 = 3;

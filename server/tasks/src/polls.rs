@@ -4,12 +4,12 @@
 //! the task before and after. Start at [`Polls::hold`].
 
 use super::task::TaskId;
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::tasks::{Hold, Poll};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::tasks::{Hold, Poll};
 
 /// Most held polls of one application. One more is answered at once.
 pub const HELD_MAX: usize = 64;

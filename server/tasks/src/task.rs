@@ -1,11 +1,11 @@
 //! The state of one task: its terms, its progress, its readings.
 
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::catalogue;
-use toolwarrant_core::tasks::Evidence;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
+use toolwarrant_core::catalogue;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::tasks::Evidence;
 
 /// The id of a task: the millisecond of its acceptance and 80 random bits. Ids sort by acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,8 @@
 //! Checks each [`Rule`], in the words that all stores use.
 
 use super::Tables;
-use crate::rules::charged;
 use crate::Rule;
+use crate::rules::charged;
 use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 

@@ -1,13 +1,13 @@
 //! Every store tells in the same words what breaks a rule, and only that.
 
 use super::*;
-use crate::tests::{AT, accept, id, new};
 use crate::Store;
+use crate::tests::{AT, accept, id, new};
+use std::sync::Arc;
+use std::time::Duration;
 use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCharge};
 use toolwarrant_tasks::store::{Advance, Advanced, Record};
 use toolwarrant_tasks::task::{Phase, Status, Task};
-use std::sync::Arc;
-use std::time::Duration;
 
 const ALL: [Rule; 8] = [
     Rule::Integrity,

@@ -1,10 +1,10 @@
 //! A bounded queue of jobs with threads that do them. It connects async callers with SQLite, which blocks.
 
 use super::Fault;
-use toolwarrant_core::store::StoreError;
 use std::io;
 use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
+use toolwarrant_core::store::StoreError;
 
 /// Most waiting jobs. Further callers wait for a place.
 const PLACES: usize = 1024;

@@ -2,10 +2,10 @@
 
 use super::Fault;
 use super::queue::Queue;
-use toolwarrant_core::store::Stored;
 use rusqlite::Connection;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use toolwarrant_core::store::Stored;
 
 /// Reads committed data.
 pub(super) struct Readers(Queue<Job>);

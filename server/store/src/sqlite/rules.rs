@@ -4,12 +4,12 @@
 //! read breaks `Records`; all rules still check the other tasks.
 
 use super::{Fault, millis, open};
-use toolwarrant_core::clock::Timestamp;
 use crate::rules::charged;
 use crate::{Rule, VIOLATIONS_MAX};
-use toolwarrant_tasks::task::{Status, Task, TaskId};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_tasks::task::{Status, Task, TaskId};
 
 /// A task, and what is wrong with its refund.
 const REFUNDS: &str = "

@@ -3,17 +3,17 @@
 //! Only one connection writes, so what a write has read still holds when it writes. Indexes guard uniqueness in addition.
 
 use super::{Fault, millis, moment};
-use toolwarrant_core::clock::Timestamp;
 use crate::Settling;
-use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, Unfinished, Which,
-};
-use toolwarrant_tasks::machine::Entry;
-use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_tasks::machine::Entry;
+use toolwarrant_tasks::store::{
+    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, Unfinished, Which,
+};
+use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
 /// Finds the task in flight with this identity.
 pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFlight>, Fault> {
@@ -37,7 +37,8 @@ pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFl
 
 /// Serialises the state of a task. Done before the writer's turn: there is one writing thread, and many callers.
 pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
-    serde_json::to_string(task).map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
+    serde_json::to_string(task)
+        .map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
 }
 
 /// Serialises the state of a new task that starts at `start`.
@@ -210,7 +211,8 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
     rows.map(|row| {
         let (number, id, application, kind, at) = row?;
         let kinds = [Entry::Charge, Entry::ReverseCharge, Entry::Refund].into_iter().filter_map(Entry::kind);
-        let unknown = || Fault::corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
+        let unknown =
+            || Fault::corrupt(format!("line {number} of the ledger cannot be read: there is no kind `{kind}`"));
         let kind = kinds.into_iter().find(|known| *known == kind).ok_or_else(unknown)?;
         let number = u64::try_from(number).unwrap_or(0);
         Ok(LedgerRow { number, id: TaskId::from_bytes(id), application, kind, at: moment(at) })

@@ -6,15 +6,15 @@
 //! is rolled back, and waiting and later requests are answered with a [`Fault`].
 
 use super::Fault;
-use super::queue::{Queue, Reply};
-use toolwarrant_core::store::Stored;
 use super::WriteCounts;
+use super::queue::{Queue, Reply};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::io;
 use std::iter;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use toolwarrant_core::store::Stored;
 
 /// Most requests in one commit.
 const TOGETHER: usize = 512;

@@ -43,9 +43,10 @@ pub(super) async fn grants_of_one_resource_are_none_of_another(store: Arc<dyn St
     let rows = store.directory().await.unwrap().0;
     let sees = |resource, id| [&rows[0], &rows[1]].map(|row| row.grants.covers(resource, id));
     assert_eq!([sees("tray", "p-1"), sees("tray", "p-2")], [[true, true], [false, true]]);
-    assert_eq!([sees("printer", "p-1"), sees("printer", "p-2"), sees("lamp", "p-1")], [
-        [false; 2], [true; 2], [false; 2]
-    ]);
+    assert_eq!(
+        [sees("printer", "p-1"), sees("printer", "p-2"), sees("lamp", "p-1")],
+        [[false; 2], [true; 2], [false; 2]]
+    );
 }
 
 pub(super) async fn a_name_belongs_to_one_application(store: Arc<dyn Store>) {

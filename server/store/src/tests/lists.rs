@@ -55,7 +55,9 @@ pub(super) async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(
     assert_eq!(store.in_flight(Some(known[3].id), 9).await.unwrap(), []);
 }
 
-pub(super) async fn tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages(store: Arc<dyn Store>) {
+pub(super) async fn tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages(
+    store: Arc<dyn Store>,
+) {
     for n in 1..=8 {
         let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
         let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
@@ -80,7 +82,9 @@ pub(super) async fn tasks_are_listed_the_latest_first_of_an_application_on_a_tar
     assert_eq!(listed(None, None, Some(u128::MAX), 0).await, []);
 }
 
-pub(super) async fn only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger(store: Arc<dyn Store>) {
+pub(super) async fn only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger(
+    store: Arc<dyn Store>,
+) {
     for (n, ended) in [(1, Some(300)), (2, Some(100)), (3, Some(200)), (4, None), (5, Some(400))] {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();

@@ -2,19 +2,19 @@
 
 use super::due::{State, Wake};
 use super::{Engine, Parts};
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::survive;
-use toolwarrant_core::text::Secret;
-use crate::store::{Advance, Advanced, Record};
-use toolwarrant_core::store::StoreError;
 use crate::executor::Write;
 use crate::machine::{Effect, Event, PATIENCE, Sent, Step, step};
+use crate::store::{Advance, Advanced, Record};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::{replace, take};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::store::StoreError;
+use toolwarrant_core::survive;
+use toolwarrant_core::text::Secret;
 
 /// Most tasks that are driven at a time. The others wait; their deadlines do not.
 const DRIVEN_MAX: usize = 4_096;

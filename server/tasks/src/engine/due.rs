@@ -1,11 +1,11 @@
 //! When each waiting task is due: one ordered index, a few dozen bytes a task.
 
 use super::claims::Claim;
-use toolwarrant_core::clock::Timestamp;
 use crate::task::TaskId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
+use toolwarrant_core::clock::Timestamp;
 
 /// Waiting tasks by due time. A task that is being driven is not in the list.
 #[derive(Debug, Default)]

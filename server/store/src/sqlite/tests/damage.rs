@@ -3,10 +3,10 @@
 
 use super::model::everything;
 use super::*;
-use toolwarrant_core::random::SplitMix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use toolwarrant_core::random::SplitMix;
 
 /// What SQLite says of a database that nobody has open.
 fn verdict(folder: &Path) -> String {
