@@ -14,7 +14,7 @@ const TICK_MILLIS: u64 = 100;
 /// count for 60 seconds, too. So a request counts for more than 60.0 and at most 60.1 seconds.
 const WINDOW_TICKS: u64 = 601;
 
-/// The sliding window of one application. It logs at most [`WINDOW_TICKS`] entries, however large the limit is.
+/// The sliding window of one application. It logs one entry a tick at most, however large the limit is.
 #[derive(Debug)]
 pub struct Window {
     limit: u32,

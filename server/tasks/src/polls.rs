@@ -1,7 +1,7 @@
 //! Long polls: a poll that comes early or wants to wait is held until the task ends, the poll is due, or the server stops.
 //!
 //! Owns when each key may poll each task again, and how many polls of an application are held. Knows no store: the caller reads
-//! the task before and after. Start at [`Polls::hold`].
+//! the task before and after. Start at `Polls::hold`.
 
 use super::task::TaskId;
 use std::collections::HashMap;

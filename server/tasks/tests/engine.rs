@@ -82,7 +82,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
         random: Random::seeded(1),
         room: 10,
     };
-    Engine::start(parts).await.unwrap()
+    Engine::start(parts).await.expect("a store that can be read")
 }
 
 /// A write of the application `owner`.
@@ -101,7 +101,7 @@ fn write(resource: &'static str, target: &str) -> Proposal<'static> {
 
 /// Takes a write on; the name of its task.
 async fn accept(engine: &Engine, write: Proposal<'_>) -> String {
-    engine.accept(&write, write.arguments.clone()).await.unwrap().task_id
+    engine.accept(&write, write.arguments.clone()).await.expect("a new write").task_id
 }
 
 /// Somebody with a key of an application with those grants.
@@ -110,7 +110,7 @@ fn caller(application: &str, grants: Grants) -> Caller {
     let window = Arc::new(Window::new(300));
     let application = Arc::new(Application::new(application, application, PermissionSet(1), grants, window));
     access.change(|directory| directory.put_key("key", &application, &[access.verifier("secret")], None));
-    access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).unwrap()
+    access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).expect("a live key")
 }
 
 async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<Told, Untold> {
@@ -144,7 +144,7 @@ async fn end(engine: &Arc<Engine>, id: &str) -> Told {
     let runner = tokio::spawn(Arc::clone(engine).run(std::future::pending()));
     let owner = caller("owner", Grants::nothing());
     let told = loop {
-        let told = poll(engine, &owner, id).await.unwrap();
+        let told = poll(engine, &owner, id).await.expect("a task of its application");
         if told.finished_at.is_some() {
             break told;
         }
