@@ -356,3 +356,35 @@ impl From<&catalogue::Terms> for Terms {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What released programs have stored. The second has what the first leaves out.
+    const STORED: [&str; 2] = [
+        r#"{"terms":{"probe":null,"idempotent":true,"settle_seconds":10,"deadline_seconds":60},"phase":"ready",
+            "not_before":"2026-07-28T12:00:00.123Z","deadline_at":"2026-07-28T12:01:00.123Z","attempts":0,"left":false,
+            "settled":{"absent":0,"unreadable":0}}"#,
+        r#"{"terms":{"probe":{"name":"paper","baseline":true},"idempotent":false,"settle_seconds":10,"deadline_seconds":60},
+            "phase":{"done":"failed_silent"},"not_before":"2026-07-28T12:00:00.123Z","start_delay_ms":7,
+            "deadline_at":"2026-07-28T12:01:00.123Z","wake_at":"2026-07-28T12:00:09.000Z","attempts":1,"baseline":"3",
+            "send_not_after":"2026-07-28T12:00:05.123Z","left":true,"last_send_at":"2026-07-28T12:00:05.123Z",
+            "operation":"7","outcome":["none","2026-07-28T12:00:06.000Z"],"unanswered":true,
+            "settled":{"absent":1,"unreadable":2},
+            "reading":[{"verdict":"absent","expected":"4","observed":"3"},"2026-07-28T12:00:08.000Z"],
+            "finished_at":"2026-07-28T12:00:10.000Z"}"#,
+    ];
+
+    #[test]
+    fn a_stored_state_is_read_and_written_under_the_names_that_it_had() {
+        for stored in STORED {
+            let task: Task = serde_json::from_str(stored).unwrap();
+            let mut expected: serde_json::Value = serde_json::from_str(stored).unwrap();
+            if expected.get("unanswered").is_none() {
+                expected["unanswered"] = false.into();
+            }
+            assert_eq!(serde_json::to_value(&task).unwrap(), expected);
+        }
+    }
+}
