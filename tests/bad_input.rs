@@ -1,11 +1,11 @@
 //! Whatever a client sends: a clear error that names what was wrong, never a 5xx, and the connection goes on.
 
 use crate::harness::{Tenant, open_phones, outcome, phones, read};
-use cloudphone::framework::catalogue::PermissionSet;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
+use toolwarrant_core::catalogue::PermissionSet;
 
 #[tokio::test]
 async fn bodies_that_are_too_large_too_deep_or_no_text_are_refused() {

@@ -393,7 +393,7 @@ fn spoiled(edits: &[(&str, Edit)]) -> Result<(), Report> {
 
 fn copy() -> TempDir {
     let copy = TempDir::new().expect("a temporary folder");
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("print_shop/spec");
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/print_shop/spec");
     fs::create_dir_all(copy.path().join("spec/tools")).expect("a temporary folder");
     let files: [PathBuf; 6] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING].map(PathBuf::from);
     for file in files {

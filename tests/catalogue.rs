@@ -2,14 +2,14 @@
 
 use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, mute_phones, phones, serve};
 use crate::print_shop::{self, Mute, Shop};
-use cloudphone::framework::access::Grants;
-use cloudphone::framework::catalogue::{Catalogue, PermissionSet, ToolDef};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use cloudphone_spec::model::{Contract, Tool};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
+use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 
 /// Both contracts with a server each: one key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
@@ -19,7 +19,7 @@ async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
     let (shop, shop_keys) = shop(tenants(&print_shop::CATALOGUE)).await;
     vec![
         (&PHONES, spec("../spec"), phones, phone_keys),
-        (&print_shop::CATALOGUE, spec("print_shop/spec"), shop, shop_keys),
+        (&print_shop::CATALOGUE, spec("../tests/print_shop/spec"), shop, shop_keys),
     ]
 }
 
@@ -154,14 +154,15 @@ async fn every_result_about_every_phone_is_what_the_schema_says() {
 async fn refusals_come_in_the_order_of_the_pipeline() {
     let nobody = PermissionSet::default();
     let all = PermissionSet(u64::MAX);
-    let own = Grants::Set(["phone-0000001", "p-1"].map(Box::from).into());
+    let own =
+        Grants::nothing().with("device", Granted::some(["phone-0000001"])).with("printer", Granted::some(["p-1"]));
     let tenants = || vec![Tenant::with(nobody), Tenant::with(all), Tenant { grants: own.clone(), ..Tenant::with(all) }];
     let (phones, phone_keys) = mute_phones(tenants()).await;
     let (shop, shop_keys) = shop(tenants()).await;
     // The contract, a server, and targets: offering everything, offering nothing, absent, unreachable.
     let worlds = [
         (spec("../spec"), phones, phone_keys, ["phone-0000001", "", "phone-9999999", ""]),
-        (spec("print_shop/spec"), shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),
+        (spec("../tests/print_shop/spec"), shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),
     ];
     for (contract, server, keys, [offering, refusing, absent, unreachable]) in worlds {
         let [nobody, everybody, owner] = [&keys[0][0], &keys[1][0], &keys[2][0]];

@@ -1,10 +1,10 @@
 //! Who is let in, in either form of credentials, and what the keys of an application share.
 
 use crate::harness::{Key, Server, Tenant, phones, read};
-use cloudphone::framework::catalogue::PermissionSet;
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use reqwest::Response;
 use serde_json::{Value, json};
+use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices"}}"#;
 

@@ -1,8 +1,8 @@
 //! What an agent reads of a tool before it calls it: the descriptions in `tools/list`.
 
 use crate::harness::open_phones;
-use cloudphone::framework::catalogue::ToolDef;
 use cloudphone::phones::contract::CATALOGUE as PHONES;
+use toolwarrant_core::catalogue::ToolDef;
 
 /// The description of each tool, as it is listed.
 async fn descriptions() -> Vec<(&'static ToolDef, String)> {

@@ -3,17 +3,17 @@
 
 mod world;
 
-use cloudphone::clock::Clock;
-use cloudphone::framework::catalogue::Terms;
-use cloudphone::framework::tasks::NotAccepted;
-use cloudphone::store::memory::Memory;
-use cloudphone::tasks::machine::{Facts, Sent};
-use cloudphone::tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
-use cloudphone::tasks::task::Verdict::{Absent, Present, Unreadable as Unread};
-use cloudphone::tasks::task::{Status, TaskId, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
+use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::clock::Clock;
+use toolwarrant_core::tasks::NotAccepted;
+use toolwarrant_store::memory::Memory;
+use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
+use toolwarrant_tasks::task::Verdict::{Absent, Present, Unreadable as Unread};
+use toolwarrant_tasks::task::{Status, TaskId, Verdict};
 use world::*;
 
 /// A row of the decision table: what the upstream says and what is read, how it ends and when, and what the ledger says.

@@ -5,7 +5,6 @@
 use crate::crash::{database, reached, restart};
 use crate::monitor::{WATCHED, get, monitor, until};
 use crate::program::{Program, binary};
-use cloudphone::framework::audit::days;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -15,6 +14,7 @@ use std::thread;
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use toolwarrant_core::audit::days;
 
 /// Writes that are asked for while the disk is full.
 const ASKED: usize = 20;

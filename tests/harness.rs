@@ -1,76 +1,32 @@
 //! A server in this process, on a free port, with a clock that stands still; and what a test asks of it.
 
 use crate::print_shop::Mute;
-use cloudphone::clock::{Clock, Timestamp};
-use cloudphone::framework::access::Grants;
-use cloudphone::framework::audit::Audit;
-use cloudphone::framework::catalogue::{Catalogue, PermissionSet};
-use cloudphone::framework::pipeline::{Handlers, Pipeline};
-use cloudphone::framework::registry::{NewApplication, NewKey, Registry};
-use cloudphone::framework::transport::Endpoint;
-use cloudphone::framework::transport::edge::{self, Crowd, Doorkeeper, Limits};
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
 use cloudphone::phones::upstream::sim::{CAST, Sim};
 use cloudphone::phones::writes::Writes;
-use cloudphone::random::Random;
-use cloudphone::store::memory::Memory;
-use cloudphone::tasks::engine::{Engine, Parts};
-use cloudphone::tasks::executor::Executor;
-use cloudphone::vault::Vault;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use toolwarrant::testing::{self, TestServer};
+pub(crate) use toolwarrant::testing::{Key, TASKS_MAX, Tenant};
+use toolwarrant::{Catalogue, Clock, Executor, Handlers, PermissionSet, Service};
 
-/// Tasks that are in flight at most.
-pub(crate) const ROOM: usize = 200;
-
-/// A running server. It ends with the test.
+/// A running server, with a client. It ends with the test.
 pub(crate) struct Server {
-    pub(crate) url: String,
-    pub(crate) address: SocketAddr,
-    pub(crate) clock: Clock,
+    inner: TestServer,
     pub(crate) http: Client,
-    /// Holds the audit trail.
-    pub(crate) data: TempDir,
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) store: Arc<Memory>,
-    task: JoinHandle<()>,
-    runner: JoinHandle<()>,
+    _data: TempDir,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-        self.runner.abort();
-    }
-}
-
-/// A key and its secret.
-#[derive(Clone, Debug)]
-pub(crate) struct Key {
-    pub(crate) id: String,
-    pub(crate) secret: String,
-}
-
-/// An application to serve: its permissions, what it sees, its budget, and how many keys it has.
-pub(crate) struct Tenant {
-    pub(crate) permissions: PermissionSet,
-    pub(crate) grants: Grants,
-    pub(crate) requests_per_minute: u32,
-    pub(crate) keys: usize,
-}
-
-impl Tenant {
-    /// Sees everything, may call often, has one key.
-    pub(crate) fn with(permissions: PermissionSet) -> Self {
-        Self { permissions, grants: Grants::All, requests_per_minute: 1_000_000, keys: 1 }
+impl Deref for Server {
+    type Target = TestServer;
+    fn deref(&self) -> &TestServer {
+        &self.inner
     }
 }
 
@@ -79,47 +35,15 @@ pub(crate) async fn serve<H: Handlers>(
     parts: impl FnOnce(&Clock) -> (H, Arc<dyn Executor>),
     tenants: Vec<Tenant>,
 ) -> (Server, Vec<Vec<Key>>) {
-    let clock = Clock::manual(Timestamp(1_800_000_000_000));
-    let (handlers, executor) = parts(&clock);
-    let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
-    let vault = Vault::new(&[7; 32], random.clone());
-    let engine = Engine::start(Parts {
-        store: store.clone(),
-        executor,
-        vault: vault.clone(),
-        clock: clock.clone(),
-        random,
-        room: ROOM,
-    });
-    let engine = engine.await.expect("an empty store");
-    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let data = TempDir::new().expect("a temporary folder");
-    let audit = Audit::start(&data.path().join("audit")).expect("an audit");
-    let registry = Registry::open(store.clone(), H::CATALOGUE, vault, clock.clone(), Random::seeded(2));
-    let registry = registry.await.expect("an empty store");
-    let mut keys = Vec::new();
-    for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
-        let name = format!("app-{n}");
-        let granted = H::CATALOGUE.permissions.iter().filter(|known| permissions.covers(known.bit));
-        let permissions = granted.map(|known| known.name.to_owned()).collect();
-        let new = NewApplication { name, permissions, grants, requests_per_minute };
-        let application = registry.create(new).await.expect("a new application");
-        let mut issued = Vec::new();
-        for _ in 0..count {
-            let NewKey { key_id, secret } = registry.issue_key(&application, None).await.expect("a new key");
-            issued.push(Key { id: key_id, secret: secret.expose().clone() });
-        }
-        keys.push(issued);
-    }
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    let door = Doorkeeper::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
-    let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
-    let router = Endpoint::new(pipeline, door, Limits::default(), 7).router();
-    let task = tokio::spawn(edge::serve(listener, router, Crowd::new(Limits::default()), std::future::pending()));
+    let compose = |setup: toolwarrant::Setup<'_, ()>| {
+        let (handlers, executor) = parts(&setup.clock);
+        Service::new(handlers).executor(executor)
+    };
+    let (inner, keys) = testing::serve(compose, tenants, data.path().to_owned()).await;
     // An answer that never comes shows in a minute; no other time is measured.
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
-    (Server { url: format!("http://{address}/mcp"), address, clock, http, data, engine, store, task, runner }, keys)
+    (Server { inner, http, _data: data }, keys)
 }
 
 /// Serves twelve simulated phones.
@@ -194,13 +118,8 @@ impl Server {
     }
 
     /// The audit trail once its writer has flushed all that was written before.
-    pub(crate) async fn audit(mut self) -> String {
-        self.task.abort();
-        let _ = (&mut self.task).await;
-        let mut files: Vec<_> =
-            std::fs::read_dir(self.data.path().join("audit")).expect("a folder").flatten().collect();
-        files.sort_by_key(std::fs::DirEntry::path);
-        files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+    pub(crate) async fn audit(self) -> String {
+        self.inner.into_audit().await
     }
 
     /// Lets time go by until a task has ended: what it is then.

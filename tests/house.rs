@@ -1,51 +1,68 @@
 //! House rules, held by tests: what the generic parts may know, and how a file looks.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The parts that serve any contract.
-const GENERIC: [&str; 7] = [
-    "server/src/framework",
-    "server/src/tasks",
-    "server/src/store",
-    "server/src/telemetry",
+/// The crates of the framework, tests and all.
+const FRAMEWORK: [&str; 8] = [
     "spec/src",
-    "macros/src",
-    "xtask/src",
+    "macros",
+    "server/framework",
+    "server/http",
+    "server/tasks",
+    "server/store",
+    "server/operator",
+    "server/service",
 ];
 
-/// Where a panic would be met by a client or a maintainer.
-const STEADY: [&str; 6] =
-    ["server/src/framework", "server/src/store", "server/src/telemetry", "spec/src", "macros/src", "xtask/src"];
-
-/// Words that belong to what this product's contract is about. `Mcp-Session-Id` and an HTTP proxy belong to the protocol.
-const PHONES: &str = "adb android boot device devices emulator handset phone phones screen sim socks socks5 streaming";
+/// Words of the product: what its contract is about, its name, what its keys begin with, and its own flags. An HTTP proxy belongs to
+/// the protocol.
+const PRODUCT: &str = "adb android boot cloudphone cpk cps device devices emulator handset phone phones screen sim socks socks5 streaming";
 
 const LONGEST_FILE: usize = 500;
 
 #[test]
-fn the_generic_parts_know_no_word_about_phones() {
-    let words: Vec<&str> = PHONES.split(' ').collect();
+fn the_framework_knows_no_word_of_the_product() {
+    let words: Vec<&str> = PRODUCT.split(' ').collect();
     let known = |line: &str| {
         let mut parts = line.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(humps);
         parts.any(|part| words.contains(&part.to_ascii_lowercase().as_str()))
     };
-    // Handlers are written there, and a message that names the folder helps.
-    let allowed = "in `phones/tools/{}.rs`";
-    assert_none(lines(&GENERIC).filter(|(_, line)| known(&line.replace(allowed, ""))));
-}
-
-#[test]
-fn the_generic_parts_never_name_the_module_of_phones() {
-    assert_none(lines(&GENERIC).filter(|(_, line)| line.contains("crate::phones")));
+    let all = all_files(&FRAMEWORK).into_iter();
+    assert_none(all.flat_map(|path| shown_lines(&path, &read(&path))).filter(|(_, line)| known(line)));
 }
 
 #[test]
 fn nothing_panics_outside_of_tests() {
     let panics = [".unwrap()", ".expect(", "panic!(", "todo!(", "unimplemented!(", "unreachable!("];
-    let steady = files(&STEADY).into_iter().filter(|path| !shown(path).contains("/tests/"));
+    let own = ["xtask/src"].into_iter().chain(FRAMEWORK).collect::<Vec<_>>();
+    // A server for tests is to fail where it cannot be had.
+    let steady =
+        files(&own).into_iter().filter(|path| !["/tests/", "testing.rs"].iter().any(|part| shown(path).contains(part)));
     let steady = steady.flat_map(|path| shown_lines(&path, until_tests(&read(&path))));
     assert_none(steady.filter(|(_, line)| panics.iter().any(|panic| line.contains(panic))));
+}
+
+#[test]
+fn a_public_type_name_has_one_meaning() {
+    let mut places = BTreeMap::<String, Vec<String>>::new();
+    // What the generator writes stands in its own crate as text.
+    for path in files(&["."])
+        .into_iter()
+        .filter(|path| shown(path).contains("src/") && !shown(path).starts_with("macros/codegen"))
+    {
+        for (place, line) in shown_lines(&path, until_tests(&read(&path))) {
+            let mut words = line.trim_start().split_whitespace();
+            let kind = (words.next(), words.next());
+            if let ((Some("pub"), Some("struct" | "enum" | "trait" | "type")), Some(name)) = (kind, words.next()) {
+                let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+                places.entry(name.to_owned()).or_default().push(place);
+            }
+        }
+    }
+    let several = places.into_iter().filter(|(_, places)| places.len() > 1);
+    assert_none(several.map(|(name, places)| (name, format!("is declared at {}", places.join(" and ")))));
 }
 
 #[test]
@@ -69,11 +86,6 @@ fn humps(word: &str) -> impl Iterator<Item = &str> {
     parts.into_iter()
 }
 
-/// Places and lines of every file below those folders, tests left out: these may be about anything.
-fn lines(folders: &[&str]) -> impl Iterator<Item = (String, String)> {
-    files(folders).into_iter().flat_map(|path| shown_lines(&path, until_tests(&read(&path))))
-}
-
 fn shown_lines(path: &Path, text: &str) -> Vec<(String, String)> {
     let line = |(n, line): (usize, &str)| (format!("{}:{}", shown(path), n + 1), line.to_owned());
     text.lines().enumerate().map(line).collect()
@@ -86,20 +98,25 @@ fn until_tests(text: &str) -> &str {
 
 /// Every Rust file below those folders that is no test as a whole.
 fn files(folders: &[&str]) -> Vec<PathBuf> {
+    let is_test = |path: &PathBuf| path.file_name().is_some_and(|name| name == "tests.rs" || name == "golden.rs");
+    all_files(folders).into_iter().filter(|path| !is_test(path)).collect()
+}
+
+/// Every Rust file below those folders.
+fn all_files(folders: &[&str]) -> Vec<PathBuf> {
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     let mut found = Vec::new();
     while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())).flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
             if path.is_dir() && name != "target" && !name.starts_with('.') {
                 open.push(path);
-            } else if name.ends_with(".rs") && !["tests.rs", "golden.rs"].contains(&&*name) {
+            } else if name.ends_with(".rs") {
                 found.push(path);
             }
         }
     }
-    assert!(!found.is_empty(), "{folders:?} have no Rust file");
     found.sort();
     found
 }

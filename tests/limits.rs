@@ -2,11 +2,11 @@
 
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, serve};
 use crate::print_shop::{self, Mute, Shop};
-use cloudphone::framework::catalogue::PermissionSet;
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices"}}"#;

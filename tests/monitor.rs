@@ -3,9 +3,6 @@
 use crate::cli::operate;
 use crate::harness::Key;
 use crate::program::Program;
-use cloudphone::admin::monitor::Monitor;
-use cloudphone::clock::Timestamp;
-use cloudphone::framework::transport::edge::Doorkeeper;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +13,11 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_http::edge::HostOriginPolicy;
+use toolwarrant_http::monitor::Monitor;
+use toolwarrant_operator::Names;
+use toolwarrant_operator::metrics::Probes;
 
 pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
@@ -177,8 +179,9 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
 
 /// A monitor of nothing.
 async fn open() -> Monitor {
-    let door = Doorkeeper::keyless(None, &[]).expect("a policy");
-    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), Timestamp(7_000), door).await;
+    let policy = HostOriginPolicy::keyless(None, &[]).expect("a policy");
+    let probes = Arc::new(Probes::new(Arc::new(Names::of("cloudphone", "0")), Timestamp(7_000)));
+    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), policy, probes).await;
     monitor.expect("a free port")
 }
 

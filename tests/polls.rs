@@ -1,19 +1,19 @@
 //! Polls: answered when they are due or when the task ends, whichever is first; and who may ask.
 
 use crate::harness::{Key, Server, Tenant, mute_phones, outcome};
-use cloudphone::framework::access::Grants;
-use cloudphone::framework::catalogue::PermissionSet;
-use cloudphone::tasks::polls::HELD_MAX;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::catalogue::PermissionSet;
+use toolwarrant_tasks::polls::HELD_MAX;
 
 fn everything() -> Tenant {
     Tenant::with(PermissionSet(u64::MAX))
 }
 
 fn sees(device: &str) -> Tenant {
-    Tenant { grants: Grants::Set([device.into()].into()), ..everything() }
+    Tenant { grants: Grants::nothing().with("device", Granted::some([device])), ..everything() }
 }
 
 /// A write on that phone, which stays in flight until its deadline in 60 s.

@@ -1,25 +1,25 @@
 //! The fixture: a contract about something else, fulfilled in memory.
 
 mod contract {
-    cloudphone_macros::contract!("print_shop/spec", runtime = ::cloudphone::framework);
+    toolwarrant::contract!("print_shop/spec", runtime = ::toolwarrant_core);
 }
 
 pub(crate) use contract::{CATALOGUE, Contract};
 
-use cloudphone::framework::BoxFuture;
-use cloudphone::framework::Timestamp;
-use cloudphone::framework::access::Caller;
-use cloudphone::framework::handler::{Call, Flag, Resource, Target, Unresolved};
-use cloudphone::framework::reply::Reply;
-use cloudphone::framework::text::{Secret, Untrusted};
-use cloudphone::tasks::executor::{Executor, Unreadable, Write};
-use cloudphone::tasks::machine::{Facts, Sent};
-use cloudphone::tasks::task::Reading;
 use contract::{
     CleanRollersArgs, CleanRollersError, Command, GetPrinterArgs, GetPrinterError, Mode, OpenPanelArgs, OpenPanelError,
     Panel, PrintPageArgs, PrintPageError, Printer, PrinterCapabilities, PrinterCapability, PrinterId, PrintersTools,
     PrintingTools,
 };
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::Timestamp;
+use toolwarrant_core::access::Caller;
+use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
+use toolwarrant_core::reply::Reply;
+use toolwarrant_core::text::{Secret, Untrusted};
+use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::task::Reading;
 
 /// Printers `p-1` with paper, `p-2` without, `p-gone` whose wire is cut; `p-bug` makes the handler panic, `p-slow` has it wait.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Resource<PrinterId> for Shop {
         Box::pin(async move {
             match id.as_str() {
                 "p-gone" => Err(Unresolved::Unavailable),
-                known @ ("p-1" | "p-2" | "p-bug" | "p-slow") if caller.application.grants.covers(known) => {
+                known @ ("p-1" | "p-2" | "p-bug" | "p-slow") if caller.application.grants.covers("printer", known) => {
                     Ok(Printer {
                         printer_id: id.clone(),
                         label: Untrusted::clean("Old\u{202e} faithful"),
@@ -109,7 +109,7 @@ impl PrintingTools for Shop {
 pub(crate) struct Mute;
 
 impl Executor for Mute {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         Facts::default()
     }
 

@@ -24,16 +24,9 @@ pub(crate) struct Program {
     child: Child,
 }
 
-/// The binary: the one that the environment names, or the one that lies beside the folder of this test's.
+/// The program: the one that the environment names, or the one that cargo has built with these tests.
 pub(crate) fn binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("PROGRAM") {
-        return path.into();
-    }
-    let test = std::env::current_exe().expect("this test's path");
-    let folder = test.parent().and_then(|deps| deps.parent()).expect("a target folder");
-    let binary = folder.join("cloudphone");
-    assert!(binary.exists(), "build it first: cargo build --package cloudphone");
-    binary
+    std::env::var_os("PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_cloudphone").into(), PathBuf::from)
 }
 
 impl Program {

@@ -2,8 +2,8 @@
 
 use crate::harness::{Key, Server, Tenant, cast, open_phones, outcome, phones};
 use crate::tasks::{phone, power, proxy};
-use cloudphone::framework::catalogue::PermissionSet;
 use serde_json::{Value, json};
+use toolwarrant_core::catalogue::PermissionSet;
 
 async fn refused(server: &Server, key: &Key, tool: &str, arguments: Value) -> Value {
     server.call(key, tool, arguments).await.expect_err("refused")

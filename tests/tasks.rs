@@ -1,16 +1,16 @@
 //! Writes on simulated phones, over the wire: what is answered on the way, and what a device does with several.
 
-use crate::harness::{Key, ROOM, Server, Tenant, cast, fleet};
-use cloudphone::framework::catalogue::PermissionSet;
+use crate::harness::{Key, Server, TASKS_MAX, Tenant, cast, fleet};
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
 use cloudphone::phones::upstream::Control;
-use cloudphone::store::{LedgerRow, Store};
-use cloudphone::tasks::task::TaskId;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use toolwarrant_core::catalogue::PermissionSet;
+use toolwarrant_tasks::store::{LedgerRow, TaskStore};
+use toolwarrant_tasks::task::TaskId;
 
 pub(crate) fn phone(number: u32) -> String {
     format!("phone-{number:07}")
@@ -82,7 +82,7 @@ async fn a_repeat_is_a_hit_when_the_queue_is_full() {
     let key = &keys[0][0];
     let mut accepted = Vec::new();
     let mut number = 0;
-    while accepted.len() < ROOM {
+    while accepted.len() < TASKS_MAX {
         number += 1;
         accepted.extend(server.call(key, "set_power", power(number, "boot")).await);
     }

@@ -142,7 +142,7 @@ async fn every_write_answers_with_task_id_status_terminal_and_idempotent_hit() {
 
 #[tokio::test]
 async fn a_write_is_answered_with_a_dispatched_task_while_nothing_is_known_of_its_outcome() {
-    let everything = Tenant::with(cloudphone::framework::catalogue::PermissionSet(u64::MAX));
+    let everything = Tenant::with(toolwarrant_core::catalogue::PermissionSet(u64::MAX));
     let (server, keys) = mute_phones(vec![everything]).await;
     let task = server.call(&keys[0][0], "set_power", power(1, "restart")).await.expect("accepted");
     assert!(task["task_id"].is_string(), "{task}");

@@ -2,5 +2,5 @@
 
 #[test]
 fn mistakes_in_handlers_and_contracts_are_compile_errors_that_say_what_to_do() {
-    trybuild::TestCases::new().compile_fail("ui/*.rs");
+    trybuild::TestCases::new().compile_fail("../tests/ui/*.rs");
 }

@@ -2,11 +2,11 @@
 
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read, serve};
 use crate::print_shop::{self, Mute, Shop};
-use cloudphone::framework::catalogue::PermissionSet;
 use reqwest::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
+use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 

@@ -5,17 +5,6 @@
 //! it, read its target, and wait on.
 
 use anyhow::{Result, ensure};
-use cloudphone::clock::{Clock, Timestamp};
-use cloudphone::data::DataFolder;
-use cloudphone::framework::BoxFuture;
-use cloudphone::random::Random;
-use cloudphone::store::sqlite::Sqlite;
-use cloudphone::store::{Accepted, Advance, Identity, NewTask, Store};
-use cloudphone::tasks::engine::{Engine, Parts};
-use cloudphone::tasks::executor::{Executor, Unreadable, Write};
-use cloudphone::tasks::machine::{Facts, Sent};
-use cloudphone::tasks::task::{Phase, Probe, Reading, Task, TaskId, Terms, Upstream, Verdict};
-use cloudphone::vault::Vault;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -24,6 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::random::Random;
+use toolwarrant_core::vault::Vault;
+use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
+use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::store::{Accepted, Advance, Identity, NewTask, TaskStore};
+use toolwarrant_tasks::task::{Phase, Probe, Reading, Task, TaskId, Terms, Upstream, Verdict};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -57,11 +56,14 @@ async fn main() -> Result<()> {
 async fn measure(data: &Path) -> Result<()> {
     let (clock, target) = (Clock::manual(NOW), Arc::new(Target::default()));
     let (before, begin) = (memory()?, Instant::now());
-    let folder = DataFolder::open(data)?;
     let parts = Parts {
-        store: Arc::new(Sqlite::open(&folder)?),
+        store: Arc::new(Sqlite::open(OpenOptions {
+            path: &data.join("bench.db"),
+            former_resource: "device",
+            lock: (),
+        })?),
         executor: target.clone(),
-        vault: Vault::new(&folder.master_key(&Random::System)?, Random::System),
+        vault: Vault::new("bench", &[7; 32], Random::System),
         clock: clock.clone(),
         random: Random::System,
         room: usize::MAX,
@@ -90,7 +92,7 @@ struct Target {
 }
 
 impl Executor for Target {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         Facts::default()
     }
 
@@ -116,9 +118,9 @@ impl Executor for Target {
 
 /// Writes `count` tasks down: some verified at present, the others to begin in an hour.
 async fn fill(data: &Path, count: u64) -> Result<()> {
-    let folder = DataFolder::open(data)?;
-    let vault = Vault::new(&folder.master_key(&Random::System)?, Random::System);
-    let store = Arc::new(Sqlite::open(&folder)?);
+    let vault = Vault::new("bench", &[7; 32], Random::System);
+    let store =
+        Arc::new(Sqlite::open(OpenOptions { path: &data.join("bench.db"), former_resource: "device", lock: () })?);
     let mut writing = JoinSet::new();
     for number in 0..count {
         let id = TaskId::from_bytes(u128::from(number).to_be_bytes());
@@ -130,6 +132,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
             deadline_seconds: 7_200,
         };
         let new = NewTask {
+            marks: Vec::new(),
             id,
             identity: Identity {
                 application: "app_0123456789abcdef".to_owned(),

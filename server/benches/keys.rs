@@ -4,19 +4,18 @@
 //! at a start, and to find out who sent a request.
 
 use anyhow::{Context, Result};
-use axum::http::HeaderMap;
-use cloudphone::clock::Clock;
-use cloudphone::data::DataFolder;
-use cloudphone::framework::access::Grants;
-use cloudphone::framework::registry::{NewApplication, Registry};
 use cloudphone::phones::contract::CATALOGUE;
-use cloudphone::random::Random;
-use cloudphone::store::sqlite::Sqlite;
-use cloudphone::vault::Vault;
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use toolwarrant_core::access::{Credentials, Grants};
+use toolwarrant_core::clock::Clock;
+use toolwarrant_core::random::Random;
+use toolwarrant_core::registry::{KeyPrefixes, NewApplication, Registry};
+use toolwarrant_core::vault::Vault;
+use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 
 /// Repetitions of each measurement; the median counts.
 const ROUNDS: usize = 15;
@@ -29,28 +28,33 @@ async fn main() -> Result<()> {
     println!("applications  key made ms  start ms  lookup ns  unknown key ns");
     for count in [10, 10_000] {
         let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let folder = DataFolder::open(&home.path().join("data"))?;
+        let folder = home.path().join("bench.db");
         let registry = open(&folder).await?;
-        let (mut made, mut last) = (Vec::new(), HeaderMap::new());
+        let (mut made, mut last) = (Vec::new(), None);
         for number in 0..count {
             let name = format!("application {number}");
-            let new = NewApplication { name, permissions: Vec::new(), grants: Grants::All, requests_per_minute: 300 };
+            let new = NewApplication {
+                name,
+                permissions: Vec::new(),
+                grants: Grants::everything(),
+                requests_per_minute: 300,
+            };
             let id = registry.create(new).await?;
             let begin = Instant::now();
             let key = registry.issue_key(&id, None).await?;
             made.push(begin.elapsed());
-            last = headers(&key.key_id, key.secret.expose())?;
+            last = Some(key);
         }
         made.drain(..made.len().saturating_sub(ROUNDS));
         drop(registry);
         let (mut starts, mut found, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-        let stranger = headers("cpk_0000000000000000", "cps_0")?;
+        let last = last.context("a key")?;
         for _ in 0..ROUNDS {
             let begin = Instant::now();
             let registry = open(&folder).await?;
             starts.push(begin.elapsed());
-            found.push(lookups(&registry, &last));
-            unknown.push(lookups(&registry, &stranger));
+            found.push(lookups(&registry, &last.key_id, last.secret.expose()));
+            unknown.push(lookups(&registry, "cpk_0000000000000000", "cps_0"));
         }
         let [made, start] = [made, starts].map(|times| median(times).as_secs_f64() * 1e3);
         let [found, unknown] = [found, unknown].map(|times| median(times).as_secs_f64() * 1e9 / f64::from(LOOKUPS));
@@ -59,25 +63,21 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn open(folder: &DataFolder) -> Result<Registry> {
+async fn open(database: &Path) -> Result<Registry> {
     let (random, clock) = (Random::System, Clock::system());
-    let vault = Vault::new(&folder.master_key(&random)?, random.clone());
-    let store = Arc::new(Sqlite::open(folder)?);
-    Registry::open(store, &CATALOGUE, vault, clock, random).await.context("a folder that was written just now")
+    let vault = Vault::new("bench", &[7; 32], random.clone());
+    let store = Arc::new(Sqlite::open(OpenOptions { path: database, former_resource: "device", lock: () })?);
+    let prefixes = KeyPrefixes { id: "cpk_", secret: "cps_" };
+    Registry::open(store, &CATALOGUE, prefixes, vault, clock, random)
+        .await
+        .context("a folder that was written just now")
 }
 
-fn headers(key_id: &str, secret: &str) -> Result<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    headers.insert("x-api-key", key_id.parse()?);
-    headers.insert("x-api-secret", secret.parse()?);
-    Ok(headers)
-}
-
-fn lookups(registry: &Registry, headers: &HeaderMap) -> Duration {
+fn lookups(registry: &Registry, key_id: &str, secret: &str) -> Duration {
     let (access, now) = (registry.access(), Clock::system().now());
     let begin = Instant::now();
     for _ in 0..LOOKUPS {
-        let _ = black_box(access.authenticate(black_box(headers), now));
+        let _ = black_box(access.authenticate(black_box(Credentials { key_id, secret }), now));
     }
     begin.elapsed()
 }

@@ -11,7 +11,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use axum::routing::any;
 use bytes::Bytes;
-use cloudphone::framework::transport::edge::{self, Crowd, Limits};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write, stdin};
 use std::net::TcpStream;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, str};
 use tempfile::TempDir;
+use toolwarrant_http::edge::{self, ConnectionLimiter, Limits};
 
 /// Most CPU time of a request, in that of its baseline.
 const GATE: f64 = 1.5;
@@ -289,7 +289,7 @@ async fn baseline() -> Result<()> {
     let address = listener.local_addr()?;
     let router = Router::new().route("/mcp", any(answer)).with_state(Arc::new((headers, body)));
     println!("http://{address}/mcp");
-    edge::serve(listener, router, Crowd::new(Limits::default()), std::future::pending()).await;
+    edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()).await;
     Ok(())
 }
 

@@ -5,18 +5,9 @@
 //! together; and a commit for each write. The two others insert one row of the size of what the engine writes.
 
 use anyhow::{Context, Result};
-use cloudphone::clock::Clock;
-use cloudphone::data::DataFolder;
-use cloudphone::framework::catalogue::Terms;
-use cloudphone::framework::tasks::{Proposal, Tasks};
-use cloudphone::framework::text::Secret;
 use cloudphone::phones::upstream::sim::Sim;
 use cloudphone::phones::views::Views;
 use cloudphone::phones::writes::Writes;
-use cloudphone::random::Random;
-use cloudphone::store::sqlite::Sqlite;
-use cloudphone::tasks::engine::{Engine, Parts};
-use cloudphone::vault::Vault;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,6 +15,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::clock::Clock;
+use toolwarrant_core::random::Random;
+use toolwarrant_core::tasks::{Proposal, Tasks};
+use toolwarrant_core::text::Secret;
+use toolwarrant_core::vault::Vault;
+use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
+use toolwarrant_tasks::engine::{Engine, Parts};
 
 /// Each way is measured that often for each number of clients, in turn.
 const ROUNDS: usize = 3;
@@ -73,12 +72,15 @@ fn main() -> Result<()> {
 /// Writes through the engine, each on a target of its own; nothing carries them out.
 fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let folder = DataFolder::open(folder)?;
     let (clock, random) = (Clock::system(), Random::System);
     let sim = Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32]));
-    let vault = Vault::new(&folder.master_key(&random)?, random.clone());
+    let vault = Vault::new("bench", &[7; 32], random.clone());
     let engine = runtime.block_on(Engine::start(Parts {
-        store: Arc::new(Sqlite::open(&folder)?),
+        store: Arc::new(Sqlite::open(OpenOptions {
+            path: &folder.join("bench.db"),
+            former_resource: "device",
+            lock: (),
+        })?),
         executor: Arc::new(Writes::new(sim.clone(), Arc::new(Views::new(clock.clone())))),
         vault,
         clock: clock.clone(),
@@ -103,7 +105,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
                     )),
                     target: target.into(),
                     key: None,
-                    terms: &TERMS,
+                    terms: TERMS,
                     now: clock.now(),
                 };
                 let hit = engine.repeat(&proposal).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;

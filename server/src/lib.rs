@@ -1,17 +1,8 @@
 //! `cloudphone`: cloud phones as tools for AI agents. ARCHITECTURE.md is the map.
 //!
-//! [`framework`] serves any contract; [`phones`] fulfils the one in `spec/`; [`app`] puts them together, and [`admin`] is what
-//! its operator asks.
+//! [`phones`] fulfils the contract in `spec/`. [`program`] puts a service together from that and from whoever runs the phones.
 
-pub mod admin;
-pub mod app;
-pub mod clock;
-pub mod data;
-pub mod framework;
-pub mod hex;
+mod composition;
 pub mod phones;
-pub mod random;
-pub mod store;
-pub mod tasks;
-pub mod telemetry;
-pub mod vault;
+
+pub use composition::{OwnFlags, Simulated, program, service, simulated};

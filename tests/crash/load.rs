@@ -3,7 +3,6 @@
 use crate::cli::{json_of, operate};
 use crate::harness::Key;
 use crate::program::{Program, call};
-use cloudphone::random::SplitMix;
 use reqwest::Client;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -16,6 +15,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use toolwarrant_core::random::SplitMix;
 
 /// Clients, each with a connection of its own.
 const CLIENTS: usize = 64;

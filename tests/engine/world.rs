@@ -1,26 +1,27 @@
 //! A small world for the engine: a store that outlives it, a target that does what its script says, and time in steps.
 
-use cloudphone::clock::{Clock, Timestamp};
-use cloudphone::framework::BoxFuture;
-use cloudphone::framework::catalogue::Terms;
-use cloudphone::framework::tasks::{Accepted, NotAccepted, Proposal, Tasks};
-use cloudphone::framework::text::Secret;
-use cloudphone::random::Random;
-use cloudphone::store::memory::Memory;
-use cloudphone::store::{
-    self, Advance, Advanced, Answer, ApplicationRow, Broken, Happening, Identity, InFlight, KeyRow,
-};
-use cloudphone::store::{LedgerRow, NewTask, Record, Rule, Store, Unfinished, Which};
-use cloudphone::tasks::engine::{Engine, Parts};
-use cloudphone::tasks::executor::{Executor, Unreadable, Write};
-use cloudphone::tasks::machine::{Facts, Sent};
-use cloudphone::tasks::task::Verdict::Unreadable as Unread;
-use cloudphone::tasks::task::{Reading, Status, TaskId, Verdict};
-use cloudphone::vault::Vault;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::random::Random;
+use toolwarrant_core::store::{StoreError, Stored};
+use toolwarrant_core::tasks::{Accepted, NotAccepted, Proposal, Tasks};
+use toolwarrant_core::text::Secret;
+use toolwarrant_core::vault::Vault;
+use toolwarrant_store::memory::Memory;
+use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
+use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::store::{
+    self, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore, Unfinished,
+    Which,
+};
+use toolwarrant_tasks::task::Verdict::Unreadable as Unread;
+use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
 
 pub(crate) const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -55,7 +56,7 @@ impl Script {
 }
 
 impl Executor for Script {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &Write) -> Facts {
         self.facts
     }
 
@@ -98,77 +99,65 @@ pub(crate) struct Flaky {
     pub(crate) lies: bool,
 }
 
-impl Store for Flaky {
-    fn advance(&self, advance: Advance) -> Answer<'_, Advanced> {
+impl TaskStore for Flaky {
+    fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
         if self.steps.fetch_add(1, Relaxed) + 1 == self.fails {
             let written = self.lies.then(|| self.memory.advance(advance));
             return Box::pin(async move {
                 if let Some(written) = written {
                     written.await?;
                 }
-                Err(Broken("database or disk is full".to_owned()))
+                Err(StoreError::Unavailable("database or disk is full".to_owned()))
             });
         }
         self.memory.advance(advance)
     }
 
-    fn repeat(&self, identity: Identity) -> Answer<'_, Option<InFlight>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
         self.memory.repeat(identity)
     }
 
-    fn accept(&self, new: NewTask) -> Answer<'_, store::Accepted> {
+    fn accept(&self, new: NewTask) -> Stored<'_, store::Accepted> {
         self.memory.accept(new)
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Answer<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
         self.memory.in_flight(after, limit)
     }
 
-    fn task(&self, id: TaskId) -> Answer<'_, Option<Record>> {
+    fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
         self.memory.task(id)
     }
 
-    fn tasks(&self, which: Which) -> Answer<'_, Vec<Record>> {
+    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
         self.memory.tasks(which)
     }
 
-    fn timeline(&self, id: TaskId) -> Answer<'_, Vec<Happening>> {
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
         self.memory.timeline(id)
     }
 
-    fn ledger(&self, after: u64, limit: u32) -> Answer<'_, Vec<LedgerRow>> {
+    fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>> {
         self.memory.ledger(after, limit)
     }
 
-    fn purge(&self, before: Timestamp, limit: u32) -> Answer<'_, u32> {
+    fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.memory.purge(before, limit)
     }
 
-    fn directory(&self) -> Answer<'_, (Vec<ApplicationRow>, Vec<KeyRow>)> {
-        self.memory.directory()
+    fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
+        self.memory.mark(marks)
     }
 
-    fn put_application(&self, application: ApplicationRow) -> Answer<'_, ()> {
-        self.memory.put_application(application)
-    }
-
-    fn put_key(&self, key: KeyRow) -> Answer<'_, ()> {
-        self.memory.put_key(key)
-    }
-
-    fn violations(&self, rule: Rule) -> Answer<'_, Vec<String>> {
-        self.memory.violations(rule)
-    }
-
-    fn touch(&self) -> Answer<'_, ()> {
-        self.memory.touch()
+    fn purge_marks(&self, until: Timestamp, limit: u32) -> Stored<'_, u32> {
+        self.memory.purge_marks(until, limit)
     }
 }
 
 /// An engine with a store that outlives it.
 pub(crate) struct World {
     pub(crate) clock: Clock,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn TaskStore>,
     pub(crate) script: Arc<Script>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) runner: JoinHandle<()>,
@@ -185,7 +174,7 @@ impl World {
         Self::on(Arc::<Memory>::default(), clock, script).await
     }
 
-    pub(crate) async fn on(store: Arc<dyn Store>, clock: Clock, script: Arc<Script>) -> Self {
+    pub(crate) async fn on(store: Arc<dyn TaskStore>, clock: Clock, script: Arc<Script>) -> Self {
         let (engine, runner) = start(&clock, &store, &script).await;
         Self { clock, store, script, engine, runner }
     }
@@ -216,7 +205,8 @@ impl World {
     ) -> Result<Accepted, NotAccepted> {
         let arguments = Secret::new(format!("{target}{arguments}"));
         let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
-        let proposal = Proposal { application, tool: "turn", resource: "wheel", target, key, terms, arguments, now };
+        let proposal =
+            Proposal { application, tool: "turn", resource: "wheel", target, key, terms: *terms, arguments, now };
         match self.engine.repeat(&proposal).await? {
             Some(hit) => Ok(hit),
             None => self.engine.accept(&proposal, proposal.arguments.clone()).await,
@@ -283,11 +273,11 @@ impl Drop for World {
 
 pub(crate) async fn start(
     clock: &Clock,
-    store: &Arc<dyn Store>,
+    store: &Arc<dyn TaskStore>,
     script: &Arc<Script>,
 ) -> (Arc<Engine>, JoinHandle<()>) {
     let (store, executor, random) = (store.clone(), script.clone(), Random::System);
-    let vault = Vault::new(&[7; 32], random.clone());
+    let vault = Vault::new("test", &[7; 32], random.clone());
     let engine = Engine::start(Parts { store, executor, vault, clock: clock.clone(), random, room: 3 });
     let engine = engine.await.expect("a store that can be read");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));

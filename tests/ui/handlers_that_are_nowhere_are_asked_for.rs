@@ -3,7 +3,7 @@
 #[path = "shop/shop.rs"]
 mod shop;
 
-use cloudphone::framework::pipeline::Handlers;
+use toolwarrant_core::pipeline::Handlers;
 use shop::Shop;
 use shop::contract::Contract;
 

@@ -1,7 +1,7 @@
 //! Whoever imports generated names by name hears of the mistakes in the contract, and of nothing else.
 
 mod contract {
-    cloudphone_macros::contract!("specs/three_mistakes", runtime = ::cloudphone::framework);
+    toolwarrant::contract!("specs/three_mistakes", runtime = ::toolwarrant_core);
 }
 
 use contract::{CATALOGUE, Contract, GetPrinterArgs, PrinterId, PrintersTools};

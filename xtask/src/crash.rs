@@ -20,7 +20,7 @@ pub(crate) struct Load {
 pub(crate) fn run(root: &Path, Load { tasks, seed }: Load) -> Result<()> {
     step(root, &["build", "--release", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--locked", "--package", "cloudphone-tests", "--", "--ignored", "--nocapture"]);
+    command.args(["test", "--locked", "--package", "cloudphone", "--test", "all", "--", "--ignored", "--nocapture"]);
     command.args(["--test-threads", "1", "crash::"]);
     command.env("PROGRAM", root.join("target/release/cloudphone"));
     command.env("TASKS", tasks.to_string()).env("SEED", seed.to_string());

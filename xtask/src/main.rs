@@ -2,10 +2,13 @@
 
 mod crash;
 mod r#gen;
+mod graph;
 mod interop;
+mod modules;
 mod rules;
 mod soak;
 mod test;
+mod walk;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -27,10 +30,14 @@ enum Verb {
         #[arg(long)]
         check: bool,
     },
-    /// Format, lints, generated files, all tests, 200,000 worlds of the simulation; ends with a count
+    /// The crates and what each uses; fails where the architecture does not hold
+    Graph,
+    /// Format, lints, crate graph, generated files, all tests, 200,000 worlds of the simulation; ends with a count
     Test,
     /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
     Soak(soak::Worlds),
+    /// Does what CONTRIBUTING.md says on a copy of the repository, and compares what it shows
+    Walk,
     /// What a request costs, beside a handler that only returns the same bytes; fails beyond the gate; Linux
     Bench,
     /// The program under load, killed and stopped again and again, and what it is answerable for audited
@@ -42,8 +49,10 @@ enum Verb {
 fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
+        Verb::Graph => graph::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
+        Verb::Walk => walk::run(&root()),
         Verb::Bench => {
             test::step(&root(), &["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests"])
                 .map(drop)

@@ -1,25 +1,23 @@
 //! Where bytes enter: connections with their deadlines, sizes and numbers ([`serve`]), bodies ([`read_body`]), and which
-//! browsers and host names are let in ([`Doorkeeper`]).
+//! browsers and host names are let in ([`HostOriginPolicy`]).
 //!
 //! What a request means is not known here.
 
 mod body;
-mod door;
-mod patience;
-mod strangers;
+mod policy;
+mod throttle;
+mod write_timeout;
 
 pub use body::{BodyError, read_body};
-pub use door::{Admitted, Doorkeeper, Refused, cors, preflight};
-pub use strangers::Strangers;
+pub use policy::{Admitted, HostOriginPolicy, Refused, cors, preflight};
+pub use throttle::AuthThrottle;
 
-use toolwarrant_core::counts::Count;
 use axum::Router;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use patience::Patient;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind};
@@ -31,7 +29,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use toolwarrant_core::counts::Count;
 use tower_service::Service;
+use write_timeout::WriteTimeout;
 
 /// What a client may take: time, space and connections. `Limits::default()` is what the service runs with.
 #[derive(Debug, Clone, Copy)]
@@ -82,11 +82,16 @@ pub struct Peer(pub IpAddr);
 /// How long accepting rests after it failed, as it does while the process has no file descriptor left.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
-/// Serves `router` on `listener` to `crowd` until `stop`. Then it accepts nothing more, lets requests in flight finish for as long as
+/// Serves `router` on `listener` to `limiter` until `stop`. Then it accepts nothing more, lets requests in flight finish for as long as
 /// the grace lasts, and drops the rest; when it returns, no task of it is left.
-pub async fn serve(listener: TcpListener, router: Router, crowd: Arc<Crowd>, stop: impl Future<Output = ()>) {
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limiter: Arc<ConnectionLimiter>,
+    stop: impl Future<Output = ()>,
+) {
     let (running, stopping) = watch::channel(());
-    let server = Server::new(router, crowd.limits, stopping);
+    let server = Server::new(router, limiter.limits, stopping);
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
@@ -98,7 +103,7 @@ pub async fn serve(listener: TcpListener, router: Router, crowd: Arc<Crowd>, sto
         match accepted {
             Ok((stream, peer)) => {
                 // Beyond the caps it is closed unanswered: an answer would cost what the cap is there to save.
-                if let Some(place) = crowd.enter(peer.ip()) {
+                if let Some(place) = limiter.enter(peer.ip()) {
                     connections.spawn(server.clone().converse(stream, peer.ip(), place));
                 }
             }
@@ -106,7 +111,7 @@ pub async fn serve(listener: TcpListener, router: Router, crowd: Arc<Crowd>, sto
         }
     }
     drop((running, listener));
-    let drained = timeout(crowd.limits.grace, async { while connections.join_next().await.is_some() {} });
+    let drained = timeout(limiter.limits.grace, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::warn!(connections = connections.len(), "stopped with requests in flight");
     }
@@ -148,7 +153,7 @@ impl Server {
     }
 
     /// Drives one connection to its end; once the server stops, to the end of the request in flight.
-    async fn converse(mut self, stream: TcpStream, peer: IpAddr, _place: Place) {
+    async fn converse(mut self, stream: TcpStream, peer: IpAddr, _place: ConnectionPermit) {
         // Answers are written whole, so that waiting for more gains nothing. A failure costs latency alone.
         let _ = stream.set_nodelay(true);
         let service = service_fn(|mut request: Request<Incoming>| {
@@ -156,7 +161,7 @@ impl Server {
             self.router.clone().call(request)
         });
         let mut connection =
-            pin!(self.http.serve_connection(TokioIo::new(Patient::new(stream, self.patience)), service));
+            pin!(self.http.serve_connection(TokioIo::new(WriteTimeout::new(stream, self.patience)), service));
         let ended = tokio::select! {
             // The stop first: an answer that is ready as well then says that the connection ends.
             biased;
@@ -173,7 +178,7 @@ impl Server {
 }
 
 /// Everyone who is connected, by address, and what each may take.
-pub struct Crowd {
+pub struct ConnectionLimiter {
     limits: Limits,
     inside: Mutex<Inside>,
     /// Connections that were closed unanswered, because there were too many.
@@ -186,13 +191,13 @@ struct Inside {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A place in the crowd, held for as long as the connection lasts, however it ends.
-struct Place {
-    crowd: Arc<Crowd>,
+/// A place in the limiter, held for as long as the connection lasts, however it ends.
+struct ConnectionPermit {
+    limiter: Arc<ConnectionLimiter>,
     address: IpAddr,
 }
 
-impl Crowd {
+impl ConnectionLimiter {
     /// Nobody so far.
     #[must_use]
     pub fn new(limits: Limits) -> Arc<Self> {
@@ -204,7 +209,7 @@ impl Crowd {
         self.inside().all
     }
 
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let address = neighbourhood(address);
         let mut inside = self.inside();
         let Inside { all, by_address } = &mut *inside;
@@ -215,7 +220,7 @@ impl Crowd {
         }
         *all += 1;
         *by_address.entry(address).or_default() += 1;
-        Some(Place { crowd: Arc::clone(self), address })
+        Some(ConnectionPermit { limiter: Arc::clone(self), address })
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -232,9 +237,9 @@ fn neighbourhood(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut inside = self.crowd.inside();
+        let mut inside = self.limiter.inside();
         inside.all -= 1;
         if let Entry::Occupied(mut count) = inside.by_address.entry(self.address) {
             *count.get_mut() -= 1;

@@ -9,19 +9,19 @@ pub mod monitor;
 mod spliced;
 mod v1;
 
-use toolwarrant_core::failure::Failure;
-use toolwarrant_core::pipeline::{Handlers, Pipeline};
-use axum::Router;
+pub use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::any;
 use bytes::Bytes;
-use edge::{Doorkeeper, Limits, Strangers};
+use edge::{AuthThrottle, HostOriginPolicy, Limits};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::{Handlers, Pipeline};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -29,22 +29,22 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// A pipeline as the network sees it.
 pub struct Endpoint<H> {
     pipeline: Pipeline<H>,
-    door: Doorkeeper,
+    policy: HostOriginPolicy,
     limits: Limits,
-    strangers: Strangers,
+    throttle: AuthThrottle,
     ids: RequestIds,
     /// See [`mcp::hellos`].
     hellos: Vec<(&'static str, Bytes)>,
 }
 
 impl<H: Handlers> Endpoint<H> {
-    /// Serves `pipeline` to whom `door` lets in. `process` distinguishes this process in request ids.
-    pub fn new(pipeline: Pipeline<H>, door: Doorkeeper, limits: Limits, process: u32) -> Self {
+    /// Serves `pipeline` to whom `policy` lets in. `process` distinguishes this process in request ids.
+    pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, process: u32) -> Self {
         Self {
             pipeline,
-            door,
+            policy,
             limits,
-            strangers: Strangers::default(),
+            throttle: AuthThrottle::default(),
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
             hellos: mcp::hellos(&H::CATALOGUE.service),
         }

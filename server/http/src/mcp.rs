@@ -8,13 +8,6 @@ mod envelope;
 use super::edge::{self, BodyError, Peer};
 use super::spliced::Spliced;
 use super::{Endpoint, credentials, respond, status};
-use toolwarrant_core::access::Caller;
-use toolwarrant_core::args::shown;
-use toolwarrant_core::catalogue::{ErrorDef, Service};
-use toolwarrant_core::failure::Failure;
-use toolwarrant_core::pipeline::{Asked, Handlers};
-use toolwarrant_core::reply::quote;
-use toolwarrant_core::tasks::Hold;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -27,6 +20,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
+use toolwarrant_core::access::Caller;
+use toolwarrant_core::args::shown;
+use toolwarrant_core::catalogue::{ErrorDef, Service};
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::{Asked, Handlers};
+use toolwarrant_core::reply::quote;
+use toolwarrant_core::tasks::Hold;
 
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
@@ -40,7 +40,7 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
         return not_allowed::<H>(&request_id);
     }
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    let origin = match endpoint.door.check(request.headers(), authority) {
+    let origin = match endpoint.policy.check(request.headers(), authority) {
         Ok(admitted) => admitted.origin,
         Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
     };
@@ -118,7 +118,7 @@ async fn post<H: Handlers>(
         Ok(caller) => caller,
         Err(failure) => {
             let peer = head.extensions.get::<Peer>();
-            if let Some(delay) = peer.and_then(|peer| endpoint.strangers.failed(peer.0, endpoint.pipeline.now())) {
+            if let Some(delay) = peer.and_then(|peer| endpoint.throttle.failed(peer.0, endpoint.pipeline.now())) {
                 tokio::time::sleep(delay).await;
             }
             return Err(failure.into());

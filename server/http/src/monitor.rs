@@ -1,9 +1,9 @@
-//! The door for monitoring: whether the program lives, whether it serves, and what it counts.
+//! The policy for monitoring: whether the program lives, whether it serves, and what it counts.
 //!
 //! It asks for no key and shows numbers only, so it listens where the operator says, and nowhere otherwise. It opens before
 //! anything else and closes last, so that a start and a stop can be watched. Start at [`Monitor::listen`].
 
-use crate::edge::{self, Crowd, Doorkeeper, Limits, Refused};
+use crate::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits, Refused};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -37,7 +37,7 @@ pub trait Watched: Send + Sync + 'static {
     fn metrics(&self) -> BoxFuture<'_, String>;
 }
 
-/// A door that is open. Dropped, it is closed at once.
+/// A policy that is open. Dropped, it is closed at once.
 pub struct Monitor {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -46,20 +46,20 @@ pub struct Monitor {
 
 /// What each request is answered from.
 struct Watch {
-    door: Doorkeeper,
+    policy: HostOriginPolicy,
     watched: Arc<dyn Watched>,
 }
 
 impl Monitor {
-    /// Opens the door to whom `door` lets in.
+    /// Opens the policy to whom `policy` lets in.
     ///
     /// # Errors
     /// There is nothing to listen on.
-    pub async fn listen(address: SocketAddr, door: Doorkeeper, watched: Arc<dyn Watched>) -> io::Result<Self> {
+    pub async fn listen(address: SocketAddr, policy: HostOriginPolicy, watched: Arc<dyn Watched>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let router = Router::new().fallback(answer).with_state(Arc::new(Watch { door, watched }));
-        let crowd = Crowd::new(Limits {
+        let router = Router::new().fallback(answer).with_state(Arc::new(Watch { policy, watched }));
+        let limiter = ConnectionLimiter::new(Limits {
             connections: CONNECTIONS,
             connections_per_address: CONNECTIONS_PER_ADDRESS,
             head: HEAD,
@@ -67,7 +67,7 @@ impl Monitor {
             ..Limits::default()
         });
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(edge::serve(listener, router, crowd, async { drop(stopped.await) }));
+        let task = tokio::spawn(edge::serve(listener, router, limiter, async { drop(stopped.await) }));
         Ok(Self { address, stop: Some(stop), task })
     }
 
@@ -77,7 +77,7 @@ impl Monitor {
         self.address
     }
 
-    /// Closes the door, and answers nobody any more.
+    /// Closes the policy, and answers nobody any more.
     pub async fn close(mut self) {
         drop(self.stop.take());
         let _ = (&mut self.task).await;
@@ -93,7 +93,7 @@ impl Drop for Monitor {
 async fn answer(State(watch): State<Arc<Watch>>, request: Request) -> Response<Body> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
     // A page in the operator's browser must not read this under a name of its own.
-    match watch.door.check(request.headers(), authority) {
+    match watch.policy.check(request.headers(), authority) {
         Ok(_) => {}
         Err(host @ Refused::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{host}\n")),
         Err(Refused::Origin(_)) => {

@@ -1,10 +1,10 @@
 //! `/v1`: the signed twin. No signature is verified here, so every request is refused before it is routed.
 
 use super::{body_of, respond, status};
-use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::failure::Failure;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response};
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::failure::Failure;
 
 /// The answer to a request without a valid signature.
 pub(super) fn refuse(catalogue: &'static Catalogue, request_id: &HeaderValue) -> Response<Body> {

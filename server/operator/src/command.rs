@@ -1,4 +1,6 @@
 //! Every command of an operator: as the command line reads it, and as it goes over the socket.
+//!
+//! `{program}`, `{target}` and the like in a help text stand for the words of the service; [`cli`](crate::cli) fills them in.
 
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -13,9 +15,14 @@ pub enum Command {
     /// Make, rotate and revoke the keys of an application
     #[command(subcommand)]
     Key(KeyCommand),
-    /// List devices, and decide which application sees them
-    #[command(subcommand)]
-    Device(DeviceCommand),
+    /// What tools act on; the command is called as the resource is
+    #[command(skip)]
+    Target {
+        /// The resource.
+        resource: String,
+        /// What is asked about it.
+        command: TargetCommand,
+    },
     /// Read tasks, with all that happened to them
     #[command(subcommand)]
     Task(TaskCommand),
@@ -40,15 +47,15 @@ pub enum Command {
     Doctor,
 }
 
-/// About applications. Its keys share an application's permissions, devices and budget.
+/// About applications. Its keys share an application's permissions, {targets} and budget.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppCommand {
-    /// Make an application; it sees no device until some are assigned to it
+    /// Make an application; it sees no {target} until some are assigned to it
     Create {
         /// Its name
         name: String,
-        /// A permission, as `cloudphone tools` names it; may be repeated
+        /// A permission: {permissions}; may be repeated
         #[arg(long = "permission", value_name = "PERMISSION", required = true)]
         permissions: Vec<String>,
         /// Its request budget in any 60 seconds; the contract's if left out
@@ -57,7 +64,7 @@ pub enum AppCommand {
     },
     /// List all applications
     List,
-    /// Show one application with its devices and keys
+    /// Show one application with its {targets} and keys
     Show {
         /// Its name or id
         app: String,
@@ -109,39 +116,39 @@ pub enum KeyCommand {
     },
 }
 
-/// About devices.
+/// About what tools act on: a command of its own for each resource of the contract.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DeviceCommand {
-    /// List devices, and which applications see each
+pub enum TargetCommand {
+    /// List {targets}, and which applications see each
     List {
-        /// Only devices after this one
-        #[arg(long, value_name = "DEVICE")]
+        /// Only {targets} after this one
+        #[arg(long, value_name = "{TARGET}")]
         after: Option<String>,
         /// How many at most
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u16,
     },
-    /// Let an application see devices
+    /// Let an application see {targets}
     Assign {
         /// The application's name or id
         app: String,
-        /// The devices
-        #[arg(value_name = "DEVICE", required_unless_present = "all")]
-        devices: Vec<String>,
-        /// Every device, those to come included
-        #[arg(long, conflicts_with = "devices")]
+        /// The {targets}
+        #[arg(value_name = "{TARGET}", required_unless_present = "all")]
+        ids: Vec<String>,
+        /// Every {target}, those to come included
+        #[arg(long, conflicts_with = "ids")]
         all: bool,
     },
-    /// Hide devices from an application
+    /// Hide {targets} from an application
     Unassign {
         /// The application's name or id
         app: String,
-        /// The devices
-        #[arg(value_name = "DEVICE", required_unless_present = "all")]
-        devices: Vec<String>,
-        /// Every device
-        #[arg(long, conflicts_with = "devices")]
+        /// The {targets}
+        #[arg(value_name = "{TARGET}", required_unless_present = "all")]
+        ids: Vec<String>,
+        /// Every {target}
+        #[arg(long, conflicts_with = "ids")]
         all: bool,
     },
 }
@@ -155,9 +162,9 @@ pub enum TaskCommand {
         /// Those of one application
         #[arg(long, value_name = "APP")]
         app: Option<String>,
-        /// Those on one device
-        #[arg(long, value_name = "DEVICE")]
-        device: Option<String>,
+        /// Those on one {target}
+        #[arg(long = "{target}", value_name = "{TARGET}")]
+        target: Option<String>,
         /// How many at most
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: u32,
@@ -167,10 +174,10 @@ pub enum TaskCommand {
     /// Its timeline is in phases, and ends with the task's status:
     ///
     ///   ready      it waits to be sent, at first or again
-    ///   baseline   the device is read, to be compared with later
+    ///   baseline   the {target} is read, to be compared with later
     ///   sending    it may have left from here on
     ///   polling    the platform has taken it, and is asked what came of it
-    ///   verifying  the platform has answered, or will not; the device is read
+    ///   verifying  the platform has answered, or will not; the {target} is read
     #[command(verbatim_doc_comment)]
     Show {
         /// The task's id

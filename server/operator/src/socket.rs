@@ -2,7 +2,8 @@
 //!
 //! One connection carries one command: a line of JSON, and a line of JSON back.
 
-use super::{Command, Office, Why, execute};
+use super::{Command, OperatorContext, OperatorError, execute};
+use crate::data::SOCKET;
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io;
@@ -15,9 +16,6 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Its name in the data folder.
-const NAME: &str = "admin.sock";
-
 /// Longest path that a socket can have on Linux, in bytes.
 const PATH_MAX: usize = 107;
 
@@ -27,18 +25,18 @@ const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A socket that listens. Dropped, its name is gone.
 #[derive(Debug)]
-pub struct Door {
+pub struct OperatorSocket {
     listener: UnixListener,
     path: PathBuf,
 }
 
-impl Door {
+impl OperatorSocket {
     /// Listens in the data folder, which belongs to this process.
     ///
     /// # Errors
     /// The path is too long, or the folder takes no socket.
-    pub fn open(folder: &Path) -> Result<Self, Why> {
-        let path = folder.join(NAME);
+    pub fn open(folder: &Path) -> Result<Self, String> {
+        let path = folder.join(SOCKET);
         let length = path.as_os_str().len();
         if length > PATH_MAX {
             return Err(format!("{} has {length} bytes, and a socket's path at most {PATH_MAX}", path.display()));
@@ -57,13 +55,13 @@ impl Door {
     }
 
     /// Carries out what operators ask, until it is dropped.
-    pub async fn serve(self, office: Arc<Office>) {
+    pub async fn serve(self, context: Arc<OperatorContext>) {
         let mut asked = JoinSet::new();
         loop {
             tokio::select! {
                 Some(_) = asked.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => drop(asked.spawn(timeout(PATIENCE, answer(stream, Arc::clone(&office))))),
+                    Ok((stream, _)) => drop(asked.spawn(timeout(PATIENCE, answer(stream, Arc::clone(&context))))),
                     Err(error) => {
                         tracing::error!(%error, "cannot accept an operator's connection");
                         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -74,18 +72,18 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for OperatorSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-async fn answer(mut stream: UnixStream, office: Arc<Office>) -> io::Result<()> {
+async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Result<()> {
     let (read, mut write) = stream.split();
     let mut line = Vec::new();
     BufReader::new(read.take(COMMAND_MAX)).read_until(b'\n', &mut line).await?;
-    let outcome: Result<Value, Why> = match serde_json::from_slice::<Command>(&line) {
-        Ok(command) => execute(&office, command).await,
+    let outcome: Result<Value, String> = match serde_json::from_slice::<Command>(&line) {
+        Ok(command) => execute(&context, command).await.map_err(|error| error.to_string()),
         Err(error) => Err(format!("the server does not know this command; is it as recent as this program? ({error})")),
     };
     let mut line = serde_json::to_vec(&outcome)?;
@@ -97,15 +95,16 @@ async fn answer(mut stream: UnixStream, office: Arc<Office>) -> io::Result<()> {
 ///
 /// # Errors
 /// What the server answers, or that it answers nothing.
-pub async fn ask(folder: &Path, command: &Command) -> Option<Result<Value, Why>> {
-    let mut stream = UnixStream::connect(folder.join(NAME)).await.ok()?;
+pub async fn ask(folder: &Path, command: &Command) -> Option<Result<Value, OperatorError>> {
+    let mut stream = UnixStream::connect(folder.join(SOCKET)).await.ok()?;
     let exchange = async {
         let mut line = serde_json::to_vec(command)?;
         line.push(b'\n');
         stream.write_all(&line).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
-        Ok::<_, io::Error>(serde_json::from_slice::<Result<Value, Why>>(&answer)?)
+        Ok::<_, io::Error>(serde_json::from_slice::<Result<Value, String>>(&answer)?)
     };
-    Some(exchange.await.unwrap_or_else(|error| Err(format!("the running server did not answer: {error}"))))
+    let answer = exchange.await.unwrap_or_else(|error| Err(format!("the running server did not answer: {error}")));
+    Some(answer.map_err(OperatorError::Refused))
 }

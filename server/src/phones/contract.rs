@@ -1,3 +1,3 @@
-//! Everything that the contract in `spec/` says, as Rust: see `cargo doc`, or `cargo expand phones::contract`.
+//! Everything that the contract in `spec/` says, as Rust: see `cargo doc`, or `cargo xtask expand`.
 
-cloudphone_macros::contract!("../../../spec", runtime = crate::framework);
+toolwarrant::contract!("../../../spec", runtime = ::toolwarrant::runtime);

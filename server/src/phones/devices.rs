@@ -7,14 +7,14 @@ use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
 use super::upstream::{Snapshot, Unreachable, Upstream};
 use super::views::{Seen, View, Views};
-use crate::clock::Clock;
-use crate::framework::BoxFuture;
-use crate::framework::access::{Caller, Grants};
-use crate::framework::handler::{Flag, Resource, Unresolved};
 use std::fmt;
 use std::ops::Bound;
 use std::slice;
 use std::sync::Arc;
+use toolwarrant::{BoxFuture, Caller, Clock, Flag, Granted, Grants, Resource, Unresolved};
+
+/// What the contract calls phones.
+const RESOURCE: &str = "device";
 
 /// Most phones that one page examines: spec/tools/devices.toml promises it.
 pub const EXAMINED_MAX: u16 = 1_000;
@@ -67,7 +67,7 @@ impl Phones {
     /// `NotFound` for one that does not exist and, without asking the upstream, for one that is not granted; `Unavailable`
     /// when the upstream could not be reached.
     pub async fn find(&self, grants: &Grants, id: &DeviceId) -> View {
-        if !grants.covers(id.as_str()) {
+        if !grants.covers(RESOURCE, id.as_str()) {
             return Err(Unresolved::NotFound);
         }
         self.views.get(id, || self.read(id)).await
@@ -135,12 +135,13 @@ impl Phones {
         after: Option<&DeviceId>,
         count: u16,
     ) -> Result<Vec<(DeviceId, Option<Arc<Snapshot>>)>, Unreachable> {
-        match grants {
-            Grants::All => {
+        match grants.of(RESOURCE) {
+            None => Ok(Vec::new()),
+            Some(Granted::All) => {
                 let phones = self.upstream.page(after, count).await?;
                 Ok(phones.into_iter().map(|phone| (phone.id.clone(), Some(phone))).collect())
             }
-            Grants::Set(granted) => {
+            Some(Granted::Some(granted)) => {
                 let after = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str()));
                 let later = granted.range::<str, _>((after, Bound::Unbounded));
                 let ids: Vec<_> = later.filter_map(|id| DeviceId::new(id).ok()).take(count.into()).collect();
@@ -198,7 +199,6 @@ fn log(error: &Unreachable) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
     use crate::phones::contract::SessionMode;
     use crate::phones::upstream::sim::Sim;
     use crate::phones::upstream::{Session, SessionError};
@@ -207,6 +207,7 @@ mod tests {
     use std::time::Duration;
     use tokio::sync::Semaphore;
     use tokio::task::{JoinSet, yield_now};
+    use toolwarrant::Timestamp;
 
     /// A simulated fleet that counts what it is asked, answers reads only through a gate, and can be down.
     struct Watched {
@@ -271,7 +272,7 @@ mod tests {
             let mut set = JoinSet::new();
             for _ in 0..callers {
                 let phones = Arc::clone(&self.phones);
-                set.spawn(async move { phones.find(&Grants::All, &id(1)).await });
+                set.spawn(async move { phones.find(&Grants::everything(), &id(1)).await });
             }
             yield_now().await;
             set
@@ -302,7 +303,7 @@ mod tests {
     }
 
     fn granted(ids: impl Iterator<Item = u32>) -> Grants {
-        Grants::Set(ids.map(|index| id(index).as_str().into()).collect())
+        Grants::nothing().with(RESOURCE, Granted::Some(ids.map(|index| id(index).as_str().into()).collect()))
     }
 
     #[tokio::test]
@@ -314,11 +315,11 @@ mod tests {
         let proxied = Filter { state: None, capability: Some(DeviceCapability::Proxy) };
         let both = Filter { state: Some(DeviceState::Unknown), capability: Some(DeviceCapability::Power) };
         let none = Filter { state: Some(DeviceState::Stopping), capability: None };
-        for grants in [&Grants::All, &some] {
+        for grants in [&Grants::everything(), &some] {
             for filter in [Filter::default(), stopped, proxied, both, none] {
                 let expected: Vec<_> = all
                     .iter()
-                    .filter(|phone| grants.covers(phone.id.as_str()) && filter.admits(phone))
+                    .filter(|phone| grants.covers(RESOURCE, phone.id.as_str()) && filter.admits(phone))
                     .map(|phone| phone.id.clone())
                     .collect();
                 for limit in [1, 7, 50, 200] {
@@ -335,7 +336,7 @@ mod tests {
     async fn unfiltered_pages_are_full_up_to_the_last_which_is_not_empty() {
         let rig = rig(1_000);
         let with_ghosts = granted((1..=1_000).chain(2_000..2_050));
-        for grants in [Grants::All, with_ghosts] {
+        for grants in [Grants::everything(), with_ghosts] {
             for limit in [1, 7, 50, 200] {
                 let pages = rig.pages(&grants, limit, Filter::default()).await;
                 assert_eq!(pages.len(), 1_000_usize.div_ceil(limit.into()), "{limit} {grants:?}");
@@ -348,19 +349,19 @@ mod tests {
         let rig = rig(10);
         for (after, first) in [("a", 1), ("phone-0000003x", 4), ("phone-00000035", 4)] {
             let after = DeviceId::new(after).ok().unwrap();
-            for grants in [Grants::All, granted(1..=10)] {
+            for grants in [Grants::everything(), granted(1..=10)] {
                 let page = rig.phones.page(&grants, Some(&after), 2, Filter::default()).await.unwrap();
                 assert_eq!(page.devices[0].id, id(first), "{after}");
             }
         }
-        let page = rig.phones.page(&Grants::All, Some(&id(11)), 2, Filter::default()).await.unwrap();
+        let page = rig.phones.page(&Grants::everything(), Some(&id(11)), 2, Filter::default()).await.unwrap();
         assert!(page.devices.is_empty() && page.next.is_none());
     }
 
     #[tokio::test]
     async fn a_page_of_a_million_costs_what_it_examines() {
         let none = Filter { state: Some(DeviceState::Stopping), capability: None };
-        for grants in [Grants::All, granted(1..=5_000)] {
+        for grants in [Grants::everything(), granted(1..=5_000)] {
             let rig = rig(1_000_000);
             let page = rig.phones.page(&grants, None, 50, Filter::default()).await.unwrap();
             assert_eq!((page.devices.len(), rig.upstream.examined.swap(0, Relaxed)), (50, 51));
@@ -377,10 +378,11 @@ mod tests {
         let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
         let mut expected = Vec::new();
         for index in 1..=2_500 {
-            let phone = rig.phones.find(&Grants::All, &id(index)).await.ok().map(|seen| Arc::clone(&seen.snapshot));
+            let phone =
+                rig.phones.find(&Grants::everything(), &id(index)).await.ok().map(|seen| Arc::clone(&seen.snapshot));
             expected.extend(phone.filter(|phone| stopped.admits(phone)));
         }
-        for grants in [Grants::All, granted(1..=2_500)] {
+        for grants in [Grants::everything(), granted(1..=2_500)] {
             let pages = rig.pages(&grants, 200, stopped).await;
             assert_eq!(pages.len(), 3);
             assert!(pages.iter().flat_map(|page| &page.devices).eq(&expected));
@@ -391,7 +393,7 @@ mod tests {
     async fn grants_that_outlived_their_phones_do_not_make_a_page_dear() {
         let rig = rig(1);
         let gone = (0..2_500).map(|index| format!("gone-{index:04}").into());
-        let grants = Grants::Set(gone.chain([id(1).as_str().into()]).collect());
+        let grants = Grants::nothing().with(RESOURCE, Granted::Some(gone.chain([id(1).as_str().into()]).collect()));
         let pages = rig.pages(&grants, 50, Filter::default()).await;
         assert_eq!(pages.iter().map(|page| page.devices.len()).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(rig.upstream.examined.load(Relaxed), 2_501);
@@ -401,7 +403,7 @@ mod tests {
     async fn a_phone_that_is_not_granted_is_not_found_without_asking() {
         let rig = rig(12);
         assert_eq!(rig.phones.find(&granted(2..=12), &id(1)).await.err(), Some(Unresolved::NotFound));
-        assert_eq!(rig.phones.find(&Grants::All, &id(13)).await.err(), Some(Unresolved::NotFound));
+        assert_eq!(rig.phones.find(&Grants::everything(), &id(13)).await.err(), Some(Unresolved::NotFound));
         assert_eq!(rig.reads(), 1);
     }
 
@@ -438,10 +440,10 @@ mod tests {
         drop(gate);
         assert!(callers.join_all().await.iter().all(|view| matches!(view, Err(Unresolved::Unavailable))));
         assert_eq!(rig.reads(), 1);
-        assert!(rig.phones.page(&Grants::All, None, 5, Filter::default()).await.is_err());
+        assert!(rig.phones.page(&Grants::everything(), None, 5, Filter::default()).await.is_err());
 
         rig.upstream.down.store(false, Relaxed);
-        assert!(rig.phones.find(&Grants::All, &id(1)).await.is_ok());
+        assert!(rig.phones.find(&Grants::everything(), &id(1)).await.is_ok());
     }
 
     #[tokio::test]
@@ -451,7 +453,7 @@ mod tests {
             let before = rig.reads();
             for (wait, reads) in [(Duration::ZERO, 1), (MAX_AGE, 1), (Duration::from_millis(1), 2)] {
                 rig.clock.advance(wait);
-                assert_eq!(rig.phones.find(&Grants::All, &id(index)).await.is_ok(), found);
+                assert_eq!(rig.phones.find(&Grants::everything(), &id(index)).await.is_ok(), found);
                 assert_eq!(rig.reads() - before, reads, "{index} {wait:?}");
             }
         }
@@ -460,8 +462,8 @@ mod tests {
     #[tokio::test]
     async fn a_phone_that_a_page_showed_is_not_read_again() {
         let rig = rig(12);
-        let page = rig.phones.page(&Grants::All, None, 5, Filter::default()).await.unwrap();
-        let found = rig.phones.find(&Grants::All, &id(5)).await.unwrap();
+        let page = rig.phones.page(&Grants::everything(), None, 5, Filter::default()).await.unwrap();
+        let found = rig.phones.find(&Grants::everything(), &id(5)).await.unwrap();
         assert!(Arc::ptr_eq(&found.snapshot, &page.devices[4]));
         assert_eq!(rig.reads(), 0);
     }

@@ -7,15 +7,10 @@ pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
 use super::contract::{Proxy, ProxyScheme, SessionMode, SetProxyArgs};
-use crate::clock::Timestamp;
-use crate::framework::BoxFuture;
-use crate::framework::handler::Flag;
-use crate::framework::text::{Secret, Untrusted};
-use crate::tasks::machine::{Facts, Sent};
-use crate::tasks::task::TaskId;
 use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
+use toolwarrant::{BoxFuture, Facts, Flag, Secret, Sent, TaskId, Timestamp, Untrusted};
 
 /// A platform with phones. Every method ends within a deadline of the adapter's own.
 pub trait Upstream: Send + Sync + 'static {
@@ -35,8 +30,8 @@ pub trait Upstream: Send + Sync + 'static {
 
 /// A platform whose phones can be changed. Every method ends within a deadline of the adapter's own.
 pub trait Control: Upstream {
-    /// What it can do about a request whose answer was lost.
-    fn facts(&self) -> Facts;
+    /// What it can do about a request on that phone whose answer was lost.
+    fn facts(&self, id: &DeviceId) -> Facts;
 
     /// Sends a command under that request id, unless `not_after` has passed: that is checked right before the first byte
     /// leaves. Follows no redirect and repeats nothing.

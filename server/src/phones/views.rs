@@ -5,15 +5,13 @@
 
 use super::contract::{DeviceDetail, DeviceId};
 use super::upstream::Snapshot;
-use crate::clock::{Clock, Timestamp};
-use crate::framework::handler::Unresolved;
-use crate::framework::reply::Prepared;
 use std::collections::HashMap;
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
+use toolwarrant::{Clock, Prepared, Timestamp, Unresolved};
 
 /// Oldest view that anybody is shown, counted from the moment at which its reading began.
 pub const MAX_AGE: Duration = Duration::from_secs(2);

@@ -6,15 +6,10 @@
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::upstream::{Control, Unreachable};
 use super::views::Views;
-use crate::clock::Timestamp;
-use crate::framework::BoxFuture;
-use crate::framework::text::Untrusted;
-use crate::tasks::executor::{Executor, Unreadable, Write};
-use crate::tasks::machine::{Facts, Sent};
-use crate::tasks::task::{Reading, Verdict};
 use std::fmt;
 use std::slice;
 use std::sync::Arc;
+use toolwarrant::{BoxFuture, Executor, Facts, Reading, Sent, Timestamp, Unreadable, Untrusted, Verdict, Write};
 
 /// Carries out what was accepted, on the phones of one platform.
 pub struct Writes {
@@ -47,8 +42,8 @@ impl Order {
 }
 
 impl Executor for Writes {
-    fn facts(&self) -> Facts {
-        self.control.facts()
+    fn facts(&self, write: &Write) -> Facts {
+        DeviceId::new(&write.target).map(|id| self.control.facts(&id)).unwrap_or_default()
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {

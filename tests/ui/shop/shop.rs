@@ -1,12 +1,12 @@
 //! The print shop's contract and its printers, without a handler.
 
 pub mod contract {
-    cloudphone_macros::contract!("../../print_shop/spec", runtime = ::cloudphone::framework);
+    toolwarrant::contract!("../../print_shop/spec", runtime = ::toolwarrant_core);
 }
 
-use cloudphone::framework::access::Caller;
-use cloudphone::framework::BoxFuture;
-use cloudphone::framework::handler::{Flag, Resource, Unresolved};
+use toolwarrant_core::access::Caller;
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::handler::{Flag, Resource, Unresolved};
 use contract::{PrinterCapability, PrinterId};
 
 pub struct Shop;

@@ -49,7 +49,7 @@ impl TestServer {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener");
-                serve(listener, router, Crowd::new(limits), async { drop(stopped.await) }).await;
+                serve(listener, router, ConnectionLimiter::new(limits), async { drop(stopped.await) }).await;
             });
         });
         Self { address, waiting, release, stop: Some(stop), thread: Some(thread) }
@@ -282,21 +282,21 @@ fn a_stop_drops_what_outlasts_the_grace() {
 
 #[test]
 fn an_address_leaves_no_trace_once_its_last_connection_ends() {
-    let crowd = Arc::new(Crowd::new(patient()));
+    let limiter = Arc::new(ConnectionLimiter::new(patient()));
     let address = "192.0.2.1".parse().expect("an address");
     let mapped = "::ffff:192.0.2.1".parse().expect("an address");
-    let places = [crowd.enter(address), crowd.enter(mapped)];
-    assert_eq!(crowd.inside().by_address.get(&address), Some(&2));
+    let places = [limiter.enter(address), limiter.enter(mapped)];
+    assert_eq!(limiter.inside().by_address.get(&address), Some(&2));
     drop(places);
-    assert!(crowd.inside().by_address.is_empty() && crowd.inside().all == 0);
+    assert!(limiter.inside().by_address.is_empty() && limiter.inside().all == 0);
 }
 
 #[test]
 fn hosts_of_one_ipv6_network_count_as_one() {
-    let crowd = Crowd::new(Limits { connections_per_address: 1, ..patient() });
-    let _first = crowd.enter("2001:db8::1".parse().expect("an address")).expect("a place");
-    assert!(crowd.enter("2001:db8::2".parse().expect("an address")).is_none());
-    assert!(crowd.enter("2001:db8:0:1::2".parse().expect("an address")).is_some());
-    assert!(crowd.enter("::ffff:192.0.2.1".parse().expect("an address")).is_some());
-    assert!(crowd.enter("192.0.2.2".parse().expect("an address")).is_some());
+    let limiter = ConnectionLimiter::new(Limits { connections_per_address: 1, ..patient() });
+    let _first = limiter.enter("2001:db8::1".parse().expect("an address")).expect("a place");
+    assert!(limiter.enter("2001:db8::2".parse().expect("an address")).is_none());
+    assert!(limiter.enter("2001:db8:0:1::2".parse().expect("an address")).is_some());
+    assert!(limiter.enter("::ffff:192.0.2.1".parse().expect("an address")).is_some());
+    assert!(limiter.enter("192.0.2.2".parse().expect("an address")).is_some());
 }

@@ -2,12 +2,12 @@
 //!
 //! Everything borrows from the body; ids stay as they were written, so that they are echoed with their exact type.
 
-use toolwarrant_core::args::shown;
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use toolwarrant_core::args::shown;
 
 /// Most messages in a batch.
 const MAX_BATCH: usize = 50;

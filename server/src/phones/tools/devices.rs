@@ -1,15 +1,12 @@
 //! Reading phones: `spec/tools/devices.toml`.
 
-use crate::framework::access::Grants;
-use crate::framework::handler::{Call, Target};
-use crate::framework::reply::Reply;
-use crate::hex;
 use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage, DevicesTools};
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError};
 use crate::phones::devices::{Filter, Phones};
 use crate::phones::upstream::Snapshot;
 use crate::phones::views::Seen;
 use std::sync::Arc;
+use toolwarrant::{Call, Grants, Reply, Target, hex};
 
 impl DevicesTools for Phones {
     async fn list_devices(
@@ -90,13 +87,11 @@ fn position(cursor: &Cursor) -> Option<DeviceId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Timestamp};
-    use crate::framework::BoxFuture;
-    use crate::framework::handler::{Flag, Resource};
     use crate::phones::contract::{DeviceCapability, DeviceState, PageSize, SessionMode};
     use crate::phones::proxy_hosts::ProxyHosts;
     use crate::phones::upstream::sim::Sim;
     use crate::phones::upstream::{Session, SessionError, Unreachable, Upstream};
+    use toolwarrant::{BoxFuture, Clock, Flag, Resource, Timestamp};
 
     async fn cast() -> (Phones, Vec<Arc<Snapshot>>) {
         let clock = Clock::manual(Timestamp(0));
@@ -112,8 +107,8 @@ mod tests {
     #[tokio::test]
     async fn a_list_goes_on_at_its_cursor_until_there_is_none() {
         let (phones, cast) = cast().await;
-        let first = list(&phones, &Grants::All, args(None, 7)).await.unwrap();
-        let second = list(&phones, &Grants::All, args(first.next_cursor, 7)).await.unwrap();
+        let first = list(&phones, &Grants::everything(), args(None, 7)).await.unwrap();
+        let second = list(&phones, &Grants::everything(), args(first.next_cursor, 7)).await.unwrap();
         assert_eq!(second.next_cursor, None);
         let listed = [first.devices, second.devices].concat();
         assert_eq!(listed, cast.iter().map(|snapshot| device(snapshot)).collect::<Vec<_>>());
@@ -125,7 +120,7 @@ mod tests {
         let state = ListDevicesArgs { state: Some(DeviceState::Unknown), ..args(None, 50) };
         let power = ListDevicesArgs { capability: Some(DeviceCapability::Power), ..args(None, 50) };
         for (args, expected) in [(state, vec![4]), (power, vec![1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12])] {
-            let page = list(&phones, &Grants::All, args).await.unwrap();
+            let page = list(&phones, &Grants::everything(), args).await.unwrap();
             let expected = expected.iter().map(|index| format!("phone-{index:07}"));
             assert!(page.devices.iter().map(|device| device.device_id.to_string()).eq(expected));
         }
@@ -136,7 +131,7 @@ mod tests {
         let (phones, _) = cast().await;
         for text in ["0", "7", "70686f6e6", "ff", "c3a9", "5a", "20"] {
             let cursor = Cursor::new(text).ok();
-            let refused = list(&phones, &Grants::All, args(cursor, 7)).await;
+            let refused = list(&phones, &Grants::everything(), args(cursor, 7)).await;
             let Err(ListDevicesError::InvalidArgument { what }) = refused else { panic!("{text} was taken") };
             assert_eq!(what, "`cursor` is not one that list_devices returned");
         }
@@ -167,7 +162,7 @@ mod tests {
             }
         }
         let phones = Phones::new(Arc::new(Down), ProxyHosts::Public, Clock::manual(Timestamp(0)));
-        let failed = list(&phones, &Grants::All, args(None, 7)).await;
+        let failed = list(&phones, &Grants::everything(), args(None, 7)).await;
         let Err(ListDevicesError::UpstreamUnavailable { what }) = failed else { panic!("it was reached") };
         assert_eq!(what, "the platform could not be reached");
     }

@@ -1,11 +1,11 @@
 //! The power state: `spec/tools/power.toml`.
 
 use super::offered;
-use crate::framework::handler::{Call, Target};
 use crate::phones::contract::{Command, PowerTools, SetPowerArgs, SetPowerError};
 use crate::phones::devices::Phones;
 use crate::phones::views::Seen;
 use std::sync::Arc;
+use toolwarrant::{Call, Target};
 
 impl PowerTools for Phones {
     async fn set_power(

@@ -1,11 +1,11 @@
 //! The egress proxy: `spec/tools/proxy.toml`.
 
 use super::offered;
-use crate::framework::handler::{Call, Target};
 use crate::phones::contract::{ClearProxyArgs, ClearProxyError, Command, ProxyTools, SetProxyArgs, SetProxyError};
 use crate::phones::devices::Phones;
 use crate::phones::views::Seen;
 use std::sync::Arc;
+use toolwarrant::{Call, Target};
 
 impl ProxyTools for Phones {
     async fn set_proxy(

@@ -1,12 +1,11 @@
 //! Screen sessions: `spec/tools/sessions.toml`.
 
-use crate::framework::handler::{Call, Target};
-use crate::framework::reply::Reply;
 use crate::phones::contract::{CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools};
 use crate::phones::devices::Phones;
 use crate::phones::upstream::{Session, SessionError, Snapshot, Upstream};
 use crate::phones::views::Seen;
 use std::sync::Arc;
+use toolwarrant::{Call, Reply, Target};
 
 impl SessionsTools for Phones {
     async fn create_session(
@@ -39,8 +38,8 @@ fn what(error: &SessionError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Timestamp};
     use crate::phones::upstream::sim::Sim;
+    use toolwarrant::{Clock, Timestamp};
 
     #[tokio::test]
     async fn a_session_names_its_phone_and_mode_and_passes_on_what_the_platform_gave() {

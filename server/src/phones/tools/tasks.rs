@@ -1,13 +1,11 @@
 //! Reading tasks: `spec/tools/tasks.toml`.
 
-use crate::framework::handler::Call;
-use crate::framework::reply::Reply;
-use crate::framework::tasks::{self, Told, Untold};
-use crate::framework::text::Untrusted;
 use crate::phones::contract::{DeviceId, Evidence, GetTaskArgs, GetTaskError, Refund, Task, TaskStatus, TasksTools};
 use crate::phones::contract::{TaskId, UpstreamReport};
 use crate::phones::devices::Phones;
 use std::time::Duration;
+use toolwarrant::runtime::tasks::{self, Told, Untold};
+use toolwarrant::{Call, Reply, Untrusted};
 
 /// What one refund gives back: a task is charged one unit, whatever it does.
 const REFUNDED_UNITS: i64 = 1;

@@ -16,14 +16,7 @@ pub use cast::{CAST, Part};
 pub use truth::{Change, Deed, Endpoint};
 
 use super::{Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
-use crate::clock::{Clock, Timestamp};
-use crate::framework::BoxFuture;
-use crate::framework::handler::Flag;
-use crate::framework::text::{Secret, Untrusted};
-use crate::hex;
 use crate::phones::contract::{DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode};
-use crate::tasks::machine::Facts;
-use crate::tasks::task::TaskId;
 use fleet::{Draw, device_id, mix};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
@@ -33,6 +26,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex};
 use truth::{State, Truth};
 
 /// Most phones that a fleet has.

@@ -1,15 +1,12 @@
 //! Which readings are evidence, row by row.
 
 use super::*;
-use crate::clock::Clock;
-use crate::framework::handler::Flag;
-use crate::framework::text::Secret;
 use crate::phones::contract::{DeviceSpec, SessionMode};
 use crate::phones::upstream::{Offers, Session, SessionError, Snapshot, Upstream};
-use crate::tasks::task::TaskId;
 use Verdict::{Absent, Present, Unreadable as Unread};
 use std::net::IpAddr;
 use std::sync::Mutex;
+use toolwarrant::{Clock, Flag, Secret, TaskId};
 
 /// A phone that shows what a test says; `None` is what cannot be read.
 #[derive(Default)]
@@ -44,7 +41,7 @@ impl Upstream for Staged {
 }
 
 impl Control for Staged {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &DeviceId) -> Facts {
         Facts::default()
     }
 

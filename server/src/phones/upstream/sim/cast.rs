@@ -31,12 +31,10 @@
 //! | 23 | Refusing | failed | failed | failed | failed | failed |
 
 use super::truth::{Answer, Endpoint, Reply, State};
-use crate::clock::Timestamp;
-use crate::framework::handler::Flag;
-use crate::framework::text::Untrusted;
 use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, ProxyScheme};
 use crate::phones::upstream::Snapshot;
 use std::time::Duration;
+use toolwarrant::{Flag, Timestamp, Untrusted};
 
 /// What a phone is there to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,18 +4,15 @@ use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
 use super::truth::{Answer, Change, Endpoint, Reply, Taken};
 use super::{Phone, Record, Sim};
-use crate::clock::Timestamp;
-use crate::framework::BoxFuture;
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
 use crate::phones::upstream::{Control, Unreachable};
-use crate::tasks::machine::{Facts, Sent};
-use crate::tasks::task::TaskId;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
+use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
 
 impl Control for Sim {
-    fn facts(&self) -> Facts {
+    fn facts(&self, _: &DeviceId) -> Facts {
         self.facts
     }
 

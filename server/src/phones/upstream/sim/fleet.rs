@@ -1,10 +1,9 @@
 //! What every phone is before anyone writes to it: a function of the seed and its index.
 
 use super::cast::{CAST, Part};
-use crate::framework::text::Untrusted;
 use crate::phones::contract::{DeviceId, DeviceSpec, Screen};
-use crate::random::SplitMix;
 use std::net::{IpAddr, Ipv6Addr};
+use toolwarrant::{SplitMix, Untrusted};
 
 /// Seven digits, so that the order of the ids is the order of the indices.
 pub(super) fn device_id(index: u32) -> DeviceId {

@@ -7,8 +7,8 @@ use super::cast::WORK;
 use super::*;
 use crate::phones::contract::{Command, DeviceCapability};
 use crate::phones::upstream::Control;
-use crate::tasks::machine::Sent;
 use std::net::IpAddr;
+use toolwarrant::Sent;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 

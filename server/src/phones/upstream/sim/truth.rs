@@ -3,12 +3,11 @@
 //! A function of the commands and the time; knows neither clock nor file. A phone that no command reached costs nothing, and
 //! reading one costs the same however many reached it: effects that are due are folded into its state, the others wait.
 
-use crate::clock::Timestamp;
 use crate::phones::contract::{DeviceState, Port, ProxyScheme};
-use crate::tasks::task::TaskId;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::HashMap;
 use std::time::Duration;
+use toolwarrant::{TaskId, Timestamp};
 
 /// How long before its effect a command shows in the state, as `booting`, `stopping` or `restarting`.
 const TRANSITION: Duration = Duration::from_secs(5);

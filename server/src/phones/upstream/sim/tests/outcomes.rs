@@ -1,13 +1,13 @@
 //! How writes end on each part of the cast: the simulator, the probes and the machine together, on a clock that is turned.
 
 use super::*;
-use crate::framework::catalogue;
 use crate::phones::contract::CATALOGUE;
 use crate::phones::views::Views;
 use crate::phones::writes::Writes;
-use crate::tasks::executor::{Executor, Write};
-use crate::tasks::machine::{Effect, Entry, Event, step};
-use crate::tasks::task::{Status, Task};
+use toolwarrant::{Executor, Write};
+use toolwarrant_core::catalogue;
+use toolwarrant_tasks::machine::{Effect, Entry, Event, step};
+use toolwarrant_tasks::task::{Status, Task};
 
 /// Every write, as the table of the cast heads its columns.
 const WRITES: [&str; 5] = ["set_proxy", "clear_proxy", "boot", "shutdown", "restart"];
@@ -68,10 +68,10 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     let clock = Clock::manual(NOW);
     let open = || Sim::new(3, 23, clock.clone(), &[9; 32]).with_facts(facts).journaled(&path).unwrap();
     let command = command(index, what);
-    let arguments = crate::framework::tasks::Command::arguments(&command).unwrap();
+    let arguments = toolwarrant::runtime::tasks::Command::arguments(&command).unwrap();
     let mut write = Write {
         id: request(1),
-        tool: crate::framework::tasks::Command::tool(&command).to_owned(),
+        tool: toolwarrant::runtime::tasks::Command::tool(&command).to_owned(),
         target: device_id(index).as_str().to_owned(),
         arguments,
         probe: terms(what).probe.map(str::to_owned),
@@ -82,7 +82,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     let (mut entries, mut sends, mut effects) = (Vec::new(), 0, 0);
     let mut sim = Arc::new(open());
     loop {
-        let next = step(task, event, clock.now(), facts);
+        let next = step(task, event, clock.now(), || facts);
         task = next.task;
         entries.extend(next.entries);
         if let Some(status) = task.status() {

@@ -1,9 +1,9 @@
 //! The journal: what it brings back, what it refuses, and what it never holds.
 
 use super::*;
-use crate::random::SplitMix;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use toolwarrant::SplitMix;
 
 /// A fleet that is written down at `path`.
 fn open(path: &Path, clock: &Clock) -> io::Result<Sim> {

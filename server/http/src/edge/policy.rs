@@ -3,17 +3,17 @@
 //! A page that a browser has open can send requests to any address that the browser reaches, and by DNS rebinding under a
 //! name of its own. Its `Origin` and the `Host` tell; that the two are equal tells nothing, as they are in rebinding.
 
-use toolwarrant_core::text::Untrusted;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use toolwarrant_core::text::Untrusted;
 
 /// The policy for `Host` and `Origin`, fixed at start.
 #[derive(Debug)]
-pub struct Doorkeeper {
+pub struct HostOriginPolicy {
     /// Bound to loopback: every loopback name is welcome, on any port.
     at_loopback: bool,
     /// Every address is welcome, on any port.
@@ -41,7 +41,7 @@ pub enum Refused {
     Origin(String),
 }
 
-impl Doorkeeper {
+impl HostOriginPolicy {
     /// The policy of a server that listens on `bound`. Hosts are `name` (on any port) or `name:port`, origins
     /// `scheme://host[:port]` or `null`; the public URL stands for its host, on any port, and for its origin.
     ///
@@ -71,8 +71,8 @@ impl Doorkeeper {
     /// # Errors
     /// As above.
     pub fn keyless(public_url: Option<&str>, allow_hosts: &[String]) -> Result<Self, String> {
-        let door = Self::new((Ipv4Addr::LOCALHOST, 0).into(), public_url, allow_hosts, &[])?;
-        Ok(Self { addresses: true, ..door })
+        let policy = Self::new((Ipv4Addr::LOCALHOST, 0).into(), public_url, allow_hosts, &[])?;
+        Ok(Self { addresses: true, ..policy })
     }
 
     /// Judges a request by its headers. `authority` is that of a target in absolute form, which overrides `Host`
@@ -235,10 +235,10 @@ mod tests {
     const LOOPBACK: &str = "127.0.0.1:8080";
     const EVERYWHERE: &str = "0.0.0.0:8080";
 
-    fn doorkeeper(bound: &str, public_url: Option<&str>, hosts: &[&str], origins: &[&str]) -> Doorkeeper {
+    fn doorkeeper(bound: &str, public_url: Option<&str>, hosts: &[&str], origins: &[&str]) -> HostOriginPolicy {
         let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         let bound = bound.parse().expect("an address");
-        Doorkeeper::new(bound, public_url, &owned(hosts), &owned(origins)).expect("usable")
+        HostOriginPolicy::new(bound, public_url, &owned(hosts), &owned(origins)).expect("usable")
     }
 
     /// Headers from lines such as `Host: x`.
@@ -253,8 +253,8 @@ mod tests {
     }
 
     /// `ok`, or which of the two was refused.
-    fn verdict(door: &Doorkeeper, lines: &[&str]) -> &'static str {
-        match door.check(&headers(lines), None) {
+    fn verdict(policy: &HostOriginPolicy, lines: &[&str]) -> &'static str {
+        match policy.check(&headers(lines), None) {
             Ok(_) => "ok",
             Err(Refused::Host(_)) => "host",
             Err(Refused::Origin(_)) => "origin",
@@ -269,8 +269,8 @@ mod tests {
         let open = doorkeeper(EVERYWHERE, None, &[], &["https://app.example"]);
         let listed = doorkeeper(EVERYWHERE, None, &["Service.example", "other.example:8443", "[2001:db8::1]"], &[]);
         let public = doorkeeper(LOOPBACK, Some("https://service.example:8443/base"), &[], &[]);
-        let keyless = Doorkeeper::keyless(None, &["watcher.example".to_owned()]).expect("usable");
-        let cases: &[(&Doorkeeper, &[&str], &str)] = &[
+        let keyless = HostOriginPolicy::keyless(None, &["watcher.example".to_owned()]).expect("usable");
+        let cases: &[(&HostOriginPolicy, &[&str], &str)] = &[
             (&keyless, &["Host: 10.1.2.3:9090"], "ok"),
             (&keyless, &["Host: [2001:db8::1]:9090"], "ok"),
             (&keyless, &["Host: localhost:9090"], "ok"),
@@ -317,8 +317,8 @@ mod tests {
             (&public, &["Host: localhost"], "ok"),
             (&public, &["Host: evil.example"], "host"),
         ];
-        for (door, lines, expected) in cases {
-            assert_eq!(verdict(door, lines), *expected, "{lines:?} at {door:?}");
+        for (policy, lines, expected) in cases {
+            assert_eq!(verdict(policy, lines), *expected, "{lines:?} at {policy:?}");
         }
     }
 
@@ -328,7 +328,7 @@ mod tests {
         let open = doorkeeper(EVERYWHERE, None, &[], &[]);
         let listed = doorkeeper(EVERYWHERE, None, &[], &["HTTPS://App.example:443/", "vscode-webview://1a2b", "null"]);
         let public = doorkeeper(EVERYWHERE, Some("https://service.example/base"), &[], &[]);
-        let cases: &[(&Doorkeeper, &str, &str)] = &[
+        let cases: &[(&HostOriginPolicy, &str, &str)] = &[
             (&local, "http://localhost:5173", "ok"),
             (&local, "https://127.0.0.1", "ok"),
             (&local, "http://[::1]:3000", "ok"),
@@ -352,9 +352,10 @@ mod tests {
             (&public, "https://service.example:1", "origin"),
             (&public, "http://service.example", "origin"),
         ];
-        for (door, origin, expected) in cases {
-            let host = if std::ptr::eq(*door, &raw const local) { "Host: localhost" } else { "Host: service.example" };
-            assert_eq!(verdict(door, &[host, &format!("Origin: {origin}")]), *expected, "{origin} at {door:?}");
+        for (policy, origin, expected) in cases {
+            let host =
+                if std::ptr::eq(*policy, &raw const local) { "Host: localhost" } else { "Host: service.example" };
+            assert_eq!(verdict(policy, &[host, &format!("Origin: {origin}")]), *expected, "{origin} at {policy:?}");
         }
         let twice = ["Host: localhost", "Origin: http://localhost", "Origin: http://localhost"];
         assert_eq!(verdict(&local, &twice), "origin");
@@ -398,7 +399,7 @@ mod tests {
         let bound = LOOPBACK.parse().expect("an address");
         let usable = |public_url: Option<&str>, host: Option<&str>, origin: Option<&str>| {
             let list = |value: Option<&str>| value.map(str::to_owned).into_iter().collect::<Vec<_>>();
-            Doorkeeper::new(bound, public_url, &list(host), &list(origin))
+            HostOriginPolicy::new(bound, public_url, &list(host), &list(origin))
         };
         for host in ["", "*", "*.example.com", "https://example.com", "example.com/", "::1", "a b", "x:y", "me@x"] {
             let error = usable(None, Some(host), None).expect_err(host);

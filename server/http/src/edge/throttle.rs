@@ -1,11 +1,11 @@
 //! Failed authentications, by address: loosely limited, so that guessing is slow and nobody is locked out.
 
 use super::neighbourhood;
-use toolwarrant_core::clock::Timestamp;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use toolwarrant_core::clock::Timestamp;
 
 /// Failures of an address in a minute that are answered at once; a client that is set up wrongly makes a few at each start.
 const FREE: u32 = 60;
@@ -17,7 +17,7 @@ const CAPACITY: usize = 16_384;
 
 /// Who has failed of late.
 #[derive(Debug, Default)]
-pub struct Strangers(Mutex<HashMap<IpAddr, Failures>>);
+pub struct AuthThrottle(Mutex<HashMap<IpAddr, Failures>>);
 
 #[derive(Debug)]
 struct Failures {
@@ -25,7 +25,7 @@ struct Failures {
     count: u32,
 }
 
-impl Strangers {
+impl AuthThrottle {
     /// Notes a failure; says how long its answer is to wait. Valid credentials never come here.
     pub fn failed(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
         let address = neighbourhood(address);
@@ -51,24 +51,24 @@ mod tests {
 
     #[test]
     fn the_failures_of_one_address_are_delayed_after_the_first_sixty_in_a_minute() {
-        let (strangers, start) = (Strangers::default(), Timestamp(1_000));
+        let (throttle, start) = (AuthThrottle::default(), Timestamp(1_000));
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let one = address("192.0.2.1");
         for _ in 0..FREE {
-            assert_eq!(strangers.failed(one, start), None);
+            assert_eq!(throttle.failed(one, start), None);
         }
-        assert_eq!(strangers.failed(one, start), Some(DELAY));
-        assert_eq!(strangers.failed(address("::ffff:192.0.2.1"), start), Some(DELAY));
-        assert_eq!(strangers.failed(address("192.0.2.2"), start), None);
-        assert_eq!(strangers.failed(one, start.plus(MINUTE)), None);
+        assert_eq!(throttle.failed(one, start), Some(DELAY));
+        assert_eq!(throttle.failed(address("::ffff:192.0.2.1"), start), Some(DELAY));
+        assert_eq!(throttle.failed(address("192.0.2.2"), start), None);
+        assert_eq!(throttle.failed(one, start.plus(MINUTE)), None);
     }
 
     #[test]
     fn a_crowd_of_addresses_is_forgotten_before_it_fills_the_memory() {
-        let strangers = Strangers::default();
+        let throttle = AuthThrottle::default();
         for n in 0..u32::try_from(CAPACITY).expect("small") * 2 {
-            strangers.failed(IpAddr::V4(n.into()), Timestamp(0));
+            throttle.failed(IpAddr::V4(n.into()), Timestamp(0));
         }
-        assert!(strangers.0.lock().expect("sound").len() <= CAPACITY);
+        assert!(throttle.0.lock().expect("sound").len() <= CAPACITY);
     }
 }

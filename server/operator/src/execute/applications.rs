@@ -1,0 +1,111 @@
+//! Applications: what each may do and see.
+
+use super::keys::KeyAnswer;
+use super::{Answer, answer, refused};
+use crate::cli::resources;
+use crate::command::AppCommand;
+use crate::context::OperatorContext;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::registry::NewApplication;
+use toolwarrant_core::store::ApplicationRow;
+
+/// An application in a list.
+#[derive(Serialize)]
+struct ApplicationLine {
+    name: String,
+    id: String,
+    permissions: Vec<String>,
+    /// How many of each resource it sees, by the resource's plural; or `all`.
+    #[serde(flatten)]
+    sees: Map<String, Value>,
+    live_keys: usize,
+    requests_per_minute: u32,
+}
+
+/// An application with all that belongs to it.
+#[derive(Serialize)]
+struct ApplicationAnswer {
+    name: String,
+    id: String,
+    permissions: Vec<String>,
+    /// What it sees of each resource, by the resource's plural; or `all`.
+    #[serde(flatten)]
+    sees: Map<String, Value>,
+    requests_per_minute: u32,
+    created_at: Timestamp,
+    keys: Vec<KeyAnswer>,
+}
+
+pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> Answer {
+    let registry = &context.registry;
+    match command {
+        AppCommand::Create { name, permissions, requests_per_minute } => {
+            let requests_per_minute = requests_per_minute.unwrap_or(context.catalogue.service.requests_per_minute);
+            let grants = Grants::nothing();
+            let new = NewApplication { name: name.clone(), permissions, grants, requests_per_minute };
+            registry.create(new).await?;
+            show(context, &name).await
+        }
+        AppCommand::List => {
+            let keys = registry.keys().await;
+            let line = |row: ApplicationRow| {
+                let live = keys.iter().filter(|key| key.application == row.id && !key.secrets.is_empty()).count();
+                let sees = sees(context, &row, |ids| json!(ids.len()));
+                let ApplicationRow { id, name, permissions, requests_per_minute, grants: _, created_at: _ } = row;
+                ApplicationLine { name, id, permissions, sees, live_keys: live, requests_per_minute }
+            };
+            answer(registry.applications().await.into_iter().map(line).collect::<Vec<_>>())
+        }
+        AppCommand::Show { app } => show(context, &app).await,
+        AppCommand::Grant { app, permissions } => {
+            let id = registry.find(&app).await?.id;
+            let grant = |row: &mut ApplicationRow| {
+                row.permissions.extend(permissions);
+                row.permissions.sort_unstable();
+                row.permissions.dedup();
+            };
+            registry.change(&id, grant).await?;
+            show(context, &app).await
+        }
+        AppCommand::Revoke { app, permissions } => {
+            let row = registry.find(&app).await?;
+            if let Some(absent) = permissions.iter().find(|permission| !row.permissions.contains(permission)) {
+                return Err(refused(format!(
+                    "`{app}` was not granted `{absent}`; it has {}",
+                    row.permissions.join(", ")
+                )));
+            }
+            registry.change(&row.id, |row| row.permissions.retain(|held| !permissions.contains(held))).await?;
+            show(context, &app).await
+        }
+    }
+}
+
+/// An application, by its name or id.
+pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
+    let row = context.registry.find(name).await?;
+    let keys = context.registry.keys().await;
+    let keys = keys.iter().filter(|key| key.application == row.id);
+    let keys = keys.map(|key| KeyAnswer::of(key, &row.name, context.clock.now())).collect();
+    let sees = sees(context, &row, |ids| json!(ids));
+    let ApplicationRow { id, name, permissions, requests_per_minute, grants: _, created_at } = row;
+    answer(ApplicationAnswer { name, id, permissions, sees, requests_per_minute, created_at, keys })
+}
+
+/// What an application sees of each resource.
+fn sees(
+    context: &OperatorContext,
+    row: &ApplicationRow,
+    show: impl Fn(&BTreeSet<Box<str>>) -> Value,
+) -> Map<String, Value> {
+    let of = |resource| match row.grants.of(resource) {
+        Some(Granted::All) => json!("all"),
+        Some(Granted::Some(ids)) => show(ids),
+        None => show(&BTreeSet::new()),
+    };
+    resources(context.catalogue).into_iter().map(|resource| (format!("{resource}s"), of(resource))).collect()
+}

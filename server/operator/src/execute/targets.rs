@@ -1,0 +1,95 @@
+//! What tools act on, and which applications see it: the same commands for each resource.
+
+use super::{Answer, applications, refused};
+use crate::cli::resources;
+use crate::command::TargetCommand;
+use crate::context::{Item, OperatorContext, OperatorError};
+use serde_json::{Value, json};
+use toolwarrant_core::access::Granted;
+use toolwarrant_core::store::ApplicationRow;
+
+pub(super) async fn execute(context: &OperatorContext, resource: &str, command: TargetCommand) -> Answer {
+    let known = resources(context.catalogue).into_iter().find(|known| *known == resource);
+    let resource = known.ok_or_else(|| refused(format!("this service has no {resource}")))?;
+    match command {
+        TargetCommand::List { after, limit } => list(context, resource, after.as_deref(), limit).await,
+        TargetCommand::Assign { app, ids, all } => {
+            must_exist(context, resource, &ids).await?;
+            let id = context.registry.find(&app).await?.id;
+            let assign = |granted: &mut Granted| match granted {
+                granted if all => *granted = Granted::All,
+                Granted::Some(known) => known.extend(ids.into_iter().map(Box::from)),
+                Granted::All => {}
+            };
+            change(context, &id, resource, assign).await?;
+            applications::show(context, &app).await
+        }
+        TargetCommand::Unassign { app, ids, all } => {
+            let row = context.registry.find(&app).await?;
+            match row.grants.of(resource) {
+                _ if all => {}
+                Some(Granted::All) => {
+                    let why = format!(
+                        "`{app}` sees all {resource}s; unassign --all first, then assign those that it may see"
+                    );
+                    return Err(refused(why));
+                }
+                granted => {
+                    let known = |id: &&String| granted.is_some_and(|granted| granted.covers(id));
+                    if let Some(absent) = ids.iter().find(|id| !known(id)) {
+                        return Err(refused(format!("`{absent}` is not assigned to `{app}`")));
+                    }
+                }
+            }
+            let unassign = |granted: &mut Granted| match granted {
+                Granted::Some(known) if !all => known.retain(|id| !ids.iter().any(|gone| **gone == **id)),
+                granted => *granted = Granted::some([]),
+            };
+            change(context, &row.id, resource, unassign).await?;
+            applications::show(context, &app).await
+        }
+    }
+}
+
+/// Changes what an application sees of one resource; of the others it sees what it saw.
+async fn change(
+    context: &OperatorContext,
+    id: &str,
+    resource: &str,
+    edit: impl FnOnce(&mut Granted),
+) -> Result<(), OperatorError> {
+    let all = resources(context.catalogue);
+    let edit = |row: &mut ApplicationRow| {
+        row.grants.spell_out(all);
+        if let Some(granted) = row.grants.resources_mut() {
+            edit(granted.entry(resource.into()).or_insert_with(|| Granted::some([])));
+        }
+    };
+    Ok(context.registry.change(id, edit).await.map(drop)?)
+}
+
+async fn list(context: &OperatorContext, resource: &'static str, after: Option<&str>, limit: u16) -> Answer {
+    let inventory = context.inventory.as_ref();
+    let inventory = inventory.ok_or_else(|| refused(format!("this service cannot list its {resource}s")))?;
+    let items = inventory.page(resource, after, limit).await.map_err(refused)?;
+    let applications = context.registry.applications().await;
+    let line = |Item { id, mut shown }: Item| {
+        let sees = |row: &&ApplicationRow| row.grants.covers(resource, &id);
+        let seen_by: Vec<_> = applications.iter().filter(sees).map(|row| row.name.as_str()).collect();
+        shown.insert("applications".to_owned(), json!(seen_by));
+        Value::Object(shown)
+    };
+    Ok(items.into_iter().map(line).collect())
+}
+
+/// Refuses ids of what there is not, as far as the service can tell.
+async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
+    let Some(inventory) = &context.inventory else { return Ok(()) };
+    match inventory.missing(resource, ids).await.map_err(refused)? {
+        Some(absent) => {
+            let program = context.names.program;
+            Err(refused(format!("there is no {resource} `{absent}`; `{program} {resource} list` shows what there is")))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,149 @@
+//! Tasks, and what was refunded for them.
+
+use super::{Answer, answer, names, refused};
+use crate::cli::resources;
+use crate::command::TaskCommand;
+use crate::context::OperatorContext;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::tasks::Evidence;
+use toolwarrant_tasks::store::{Record, Which};
+use toolwarrant_tasks::task::TaskId;
+
+/// A task in a list.
+#[derive(Serialize)]
+struct TaskLine {
+    task_id: String,
+    application: String,
+    tool: String,
+    /// What it acts on, by the name of the argument that names it.
+    #[serde(flatten)]
+    target: Map<String, Value>,
+    status: &'static str,
+    /// Where it stands; null once it has ended.
+    phase: Option<&'static str>,
+    attempts: u8,
+    created_at: Timestamp,
+    finished_at: Option<Timestamp>,
+}
+
+/// A task with all that happened to it.
+#[derive(Serialize)]
+struct TaskAnswer {
+    #[serde(flatten)]
+    line: TaskLine,
+    deadline_at: Timestamp,
+    refunded_at: Option<Timestamp>,
+    meaning: Option<&'static str>,
+    evidence: Option<EvidenceAnswer>,
+    timeline: Vec<TimelineLine>,
+}
+
+#[derive(Serialize)]
+struct EvidenceAnswer {
+    checked: String,
+    expected: String,
+    observed: String,
+    reported: &'static str,
+    checked_at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct TimelineLine {
+    at: Timestamp,
+    phase: &'static str,
+    what: String,
+}
+
+/// A refund.
+#[derive(Serialize)]
+struct RefundLine {
+    refunded_at: Timestamp,
+    application: String,
+    units: u32,
+    task_id: String,
+}
+
+pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> Answer {
+    let names = names(context).await;
+    match command {
+        TaskCommand::List { app, target, limit } => {
+            let application = match app {
+                Some(app) => Some(context.registry.find(&app).await?.id),
+                None => None,
+            };
+            let records = context.store.tasks(Which { application, target, before: None, limit }).await?;
+            answer(records.iter().map(|record| line(context, record, &names)).collect::<Vec<_>>())
+        }
+        TaskCommand::Show { task } => {
+            let id = TaskId::parse(&task).ok_or_else(|| refused(format!("`{task}` is no task id")))?;
+            let record = context.store.task(id).await?.ok_or_else(|| refused(format!("there is no task `{task}`")))?;
+            let line = line(context, &record, &names);
+            let state = context.catalogue.states.iter().find(|state| state.name == line.status);
+            let timeline = context.store.timeline(id).await?.into_iter();
+            answer(TaskAnswer {
+                deadline_at: record.task.deadline_at,
+                refunded_at: record.refunded_at,
+                meaning: state.map(|state| state.meaning),
+                evidence: record.task.evidence().map(shown),
+                timeline: timeline
+                    .map(|event| TimelineLine { at: event.at, phase: event.phase, what: event.what })
+                    .collect(),
+                line,
+            })
+        }
+    }
+}
+
+/// Lines of the ledger that are read at a time.
+const PAGE: u32 = 1_000;
+
+/// Refunds, the latest first.
+pub(super) async fn refunds(context: &OperatorContext, limit: usize) -> Answer {
+    let names = names(context).await;
+    let (mut last, mut refunds) = (0, Vec::new());
+    loop {
+        let page = context.store.ledger(last, PAGE).await?;
+        let Some(entry) = page.last() else { break };
+        last = entry.number;
+        refunds.extend(page.into_iter().filter(|entry| entry.kind == "refund"));
+    }
+    let line = |entry: toolwarrant_tasks::store::LedgerRow| RefundLine {
+        refunded_at: entry.at,
+        application: names.get(&entry.application).unwrap_or(&entry.application).clone(),
+        units: 1,
+        task_id: entry.id.to_string(),
+    };
+    answer(refunds.into_iter().rev().take(limit).map(line).collect::<Vec<_>>())
+}
+
+fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> TaskLine {
+    let Record { id, application, tool, resource: _, target, created_at, task, .. } = record;
+    TaskLine {
+        task_id: id.to_string(),
+        application: names.get(application).unwrap_or(application).clone(),
+        tool: tool.clone(),
+        target: [(target_name(context.catalogue).to_owned(), json!(target))].into_iter().collect(),
+        status: task.status().map_or("dispatched", |status| status.as_str()),
+        phase: task.status().is_none().then(|| task.phase.as_str()),
+        attempts: task.attempts,
+        created_at: *created_at,
+        finished_at: task.finished_at,
+    }
+}
+
+/// What a list calls what tasks act on: as tools do, where they act on one kind of thing.
+fn target_name(catalogue: &Catalogue) -> &'static str {
+    let mut targets = catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());
+    match (resources(catalogue).len(), targets.next()) {
+        (1, Some(target)) => target.arg,
+        _ => "target",
+    }
+}
+
+fn shown(Evidence { checked, expected, observed, reported, at }: Evidence) -> EvidenceAnswer {
+    EvidenceAnswer { checked, expected, observed, reported, checked_at: at }
+}

@@ -1,0 +1,148 @@
+//! A server in this process for tests: on a free port, with a clock that stands still, over a store in memory.
+
+use crate::service::{Service, Setup};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use toolwarrant_core::access::Grants;
+use toolwarrant_core::audit::Audit;
+use toolwarrant_core::catalogue::PermissionSet;
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::pipeline::{Handlers, Pipeline};
+use toolwarrant_core::random::Random;
+use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
+use toolwarrant_core::vault::Vault;
+use toolwarrant_http::Endpoint;
+use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
+use toolwarrant_operator::Names;
+use toolwarrant_operator::data::{AUDIT, DataFolder};
+use toolwarrant_store::memory::Memory;
+use toolwarrant_tasks::engine::{Engine, Parts};
+
+/// When the clock of a test server stands still at first.
+pub const START: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Tasks that are in flight at most.
+pub const TASKS_MAX: usize = 200;
+
+/// A running server. It ends when it is dropped.
+pub struct TestServer {
+    /// The endpoint: `http://127.0.0.1:PORT/mcp`.
+    pub url: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Stands still until it is moved.
+    pub clock: Clock,
+    /// What drives its tasks.
+    pub engine: Arc<Engine>,
+    /// What it keeps.
+    pub store: Arc<Memory>,
+    /// The folder of its audit trail.
+    pub audit: PathBuf,
+    task: JoinHandle<()>,
+    runner: JoinHandle<()>,
+    _folder: DataFolder,
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.runner.abort();
+    }
+}
+
+/// A key and its secret.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Names the key.
+    pub id: String,
+    /// Proves it.
+    pub secret: String,
+}
+
+/// An application to serve.
+pub struct Tenant {
+    /// What it may do.
+    pub permissions: PermissionSet,
+    /// What it sees.
+    pub grants: Grants,
+    /// Its budget.
+    pub requests_per_minute: u32,
+    /// How many keys it has.
+    pub keys: usize,
+}
+
+impl Tenant {
+    /// Sees everything, may call often, has one key.
+    #[must_use]
+    pub fn with(permissions: PermissionSet) -> Self {
+        Self { permissions, grants: Grants::everything(), requests_per_minute: 1_000_000, keys: 1 }
+    }
+}
+
+/// Serves what `compose` makes to `tenants`, with its data below `folder`; answers with the keys of each.
+///
+/// # Panics
+/// If there is no port, or the folder cannot be used.
+#[expect(clippy::expect_used, reason = "a test without a server is to fail")]
+pub async fn serve<H: Handlers>(
+    compose: impl FnOnce(Setup<'_, ()>) -> Service<H>,
+    tenants: Vec<Tenant>,
+    folder: PathBuf,
+) -> (TestServer, Vec<Vec<Key>>) {
+    let clock = Clock::manual(START);
+    let names = Names::of("test", "0");
+    let folder = DataFolder::open(&folder, &names).expect("a folder");
+    let setup = Setup { flags: (), folder: &folder, clock: clock.clone(), random: Random::seeded(3) };
+    let Service { handlers, executor, inventory: _, serves: _ } = compose(setup);
+    let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
+    let vault = Vault::new(&names.salt, &[7; 32], random.clone());
+    let parts =
+        Parts { store: store.clone(), executor, vault: vault.clone(), clock: clock.clone(), random, room: TASKS_MAX };
+    let engine = Engine::start(parts).await.expect("an empty store");
+    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
+    let trail = folder.join(AUDIT);
+    let audit = Audit::start(&trail).expect("an audit");
+    let registry = Registry::open(store.clone(), H::CATALOGUE, names.keys, vault, clock.clone(), Random::seeded(2));
+    let registry = registry.await.expect("an empty store");
+    let mut keys = Vec::new();
+    for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
+        let name = format!("app-{n}");
+        let granted = H::CATALOGUE.permissions.iter().filter(|known| permissions.covers(known.bit));
+        let permissions = granted.map(|known| known.name.to_owned()).collect();
+        let new = NewApplication { name, permissions, grants, requests_per_minute };
+        let application = registry.create(new).await.expect("a new application");
+        let mut issued = Vec::new();
+        for _ in 0..count {
+            let NewKey { key_id, secret } = registry.issue_key(&application, None).await.expect("a new key");
+            issued.push(Key { id: key_id, secret: secret.expose().clone() });
+        }
+        keys.push(issued);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
+    let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
+    let router = Endpoint::new(pipeline, policy, Limits::default(), 7).router();
+    let task =
+        tokio::spawn(edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()));
+    let url = format!("http://{address}/mcp");
+    (TestServer { url, address, clock, engine, store, audit: trail, task, runner, _folder: folder }, keys)
+}
+
+impl TestServer {
+    /// The audit trail once its writer has flushed all that was written before; the server ends with that.
+    ///
+    /// # Panics
+    /// If the trail cannot be read.
+    #[expect(clippy::expect_used, reason = "a test without its audit is to fail")]
+    pub async fn into_audit(mut self) -> String {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+        let mut files: Vec<_> = std::fs::read_dir(&self.audit).expect("a folder").flatten().collect();
+        files.sort_by_key(std::fs::DirEntry::path);
+        files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+    }
+}

@@ -1,0 +1,43 @@
+//! The phones as an operator lists them, whoever sees them.
+
+use super::contract::DeviceId;
+use super::upstream::{Control, Snapshot};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolwarrant::{BoxFuture, Inventory, Item};
+
+/// The phones behind one upstream.
+pub struct Fleet(pub Arc<dyn Control>);
+
+impl Inventory for Fleet {
+    fn page<'a>(
+        &'a self,
+        _: &'static str,
+        after: Option<&'a str>,
+        limit: u16,
+    ) -> BoxFuture<'a, Result<Vec<Item>, String>> {
+        Box::pin(async move {
+            let after = after.map(device).transpose()?;
+            let page = self.0.page(after.as_ref(), limit).await.map_err(|error| error.to_string())?;
+            Ok(page.iter().map(|phone| item(phone)).collect())
+        })
+    }
+
+    fn missing<'a>(&'a self, _: &'static str, ids: &'a [String]) -> BoxFuture<'a, Result<Option<String>, String>> {
+        Box::pin(async move {
+            let devices = ids.iter().map(|id| device(id)).collect::<Result<Vec<_>, _>>()?;
+            let found = self.0.read(&devices).await.map_err(|error| error.to_string())?;
+            Ok(devices.iter().zip(&found).find(|(_, found)| found.is_none()).map(|(absent, _)| absent.to_string()))
+        })
+    }
+}
+
+fn device(id: &str) -> Result<DeviceId, String> {
+    DeviceId::new(id).map_err(|_| format!("`{id}` is no device id"))
+}
+
+fn item(phone: &Snapshot) -> Item {
+    let shown = json!({"device_id": phone.id, "name": phone.name, "state": phone.state(), "capabilities": phone.capabilities()});
+    let shown = if let Value::Object(shown) = shown { shown } else { Map::new() };
+    Item { id: phone.id.to_string(), shown }
+}

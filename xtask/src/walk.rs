@@ -1,0 +1,155 @@
+//! `cargo xtask walk`: does what CONTRIBUTING.md says, step by step, on a copy of the repository.
+//!
+//! A code block of the walk says after its language what it is: `append=FILE` and `into=FILE` are edits (at the end of a file, or of the
+//! first item in it that ends at a line's beginning), `run` is a line of shell, `says` is what the step before must print, `missing` what
+//! the compiler must say at that point, and `mistake=RIGHT:WRONG` what it must say of such a slip in the edit before.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const PAGE: &str = "CONTRIBUTING.md";
+
+/// Where the walk begins.
+const SECTION: &str = "## Add a tool";
+
+/// Walks, and prints each step.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let this = std::env::current_exe()?;
+    let home = this.parent().and_then(Path::parent).context("this program lies in a target folder")?.join("walk");
+    let copy = Copy { root: home.join("copy"), target: home.join("target") };
+    copy.make(root)?;
+    let text = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
+    let (_, text) = text.split_once(SECTION).with_context(|| format!("{PAGE} has no section `{SECTION}`"))?;
+    let section = text.split("\n## ").next().unwrap_or_default();
+    let (mut steps, mut edited, mut said) = (0, PathBuf::new(), String::new());
+    for Block { info, text } in blocks(section) {
+        let (what, value) = info.split_once('=').unwrap_or((info, ""));
+        println!("> {info}");
+        match what {
+            "append" | "into" => {
+                edited = copy.root.join(value);
+                let file = fs::read_to_string(&edited).with_context(|| value.to_owned())?;
+                fs::write(&edited, if what == "append" { format!("{file}\n{text}") } else { into(&file, &text)? })?;
+            }
+            "run" => {
+                said.clear();
+                for line in text.lines() {
+                    let output = copy.shell(line)?;
+                    said += &print(&output);
+                    ensure!(output.status.success(), "`{line}` failed:\n{said}");
+                }
+            }
+            "says" => must_say(&said, &text)?,
+            "missing" => must_say(&copy.refused()?, &text)?,
+            "mistake" => {
+                let (right, wrong) = value.split_once(':').context("`mistake=RIGHT:WRONG`")?;
+                let file = fs::read_to_string(&edited)?;
+                let at = file.rfind(right).with_context(|| format!("no `{right}` was written"))?;
+                fs::write(&edited, [&file[..at], wrong, &file[at + right.len()..]].concat())?;
+                let refused = copy.refused();
+                fs::write(&edited, file)?;
+                must_say(&refused?, &text)?;
+            }
+            other => bail!("{PAGE}: a block of the walk is `{other}`, which is nothing that can be done"),
+        }
+        steps += 1;
+    }
+    ensure!(steps > 0, "{PAGE}: the walk has no step");
+    println!("the walk of {PAGE} holds: {steps} steps");
+    Ok(())
+}
+
+/// A fenced block whose language is followed by what it is.
+struct Block<'a> {
+    info: &'a str,
+    /// Without the indentation of its list item.
+    text: String,
+}
+
+fn blocks(section: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut lines = section.lines();
+    while let Some(line) = lines.next() {
+        let Some(fence) = line.trim_start().strip_prefix("```") else { continue };
+        let indent = line.len() - line.trim_start().len();
+        let body = lines.by_ref().take_while(|line| line.trim_start() != "```");
+        let text = body.map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n").collect();
+        if let Some((_, info)) = fence.split_once(' ') {
+            blocks.push(Block { info, text });
+        }
+    }
+    blocks
+}
+
+/// Puts `text` at the end of the first item of `file`, one level deeper.
+fn into(file: &str, text: &str) -> Result<String> {
+    let end = file.find("\n}\n").context("the file has no item to write into")?;
+    let inner: String =
+        text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect();
+    Ok(format!("{}\n\n{}{}", &file[..end], inner, &file[end + 1..]))
+}
+
+/// Whether each line that the page shows was printed, in this order.
+fn must_say(said: &str, shown: &str) -> Result<()> {
+    let mut rest = said;
+    for line in shown.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let at = rest.find(line).with_context(|| format!("{PAGE} shows `{line}`; what was said is:\n{said}"))?;
+        rest = &rest[at + line.len()..];
+    }
+    Ok(())
+}
+
+/// A copy of the repository, with a target folder of its own that outlives it.
+struct Copy {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Copy {
+    /// Copies every file that git knows of, as it is at present.
+    fn make(&self, root: &Path) -> Result<()> {
+        if self.root.exists() {
+            fs::remove_dir_all(&self.root)?;
+        }
+        let mut list = Command::new("git");
+        list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root);
+        let listed = list.output().context("cannot run git")?;
+        ensure!(listed.status.success(), "git lists no files: {}", String::from_utf8_lossy(&listed.stderr));
+        for file in String::from_utf8(listed.stdout)?.lines().filter(|file| root.join(file).is_file()) {
+            let to = self.root.join(file);
+            fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+            fs::copy(root.join(file), to).with_context(|| file.to_owned())?;
+        }
+        Ok(())
+    }
+
+    fn shell(&self, line: &str) -> Result<Output> {
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(line)
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_TERM_COLOR", "never");
+        // What cargo tells this program is not about the copy.
+        for (name, _) in
+            std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+        command.output().with_context(|| format!("cannot run `{line}`"))
+    }
+
+    /// What the compiler says of code that it must refuse.
+    fn refused(&self) -> Result<String> {
+        let output = self.shell("cargo check --quiet --locked --package cloudphone")?;
+        ensure!(!output.status.success(), "the compiler takes what it is to refuse");
+        Ok(print(&output))
+    }
+}
+
+fn print(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
+}
