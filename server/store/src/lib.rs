@@ -24,12 +24,12 @@ const ON_ITS_WAY: Duration = Duration::from_mins(1);
 
 /// The cool-down of a target: when its lock was freed, and until when it cools down.
 #[derive(Clone, Copy, Debug)]
-struct Settling {
+struct CoolDown {
     since: Timestamp,
     until: Timestamp,
 }
 
-impl Settling {
+impl CoolDown {
     /// Earliest start of a task while the target cools down. If the clock went back, the wait is capped at the original cool-down
     /// plus one minute, the longest time that a call may have been on its way.
     fn start(self, task: &NewTask) -> Timestamp {

@@ -29,7 +29,7 @@ pub enum Rule {
     /// A task has one charge from its first send on, and one reversal if it ended and nothing had left.
     Charges,
     /// At most one task is in flight on a target.
-    Lanes,
+    TargetLocks,
     /// A task has sealed arguments while it is in flight, and no longer.
     Secrets,
     /// The deadline of every task in flight is after this moment.

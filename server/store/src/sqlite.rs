@@ -25,8 +25,8 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
-    Unfinished, Which,
+    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
+    TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
@@ -72,7 +72,7 @@ impl Sqlite {
     pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
         let OpenOptions { path, former_resource, lock } = options;
         let connections = open::connect(path, former_resource, 0)?;
-        open::hold_lanes(&connections.writer)?;
+        open::load_target_locks(&connections.writer)?;
         Self::connected(path, Box::new(lock), connections)
     }
 
@@ -118,11 +118,11 @@ impl Drop for Sqlite {
 }
 
 impl TaskStore for Sqlite {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
         self.writer.write(move |db| tasks::repeat(db, &identity))
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
         Box::pin(async {
             let state = tasks::ready(&new, new.at)?;
             self.writer.write(move |db| tasks::accept(db, &new, &state)).await
@@ -136,7 +136,7 @@ impl TaskStore for Sqlite {
         })
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
         self.readers.read(move |db| tasks::in_flight(db, after, limit))
     }
 
@@ -144,11 +144,11 @@ impl TaskStore for Sqlite {
         self.readers.read(move |db| tasks::task(db, id))
     }
 
-    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
-        self.readers.read(move |db| tasks::tasks(db, &which))
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>> {
+        self.readers.read(move |db| tasks::tasks(db, &filter))
     }
 
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
         self.readers.read(move |db| tasks::timeline(db, id))
     }
 

@@ -3,17 +3,17 @@
 //! It owns the index of what is due when, the count of tasks in flight, and every future that advances a task. It stores each
 //! step before it performs the step's effect. The pipeline calls [`Engine`]; [`Engine::run`] is the runner.
 
-mod claims;
 mod drive;
 mod due;
+mod in_flight;
 
 use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
 use crate::counts::Driven;
-use crate::store::{self, Identity, InFlight, NewTask, Record, TaskStore, Unfinished};
-use claims::Claims;
+use crate::store::{self, DuplicateOf, Identity, NewTask, OpenTask, Record, TaskStore};
 use due::{DueList, State, Wake};
+use in_flight::InFlightIndex;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,14 +40,14 @@ pub struct Parts {
     /// Makes their ids.
     pub random: Random,
     /// Most tasks in flight. One more is refused.
-    pub room: usize,
+    pub max_in_flight: usize,
 }
 
 /// Accepts writes as tasks and drives them.
 pub struct Engine {
     parts: Parts,
     due: Arc<DueList>,
-    claims: Arc<Claims>,
+    index: Arc<InFlightIndex>,
     /// Writes that are being accepted. They go on if their clients leave.
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
@@ -71,17 +71,17 @@ impl Engine {
     /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, claims, accepting, counts) = Default::default();
-        let engine = Self { due, claims, accepting, polls, counts, parts };
+        let (due, index, accepting, counts) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
             let now = engine.parts.clock.now();
-            for Unfinished { id, identity, wake_at } in &page {
-                let claim = engine.claims.of(identity);
-                engine.claims.add(claim);
+            for OpenTask { id, identity, wake_at } in &page {
+                let hash = engine.index.of(identity);
+                engine.index.add(hash);
                 let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
-                engine.due.add(*id, wake_at, Wake { claim, state: State::Unknown });
+                engine.due.add(*id, wake_at, Wake { hash, state: State::Unknown });
             }
             last = page.last().map(|task| task.id);
             if last.is_none() {
@@ -93,7 +93,7 @@ impl Engine {
     /// Returns the number of tasks in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.claims.tasks()
+        self.index.tasks()
     }
 
     /// Returns its counters.
@@ -121,7 +121,7 @@ impl Engine {
 
     async fn find(&self, proposal: &Proposal<'_>) -> Result<Option<Accepted>, StoreError> {
         let identity = self.identity(proposal);
-        if self.claims.is_free(self.claims.of(&identity)) {
+        if self.index.is_free(self.index.of(&identity)) {
             return Ok(None);
         }
         let fingerprint = identity.fingerprint;
@@ -130,10 +130,10 @@ impl Engine {
     }
 
     async fn take_on(&self, proposal: &Proposal<'_>, command: &Secret<String>) -> Result<Accepted, NotAccepted> {
-        let Parts { store, executor: _, vault, clock: _, random, room } = &self.parts;
+        let Parts { store, executor: _, vault, clock: _, random, max_in_flight } = &self.parts;
         let identity = self.identity(proposal);
-        let (claim, fingerprint) = (self.claims.of(&identity), identity.fingerprint);
-        let Some(place) = self.claims.reserve(claim, *room) else { return Err(NotAccepted::Full) };
+        let (hash, fingerprint) = (self.index.of(&identity), identity.fingerprint);
+        let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(NotAccepted::Full) };
         let at = proposal.now;
         let id = TaskId::new(at, random.bytes().map_err(broken)?);
         let new = NewTask {
@@ -141,7 +141,7 @@ impl Engine {
             identity,
             tool: proposal.tool.to_owned(),
             sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
-            terms: (&proposal.terms).into(),
+            policy: (&proposal.terms).into(),
             at,
             marks: Vec::new(),
         };
@@ -149,27 +149,27 @@ impl Engine {
         let accepting = async move {
             let accepted = store.accept(new).await;
             match accepted {
-                Ok(store::Accepted::Fresh { wake_at }) => {
-                    place.keep();
+                Ok(store::Acceptance::Fresh { wake_at }) => {
+                    reservation.keep();
                     counts.accepted.add(1);
-                    due.add(id, wake_at, Wake { claim, state: State::Left(0) });
+                    due.add(id, wake_at, Wake { hash, state: State::Left(0) });
                 }
                 // The task may have been stored although the store reported a failure.
                 Err(_) => {
-                    place.keep();
-                    due.add(id, at.plus(drive::RETRY), Wake { claim, state: State::Unknown });
+                    reservation.keep();
+                    due.add(id, at.plus(drive::RETRY), Wake { hash, state: State::Unknown });
                 }
                 Ok(_) => {}
             }
             accepted
         };
         match self.begin(accepting).await.map_err(broken)?.map_err(broken)? {
-            store::Accepted::Fresh { .. } => {
+            store::Acceptance::Fresh { .. } => {
                 let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
                 Ok(Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: false, matches: true })
             }
-            store::Accepted::Hit(hit) => Ok(repeated(hit, &fingerprint)),
-            store::Accepted::Busy { id, application: _, deadline_at } => {
+            store::Acceptance::Hit(hit) => Ok(repeated(hit, &fingerprint)),
+            store::Acceptance::Busy { id, application: _, deadline_at } => {
                 let retry_after_seconds = deadline_at.seconds_from(at).clamp(1, BUSY_RETRY_SECONDS);
                 Err(NotAccepted::Busy { task_id: id.to_string(), retry_after_seconds })
             }
@@ -241,8 +241,8 @@ impl Tasks for Engine {
     }
 }
 
-fn repeated(hit: InFlight, asked: &Digest) -> Accepted {
-    let InFlight { id, tool, target, fingerprint } = hit;
+fn repeated(hit: DuplicateOf, asked: &Digest) -> Accepted {
+    let DuplicateOf { id, tool, target, fingerprint } = hit;
     Accepted { task_id: id.to_string(), tool, target, status: "dispatched", hit: true, matches: fingerprint == *asked }
 }
 

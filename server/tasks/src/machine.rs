@@ -4,7 +4,7 @@
 //! the effect as the next event. So after a crash between any two steps, the phase tells what may have left, and nothing is sent
 //! twice that must not be.
 
-use super::task::{Phase, Reading, Readings, Status, Task, Upstream, Verdict};
+use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
 use std::fmt;
 use std::time::Duration;
 use toolwarrant_core::clock::Timestamp;
@@ -190,7 +190,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Fa
 /// Caps every moment in a task at the latest that it can be, in case the clock was set back between two processes. The start is
 /// never moved before the end of the target's cool-down, which may be longer than the task's own deadline.
 fn rewound(task: Task, now: Timestamp) -> Task {
-    let deadline = task.terms.deadline();
+    let deadline = task.policy.deadline();
     let longest_wait = deadline.max(Duration::from_millis(task.start_delay_ms));
     let (latest_start, latest_send) = (now.plus(longest_wait), now.plus(SEND_WINDOW));
     let not_before = task.not_before.min(latest_start);
@@ -210,7 +210,7 @@ impl Step {
             let due = self.task.not_before;
             return self.wait(due);
         }
-        if self.task.terms.probe.as_ref().is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
+        if self.task.policy.probe.as_ref().is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
             return self.enter(Phase::Baseline).baseline(now);
         }
         self.send(now)
@@ -253,12 +253,16 @@ impl Step {
                 step.task.last_send_at = Some(not_after);
                 step.perform(Effect::Send(not_after))
             }
-            Facts { .. } => self.answered(Upstream::None, now),
+            Facts { .. } => self.answered(UpstreamAnswer::None, now),
         }
     }
 
     fn ask_again(self, now: Timestamp) -> Self {
-        if now >= self.task.deadline_at { self.answered(Upstream::None, now) } else { self.wait(now.plus(INTERVAL)) }
+        if now >= self.task.deadline_at {
+            self.answered(UpstreamAnswer::None, now)
+        } else {
+            self.wait(now.plus(INTERVAL))
+        }
     }
 
     fn sent(mut self, sent: Sent, now: Timestamp) -> Self {
@@ -269,26 +273,26 @@ impl Step {
                 self.task.operation = Some(operation);
                 self.poll(now)
             }
-            Sent::Ok => self.answered(Upstream::Ok, now),
-            Sent::Err(_) => self.answered(Upstream::Err, now),
-            Sent::NoAnswer(_) => self.answered(Upstream::None, now),
+            Sent::Ok => self.answered(UpstreamAnswer::Ok, now),
+            Sent::Err(_) => self.answered(UpstreamAnswer::Err, now),
+            Sent::NoAnswer(_) => self.answered(UpstreamAnswer::None, now),
         }
     }
 
     fn poll(self, now: Timestamp) -> Self {
         if now >= self.task.deadline_at {
-            return self.answered(Upstream::None, now);
+            return self.answered(UpstreamAnswer::None, now);
         }
         self.enter(Phase::Polling).wait(now.plus(INTERVAL))
     }
 
-    fn answered(mut self, upstream: Upstream, now: Timestamp) -> Self {
+    fn answered(mut self, upstream: UpstreamAnswer, now: Timestamp) -> Self {
         self.task.left = true;
         self.task.outcome = Some((upstream, now));
-        self.task.unanswered |= upstream == Upstream::None;
-        match (upstream, &self.task.terms.probe) {
-            (Upstream::Ok, None) => self.done(Status::SuccessUnverified, now),
-            (Upstream::Err, None) => self.done(Status::Failed, now),
+        self.task.unanswered |= upstream == UpstreamAnswer::None;
+        match (upstream, &self.task.policy.probe) {
+            (UpstreamAnswer::Ok, None) => self.done(Status::SuccessUnverified, now),
+            (UpstreamAnswer::Err, None) => self.done(Status::Failed, now),
             _ => self.enter(Phase::Verifying).verify(now),
         }
     }
@@ -303,7 +307,7 @@ impl Step {
     }
 
     fn verify(self, now: Timestamp) -> Self {
-        match &self.task.terms.probe {
+        match &self.task.policy.probe {
             Some(_) => self.perform(Effect::Probe),
             None if now >= self.task.deadline_at => self.done(Status::Timeout, now),
             None => {
@@ -318,7 +322,7 @@ impl Step {
         let Some((upstream, answered_at)) = self.task.outcome else { return self };
         let verdict = reading.verdict;
         self.task.reading = Some((reading, now));
-        let settle = self.task.terms.settle();
+        let settle = self.task.policy.settle();
         if begun >= answered_at.plus(settle) {
             let settled = &mut self.task.settled;
             match verdict {
@@ -334,9 +338,9 @@ impl Step {
         let answered = !self.task.unanswered;
         match (upstream, verdict) {
             (_, Verdict::Present) => self.done(Status::Success, now),
-            (Upstream::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
-            (Upstream::Err, _) if answered && seen => self.done(Status::Failed, now),
-            (Upstream::None, Verdict::Absent) if self.may_repeat(begun, now) => {
+            (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
+            (UpstreamAnswer::Err, _) if answered && seen => self.done(Status::Failed, now),
+            (UpstreamAnswer::None, Verdict::Absent) if self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)
@@ -351,21 +355,21 @@ impl Step {
 
     /// Returns whether another send may follow one that was not answered and had no effect in time.
     fn may_repeat(&self, begun: Timestamp, now: Timestamp) -> bool {
-        let Task { terms, attempts, last_send_at, .. } = &self.task;
-        let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(terms.settle()));
-        terms.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
+        let Task { policy, attempts, last_send_at, .. } = &self.task;
+        let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(policy.settle()));
+        policy.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
     }
 
     /// The last useful moment to send: a later effect could not be read before the deadline.
     fn last_useful_send(&self) -> Timestamp {
-        let Task { deadline_at, terms, .. } = &self.task;
-        deadline_at.minus(terms.settle())
+        let Task { deadline_at, policy, .. } = &self.task;
+        deadline_at.minus(policy.settle())
     }
 
     /// Gives up sending. If an earlier send may have left, its effect is still judged.
     fn unsent(mut self, now: Timestamp) -> Self {
         if self.task.left {
-            return self.answered(Upstream::None, now);
+            return self.answered(UpstreamAnswer::None, now);
         }
         if self.task.attempts > 0 {
             self.entries.push(Entry::ReverseCharge);
@@ -379,9 +383,9 @@ impl Step {
             self.entries.push(Entry::Refund);
         }
         // Also after success: the target may have been in the wanted state before, with the command still on its way.
-        let Task { terms, last_send_at, outcome, unanswered, .. } = &self.task;
-        let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(terms.settle()));
-        let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(terms.deadline()));
+        let Task { policy, last_send_at, outcome, unanswered, .. } = &self.task;
+        let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(policy.settle()));
+        let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(policy.deadline()));
         self.entries.push(Entry::Release(settled.max(given_up).map_or(now, |quiet| quiet.max(now))));
         self.task.wake_at = None;
         self.task.finished_at = Some(now);

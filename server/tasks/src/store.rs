@@ -3,7 +3,7 @@
 //! Every method is one transaction. It is durable when the method returns, or it did not happen.
 
 use crate::machine::Entry;
-use crate::task::{Task, TaskId, Terms};
+use crate::task::{Task, TaskId, TaskPolicy};
 use std::fmt::Debug;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::Stored;
@@ -11,30 +11,30 @@ use toolwarrant_core::store::Stored;
 /// Stores tasks, their timelines, the ledger and marks.
 pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Finds the task in flight that has this identity.
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>>;
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>>;
 
     /// Accepts a task. It holds its idempotency key and its target lock until it ends; these decide races. It starts at `new.at`,
     /// or when the target has cooled down.
     ///
     /// `new.marks` are written with every answer, a duplicate or a busy target included: the call was seen. If one of them exists
     /// already, the answer is a conflict and nothing is written.
-    fn accept(&self, new: NewTask) -> Stored<'_, Accepted>;
+    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance>;
 
     /// Writes the next version of a task with its entries, unless the task is at another version or has ended. The end of a task
     /// wipes its sealed arguments and frees its key and its target lock.
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced>;
 
     /// Returns the tasks in flight with ids above `after`, in the order of ids.
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>>;
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>>;
 
     /// Returns a task, in flight or ended.
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>>;
 
     /// Returns tasks, in flight or ended, the latest first.
-    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>>;
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>>;
 
     /// Returns the timeline of a task, in order.
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>>;
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;
 
     /// Returns at most `limit` ledger entries with numbers above `after`, in the order in which they were written.
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>>;
@@ -78,7 +78,7 @@ pub struct NewTask {
     /// The arguments, sealed.
     pub sealed: Vec<u8>,
     /// How it is carried out.
-    pub terms: Terms,
+    pub policy: TaskPolicy,
     /// When the call arrived.
     pub at: Timestamp,
     /// Marks to write in the same transaction.
@@ -124,7 +124,7 @@ pub struct Record {
 
 /// Selects tasks for a list.
 #[derive(Clone, Debug)]
-pub struct Which {
+pub struct TaskFilter {
     /// Only those of this application.
     pub application: Option<String>,
     /// Only those on targets with this id, of any resource.
@@ -137,7 +137,7 @@ pub struct Which {
 
 /// A task in flight: what a new process must know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct OpenTask {
     /// The id of the task.
     pub id: TaskId,
     /// The identity of the write.
@@ -148,7 +148,7 @@ pub struct Unfinished {
 
 /// The task in flight that a repeated call is a duplicate of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InFlight {
+pub struct DuplicateOf {
     /// Its id.
     pub id: TaskId,
     /// The tool that was called.
@@ -161,14 +161,14 @@ pub struct InFlight {
 
 /// The answer to a [`NewTask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum Acceptance {
     /// The task was accepted.
     Fresh {
         /// When it is first due.
         wake_at: Timestamp,
     },
     /// The write is a duplicate of a task in flight.
-    Hit(InFlight),
+    Hit(DuplicateOf),
     /// Another task is in flight on the target.
     Busy {
         /// The id of that task.
@@ -208,7 +208,7 @@ pub enum Advanced {
 
 /// An event in a task's timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
+pub struct TimelineEvent {
     /// When it happened.
     pub at: Timestamp,
     /// The phase after it, or the status of an ended task.

@@ -1,4 +1,4 @@
-//! The state of one task: its terms, its progress, its readings.
+//! The state of one task: its policy, its progress, its readings.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -59,8 +59,9 @@ impl fmt::Debug for TaskId {
 /// The state of a task. Each change is a new version. An ended task never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The terms at acceptance. Later changes of the contract do not affect them.
-    pub terms: Terms,
+    /// The policy at acceptance. Later changes of the contract do not affect them.
+    #[serde(rename = "terms")]
+    pub policy: TaskPolicy,
     /// Its phase.
     pub phase: Phase,
     /// Earliest send. The target may still be cooling down from an earlier write.
@@ -91,7 +92,7 @@ pub struct Task {
     pub operation: Option<String>,
     /// What the upstream reported, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<(Upstream, Timestamp)>,
+    pub outcome: Option<(UpstreamAnswer, Timestamp)>,
     /// Whether any send was never answered. The upstream may still be working on it.
     #[serde(default)]
     pub unanswered: bool,
@@ -107,7 +108,7 @@ pub struct Task {
 
 /// How an operation is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct TaskPolicy {
     /// The probe that verifies it. Without one, it is never verified and never sent again.
     pub probe: Option<Probe>,
     /// Whether it may be sent again after a send had no effect and can no longer arrive.
@@ -164,7 +165,7 @@ pub enum Status {
 /// What the upstream reported of a send that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Upstream {
+pub enum UpstreamAnswer {
     /// Success.
     Ok,
     /// Failure.
@@ -213,17 +214,17 @@ fn is_zero(millis: &u64) -> bool {
 impl Task {
     /// A task accepted at that moment: ready to be sent at once.
     #[must_use]
-    pub fn accepted(terms: Terms, at: Timestamp) -> Self {
-        Self::delayed(terms, at, at)
+    pub fn accepted(policy: TaskPolicy, at: Timestamp) -> Self {
+        Self::delayed(policy, at, at)
     }
 
     /// A task accepted at that moment: ready to be sent from `not_before` on.
     #[must_use]
-    pub fn delayed(terms: Terms, at: Timestamp, not_before: Timestamp) -> Self {
+    pub fn delayed(policy: TaskPolicy, at: Timestamp, not_before: Timestamp) -> Self {
         Self {
             start_delay_ms: not_before.0.saturating_sub(at.0),
-            deadline_at: not_before.plus(terms.deadline()),
-            terms,
+            deadline_at: not_before.plus(policy.deadline()),
+            policy,
             phase: Phase::Ready,
             not_before,
             wake_at: Some(not_before),
@@ -256,11 +257,11 @@ impl Task {
         let finished_at = self.finished_at?;
         let reported = match self.outcome {
             None => "not_sent",
-            Some((Upstream::Ok, _)) => "success",
-            Some((Upstream::Err, _)) => "failure",
-            Some((Upstream::None, _)) => "no_answer",
+            Some((UpstreamAnswer::Ok, _)) => "success",
+            Some((UpstreamAnswer::Err, _)) => "failure",
+            Some((UpstreamAnswer::None, _)) => "no_answer",
         };
-        let probe = self.terms.probe.as_ref();
+        let probe = self.policy.probe.as_ref();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
                 (&*probe.name, &**expected, &**observed, *at)
@@ -274,9 +275,9 @@ impl Task {
             (_, _, None) => ("upstream_answer", "an answer", "no request ever left, so nothing was done", finished_at),
             (_, _, Some((upstream, at))) => {
                 let observed = match upstream {
-                    Upstream::Ok => "it says that it is done",
-                    Upstream::Err => "it says that it failed",
-                    Upstream::None => "none that could be understood",
+                    UpstreamAnswer::Ok => "it says that it is done",
+                    UpstreamAnswer::Err => "it says that it failed",
+                    UpstreamAnswer::None => "none that could be understood",
                 };
                 ("upstream_answer", "an answer", observed, at)
             }
@@ -331,7 +332,7 @@ impl Status {
     }
 }
 
-impl Terms {
+impl TaskPolicy {
     /// Longest time until the effect of a request shows on the target.
     #[must_use]
     pub fn settle(&self) -> Duration {
@@ -345,7 +346,7 @@ impl Terms {
     }
 }
 
-impl From<&catalogue::Terms> for Terms {
+impl From<&catalogue::Terms> for TaskPolicy {
     fn from(terms: &catalogue::Terms) -> Self {
         let catalogue::Terms { probe, baseline, idempotent, settle_seconds, deadline_seconds } = *terms;
         Self {

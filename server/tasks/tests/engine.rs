@@ -80,7 +80,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
         vault: vault(),
         clock: clock.clone(),
         random: Random::seeded(1),
-        room: 10,
+        max_in_flight: 10,
     };
     Engine::start(parts).await.expect("a store that can be read")
 }

@@ -15,7 +15,7 @@ impl Tables {
         let records = || self.tasks.values().map(|row| &row.record);
         let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
         match rule {
-            Rule::Integrity | Rule::Layout | Rule::Records | Rule::Lanes => Vec::new(),
+            Rule::Integrity | Rule::Layout | Rule::Records | Rule::TargetLocks => Vec::new(),
             Rule::Refunds => {
                 let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
                 let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));

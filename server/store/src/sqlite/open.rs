@@ -39,14 +39,14 @@ const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA fo
 
 /// Target locks: the task in flight on each target. In memory, for the writing connection alone; the table takes part in its
 /// transactions.
-const LANES: &str = "
-    CREATE TEMP TABLE lane (
+const TARGET_LOCKS: &str = "
+    CREATE TEMP TABLE target_lock (
         resource TEXT NOT NULL,
         target   TEXT NOT NULL,
         task_id  BLOB NOT NULL,
         PRIMARY KEY (target, resource)
     ) STRICT, WITHOUT ROWID;
-    INSERT OR IGNORE INTO lane SELECT resource, target, id FROM task WHERE terminal = 0;";
+    INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
 
 /// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -128,9 +128,9 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
 }
 
 /// Loads the target locks into the writing connection.
-pub(super) fn hold_lanes(writer: &Connection) -> Result<(), OpenError> {
+pub(super) fn load_target_locks(writer: &Connection) -> Result<(), OpenError> {
     let failed = |source| OpenError::Database { path: writer.path().unwrap_or_default().into(), source };
-    writer.execute_batch(LANES).map_err(failed)
+    writer.execute_batch(TARGET_LOCKS).map_err(failed)
 }
 
 /// Writes the layout number that is there already: a page goes to the disk, and nothing changes.

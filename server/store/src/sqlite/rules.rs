@@ -35,7 +35,7 @@ const CHARGES: &str = "
 /// A task, its state, and the kinds of its ledger entries.
 const CHARGED: &str = "SELECT id, state, (SELECT group_concat(kind) FROM ledger WHERE task_id = id) FROM task";
 
-const LANES: &str = "
+const TARGET_LOCKS: &str = "
     SELECT max(id), 'is in flight on ' || target || ', and so is another task' FROM task
         WHERE terminal = 0 GROUP BY resource, target HAVING count(*) > 1";
 
@@ -65,7 +65,7 @@ pub(super) fn violations(db: &Connection, rule: Rule) -> Result<Vec<String>, Fau
         Rule::Layout => layout(db),
         Rule::Refunds => named(db, REFUNDS),
         Rule::Charges => both(CHARGES, uncharged(db)),
-        Rule::Lanes => named(db, LANES),
+        Rule::TargetLocks => named(db, TARGET_LOCKS),
         Rule::Secrets => named(db, SECRETS),
         Rule::Deadlines(after) => late(db, after),
         Rule::Records => both(RECORDS, contradicted(db)),

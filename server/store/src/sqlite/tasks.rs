@@ -3,7 +3,7 @@
 //! Only one connection writes, so what a write has read still holds when it writes. Indexes guard uniqueness in addition.
 
 use super::{Fault, millis, moment};
-use crate::Settling;
+use crate::CoolDown;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -11,24 +11,25 @@ use serde::de::value::{Error, StrDeserializer};
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, Unfinished, Which,
+    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
+    TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
 /// Finds the task in flight with this identity.
-pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFlight>, Fault> {
+pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<DuplicateOf>, Fault> {
     let Identity { application, key, fingerprint, resource, target } = identity;
     let found = |row: &Row<'_>| {
         let (id, tool, target, fingerprint) = row.try_into()?;
-        Ok(InFlight { id: TaskId::from_bytes(id), tool, target, fingerprint })
+        Ok(DuplicateOf { id: TaskId::from_bytes(id), tool, target, fingerprint })
     };
     let found = if let Some(key) = key {
         let sql = "SELECT id, tool, target, fingerprint FROM task
                    WHERE application = ?1 AND idem_key = ?2 AND terminal = 0";
         db.prepare_cached(sql)?.query_row((application, key), found)
     } else {
-        let sql = "SELECT id, tool, task.target, fingerprint FROM lane JOIN task ON id = task_id
-                   WHERE lane.resource = ?1 AND lane.target = ?2 AND terminal = 0
+        let sql = "SELECT id, tool, task.target, fingerprint FROM target_lock JOIN task ON id = task_id
+                   WHERE target_lock.resource = ?1 AND target_lock.target = ?2 AND terminal = 0
                          AND application = ?3 AND idem_key IS NULL AND fingerprint = ?4";
         db.prepare_cached(sql)?.query_row((resource, target, application, fingerprint), found)
     };
@@ -43,30 +44,30 @@ pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
 
 /// Serialises the state of a new task that starts at `start`.
 pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
-    state(new.id, &Task::delayed(new.terms.clone(), new.at, start))
+    state(new.id, &Task::delayed(new.policy.clone(), new.at, start))
 }
 
 /// Accepts a task if its key and its target lock are free. `state` is its state unless the target is cooling down.
-pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Accepted, Fault> {
-    let NewTask { id, identity, tool, sealed, terms: _, at, marks } = new;
+pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acceptance, Fault> {
+    let NewTask { id, identity, tool, sealed, policy: _, at, marks } = new;
     mark(db, marks)?;
     let Identity { application, key, fingerprint, resource, target } = identity;
-    let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Accepted::Hit));
+    let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Acceptance::Hit));
     if key.is_some()
         && let Some(hit) = repeated()?
     {
         return Ok(hit);
     }
     let stored = id.to_bytes();
-    let take = "INSERT INTO lane (resource, target, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    let take = "INSERT INTO target_lock (resource, target, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     if db.prepare_cached(take)?.execute((resource, target, stored))? == 0 {
         return repeated()?.map_or_else(|| busy(db, resource, target), Ok);
     }
 
     let settling = "SELECT since, until FROM settling WHERE resource = ?1 AND target = ?2";
-    let found = |row: &Row<'_>| Ok(Settling { since: moment(row.get(0)?), until: moment(row.get(1)?) });
-    let settling = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
-    let start = settling.map_or(*at, |settling| settling.start(new));
+    let found = |row: &Row<'_>| Ok(CoolDown { since: moment(row.get(0)?), until: moment(row.get(1)?) });
+    let cool_down = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
+    let start = cool_down.map_or(*at, |cool_down| cool_down.start(new));
     let later = if start == *at { None } else { Some(ready(new, start)?) };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
@@ -87,7 +88,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
         sealed
     ];
     db.prepare_cached(insert)?.execute(values)?;
-    Ok(Accepted::Fresh { wake_at: start })
+    Ok(Acceptance::Fresh { wake_at: start })
 }
 
 /// Writes the next version of a task with its event and entries.
@@ -107,7 +108,7 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2 + 1, ?3, ?4, ?5)";
     db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what))?;
     if status.is_some() {
-        let release = "DELETE FROM lane
+        let release = "DELETE FROM target_lock
                        WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1) AND task_id = ?1";
         db.prepare_cached(release)?.execute([stored])?;
     }
@@ -136,14 +137,14 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
 }
 
 /// Reads tasks in flight, by id.
-pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<Unfinished>, Fault> {
+pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<OpenTask>, Fault> {
     let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at FROM task
                WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
     let rows = select.query_map((after.map(TaskId::to_bytes), limit), |row| {
         let (id, application, key, fingerprint, resource, target, wake_at) = row.try_into()?;
         let identity = Identity { application, key, fingerprint, resource, target };
-        Ok(Unfinished { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
+        Ok(OpenTask { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -167,8 +168,8 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
 }
 
 /// Reads tasks, the latest first.
-pub(super) fn tasks(db: &Connection, which: &Which) -> Result<Vec<Record>, Fault> {
-    let Which { application, target, before, limit } = which;
+pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Record>, Fault> {
+    let TaskFilter { application, target, before, limit } = filter;
     let sql = format!(
         "{RECORD} WHERE (?1 IS NULL OR application = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR id < ?3)
          ORDER BY id DESC LIMIT ?4"
@@ -186,7 +187,7 @@ fn record(columns: Columns) -> Result<Record, Fault> {
 }
 
 /// Reads the timeline of a task. Its acceptance is in its own row.
-pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Fault> {
+pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>, Fault> {
     let sql = "SELECT at, phase, what FROM
                (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what FROM task WHERE id = ?1
                 UNION ALL SELECT version, at, phase, what FROM task_event WHERE task_id = ?1)
@@ -197,7 +198,7 @@ pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Fa
     rows.map(|row| {
         let (at, name, what) = row.map_err(|error| broken(error.to_string()))?;
         let phase = phase(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
-        Ok(Happening { at: moment(at), phase, what })
+        Ok(TimelineEvent { at: moment(at), phase, what })
     })
     .collect()
 }
@@ -248,16 +249,16 @@ pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result
 }
 
 /// The answer that names the task in flight on a target.
-fn busy(db: &Connection, resource: &str, target: &str) -> Result<Accepted, Fault> {
-    let sql = "SELECT id, application, state FROM lane JOIN task ON id = task_id
-               WHERE lane.resource = ?1 AND lane.target = ?2";
+fn busy(db: &Connection, resource: &str, target: &str) -> Result<Acceptance, Fault> {
+    let sql = "SELECT id, application, state FROM target_lock JOIN task ON id = task_id
+               WHERE target_lock.resource = ?1 AND target_lock.target = ?2";
     let row =
         db.prepare_cached(sql)?.query_row((resource, target), |row| <(_, _, String)>::try_from(row)).optional()?;
-    let gone = || Fault::corrupt(format!("the lane of the {resource} {target} is held by a task that is not there"));
+    let gone = || Fault::corrupt(format!("the lock of the {resource} {target} is held by a task that is not there"));
     let (id, application, state) = row.ok_or_else(gone)?;
     let id = TaskId::from_bytes(id);
     let deadline_at = parse(id, &state)?.deadline_at;
-    Ok(Accepted::Busy { id, application, deadline_at })
+    Ok(Acceptance::Busy { id, application, deadline_at })
 }
 
 fn parse(id: TaskId, state: &str) -> Result<Task, Fault> {

@@ -81,7 +81,7 @@ impl Engine {
     async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), StoreError> {
         let Parts { store, executor, clock, .. } = &self.parts;
         let Some(mut record) = store.task(id).await? else {
-            self.claims.release(wake.claim);
+            self.index.release(wake.hash);
             return Ok(());
         };
         let mut event = match wake.state {
@@ -109,7 +109,7 @@ impl Engine {
                 }
                 (None, None) => {
                     report(&record);
-                    self.claims.release(wake.claim);
+                    self.index.release(wake.hash);
                     self.polls.ended(id);
                     return Ok(());
                 }
@@ -175,7 +175,7 @@ impl Engine {
             tool: tool.clone(),
             target: target.clone(),
             arguments: Secret::new(arguments),
-            probe: task.terms.probe.as_ref().map(|probe| probe.name.clone()),
+            probe: task.policy.probe.as_ref().map(|probe| probe.name.clone()),
             baseline: task.baseline.clone(),
             operation: task.operation.clone(),
         })

@@ -1,6 +1,6 @@
 //! When each waiting task is due: one ordered index, a few dozen bytes a task.
 
-use super::claims::Claim;
+use super::in_flight::WriteHash;
 use crate::task::TaskId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(super) struct DueList {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wake {
     /// Its entry in the index of tasks in flight.
-    pub(super) claim: Claim,
+    pub(super) hash: WriteHash,
     /// How far it has come.
     pub(super) state: State,
 }

@@ -35,10 +35,10 @@ enum Mutant {
     NoFencing,
     RefundInSecondTransaction,
     RefundOnFirstAbsent,
-    NoLane,
+    NoTargetLock,
     NoSendNotAfter,
     CheckThenInsert,
-    LaneReleasedEarly,
+    LockReleasedEarly,
 }
 
 const MUTANTS: [Mutant; 9] = [
@@ -47,10 +47,10 @@ const MUTANTS: [Mutant; 9] = [
     Mutant::NoFencing,
     Mutant::RefundInSecondTransaction,
     Mutant::RefundOnFirstAbsent,
-    Mutant::NoLane,
+    Mutant::NoTargetLock,
     Mutant::NoSendNotAfter,
     Mutant::CheckThenInsert,
-    Mutant::LaneReleasedEarly,
+    Mutant::LockReleasedEarly,
 ];
 
 /// Probability of each fault, in percent. Half of them are zero in a world, so faults meet in every combination, and calm worlds
@@ -305,7 +305,7 @@ impl World {
             vault: self.vault.clone(),
             clock: self.nature.clock.clone(),
             random: self.random.clone(),
-            room: 100,
+            max_in_flight: 100,
         });
         let engine = engine.await.expect("reading does not fail here");
         let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The identities of all tasks in flight, by hash.
 #[derive(Debug, Default)]
-pub(super) struct Claims {
+pub(super) struct InFlightIndex {
     hasher: RandomState,
     taken: Mutex<Taken>,
 }
@@ -17,22 +17,22 @@ pub(super) struct Claims {
 #[derive(Debug, Default)]
 struct Taken {
     tasks: usize,
-    times: HashMap<Claim, u32>,
+    times: HashMap<WriteHash, u32>,
 }
 
 /// A hash of an application and its idempotency key or, without a key, the fingerprint of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Claim(u64);
+pub(super) struct WriteHash(u64);
 
-impl Claims {
-    pub(super) fn of(&self, identity: &Identity) -> Claim {
+impl InFlightIndex {
+    pub(super) fn of(&self, identity: &Identity) -> WriteHash {
         let Identity { application, key, fingerprint, resource: _, target: _ } = identity;
-        Claim(self.hasher.hash_one((application, key.as_ref().ok_or(fingerprint))))
+        WriteHash(self.hasher.hash_one((application, key.as_ref().ok_or(fingerprint))))
     }
 
     /// Returns whether certainly no task in flight has it.
-    pub(super) fn is_free(&self, claim: Claim) -> bool {
-        !self.lock().times.contains_key(&claim)
+    pub(super) fn is_free(&self, hash: WriteHash) -> bool {
+        !self.lock().times.contains_key(&hash)
     }
 
     /// Returns the number of tasks in flight.
@@ -40,28 +40,28 @@ impl Claims {
         self.lock().tasks
     }
 
-    /// Reserves a place for a task to be accepted; `None` if there are `room` already.
-    pub(super) fn reserve(self: &Arc<Self>, claim: Claim, room: usize) -> Option<Place> {
+    /// Reserves a place for a task to be accepted; `None` if there are `max_in_flight` already.
+    pub(super) fn reserve(self: &Arc<Self>, hash: WriteHash, max_in_flight: usize) -> Option<Reservation> {
         let mut taken = self.lock();
-        (taken.tasks < room).then(|| {
-            taken.add(claim);
-            Place { claims: Some(Arc::clone(self)), claim }
+        (taken.tasks < max_in_flight).then(|| {
+            taken.add(hash);
+            Reservation { index: Some(Arc::clone(self)), hash }
         })
     }
 
     /// Adds a task that is in the store.
-    pub(super) fn add(&self, claim: Claim) {
-        self.lock().add(claim);
+    pub(super) fn add(&self, hash: WriteHash) {
+        self.lock().add(hash);
     }
 
     /// Removes a task that has ended.
-    pub(super) fn release(&self, claim: Claim) {
+    pub(super) fn release(&self, hash: WriteHash) {
         let mut taken = self.lock();
         taken.tasks = taken.tasks.saturating_sub(1);
-        if let Some(times) = taken.times.get_mut(&claim) {
+        if let Some(times) = taken.times.get_mut(&hash) {
             *times -= 1;
             if *times == 0 {
-                taken.times.remove(&claim);
+                taken.times.remove(&hash);
             }
         }
     }
@@ -72,28 +72,28 @@ impl Claims {
 }
 
 impl Taken {
-    fn add(&mut self, claim: Claim) {
+    fn add(&mut self, hash: WriteHash) {
         self.tasks += 1;
-        *self.times.entry(claim).or_default() += 1;
+        *self.times.entry(hash).or_default() += 1;
     }
 }
 
 /// A place among the tasks in flight. Dropping it frees the place unless it was kept.
-pub(super) struct Place {
-    claims: Option<Arc<Claims>>,
-    claim: Claim,
+pub(super) struct Reservation {
+    index: Option<Arc<InFlightIndex>>,
+    hash: WriteHash,
 }
 
-impl Place {
+impl Reservation {
     pub(super) fn keep(mut self) {
-        self.claims = None;
+        self.index = None;
     }
 }
 
-impl Drop for Place {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        if let Some(claims) = &self.claims {
-            claims.release(self.claim);
+        if let Some(index) = &self.index {
+            index.release(self.hash);
         }
     }
 }
