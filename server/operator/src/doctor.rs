@@ -103,7 +103,7 @@ fn rules(now: Timestamp) -> [(Rule, Told); 8] {
             ),
         ),
         (
-            Rule::Lanes,
+            Rule::TargetLocks,
             Told(
                 "lanes",
                 "one task at most is in flight on a target",

@@ -119,7 +119,7 @@ impl Server {
             vault,
             clock: clock.clone(),
             random: random.clone(),
-            room: TASKS_MAX,
+            max_in_flight: TASKS_MAX,
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);

@@ -99,8 +99,14 @@ pub async fn serve<H: Handlers>(
     let Service { handlers, executor, inventory: _, serves: _ } = compose(setup);
     let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
     let vault = Vault::new(&names.salt, &[7; 32], random.clone());
-    let parts =
-        Parts { store: store.clone(), executor, vault: vault.clone(), clock: clock.clone(), random, room: TASKS_MAX };
+    let parts = Parts {
+        store: store.clone(),
+        executor,
+        vault: vault.clone(),
+        clock: clock.clone(),
+        random,
+        max_in_flight: TASKS_MAX,
+    };
     let engine = Engine::start(parts).await.expect("an empty store");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let trail = folder.join(AUDIT);

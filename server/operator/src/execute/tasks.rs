@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::tasks::Evidence;
-use toolwarrant_tasks::store::{Record, Which};
+use toolwarrant_tasks::store::{Record, TaskFilter};
 use toolwarrant_tasks::task::TaskId;
 
 /// A task in a list.
@@ -75,7 +75,7 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
                 Some(app) => Some(context.registry.find(&app).await?.id),
                 None => None,
             };
-            let records = context.store.tasks(Which { application, target, before: None, limit }).await?;
+            let records = context.store.tasks(TaskFilter { application, target, before: None, limit }).await?;
             answer(records.iter().map(|record| line(context, record, &names)).collect::<Vec<_>>())
         }
         TaskCommand::Show { task } => {
