@@ -1,4 +1,4 @@
-//! `/v1`: the signed twin. No signature is verified here, so every request is refused before it is routed.
+//! `/v1`: the same tools over signed HTTP. This version verifies no signature, so it refuses every request before routing.
 
 use super::{body_of, respond, status};
 use axum::body::Body;
