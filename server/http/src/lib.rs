@@ -19,7 +19,6 @@ use axum::http::{Method, Response, StatusCode};
 use axum::routing::any;
 use bytes::Bytes;
 use edge::{AuthThrottle, HostOriginPolicy, Limits};
-use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_core::failure::Failure;
@@ -68,10 +67,9 @@ async fn other_path<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, reque
     let path = request.uri().path();
     let id = endpoint.ids.of(request.headers());
     if path == "/v1" || path.starts_with("/v1/") {
-        return v1::refuse(H::CATALOGUE, &id);
+        return v1::unsigned(H::CATALOGUE, &id);
     }
-    let failure = Failure::plain(H::CATALOGUE.roles.no_route);
-    respond(status(&failure), body_of(&failure), &id)
+    refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id)
 }
 
 /// Answers on `/register`. Clients without credentials try to register with an OAuth server there, and show the answer to their
@@ -79,8 +77,7 @@ async fn other_path<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, reque
 async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
     let id = endpoint.ids.of(request.headers());
     if request.method() != Method::POST {
-        let failure = Failure::plain(H::CATALOGUE.roles.no_route);
-        return respond(status(&failure), body_of(&failure), &id);
+        return refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id);
     }
     let unauthenticated = H::CATALOGUE.roles.unauthenticated;
     let what = format!("this server has no OAuth. {}.", unauthenticated.remedy);
@@ -115,11 +112,16 @@ fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) 
     response
 }
 
+/// Refuses a request outside of JSON-RPC, with the status of the failure.
+fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
+    respond(status(failure), body_of(failure), request_id)
+}
+
 fn status(failure: &Failure) -> StatusCode {
     StatusCode::from_u16(failure.def().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 /// A failure as JSON. A failure contains nothing that JSON cannot express, so this never comes out empty.
-fn body_of(failure: &impl Serialize) -> Vec<u8> {
+fn body_of(failure: &Failure) -> Vec<u8> {
     serde_json::to_vec(failure).unwrap_or_default()
 }

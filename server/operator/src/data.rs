@@ -32,8 +32,7 @@ pub struct DataFolder {
 }
 
 /// Whether the folder contains a database of this service that is not empty.
-#[must_use]
-pub fn has_database(folder: &Path, names: &Names) -> bool {
+pub(crate) fn has_database(folder: &Path, names: &Names) -> bool {
     folder.join(&names.database).metadata().is_ok_and(|about| about.len() > 0)
 }
 
@@ -116,8 +115,7 @@ impl DataFolder {
     }
 
     /// The lock, for a user of the folder that may outlive this value.
-    #[must_use]
-    pub fn lock(&self) -> Arc<File> {
+    pub(crate) fn lock(&self) -> Arc<File> {
         Arc::clone(&self.lock)
     }
 
@@ -137,7 +135,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// See [`FolderError::EmptyDatabase`].
-    pub fn database(&self) -> Result<PathBuf, FolderError> {
+    pub(crate) fn database(&self) -> Result<PathBuf, FolderError> {
         let path = self.join(&self.database);
         let empty = path.metadata().is_ok_and(|about| about.len() == 0);
         if empty && self.join(MASTER_KEY).exists() { Err(FolderError::EmptyDatabase(path)) } else { Ok(path) }
@@ -147,7 +145,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// See [`FolderError`].
-    pub fn master_key(&self, random: &Random) -> Result<[u8; 32], FolderError> {
+    pub(crate) fn master_key(&self, random: &Random) -> Result<[u8; 32], FolderError> {
         let path = self.join(MASTER_KEY);
         match read_master_key(&self.path) {
             Err(FolderError::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
@@ -191,7 +189,7 @@ fn owner(folder: &Path, names: &Names) -> io::Result<Option<String>> {
 ///
 /// # Errors
 /// See [`FolderError`].
-pub fn read_master_key(folder: &Path) -> Result<[u8; 32], FolderError> {
+pub(crate) fn read_master_key(folder: &Path) -> Result<[u8; 32], FolderError> {
     let path = folder.join(MASTER_KEY);
     let failed = |error| FolderError::Io(path.clone(), error);
     // This check comes first because opening a pipe would block.
