@@ -17,7 +17,7 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_http::edge::HostOriginPolicy;
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::Names;
-use toolwarrant_operator::metrics::Probes;
+use toolwarrant_operator::metrics::ServiceStatus;
 
 pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
 
@@ -180,8 +180,8 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
 /// A monitor of nothing.
 async fn open() -> Monitor {
     let policy = HostOriginPolicy::keyless(None, &[]).expect("a policy");
-    let probes = Arc::new(Probes::new(Arc::new(Names::of("cloudphone", "0")), Timestamp(7_000)));
-    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), policy, probes).await;
+    let status = Arc::new(ServiceStatus::new(Arc::new(Names::of("cloudphone", "0")), Timestamp(7_000)));
+    let monitor = Monitor::listen("127.0.0.1:0".parse().expect("an address"), policy, status).await;
     monitor.expect("a free port")
 }
 

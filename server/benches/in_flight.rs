@@ -21,8 +21,8 @@ use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
-use toolwarrant_tasks::store::{Accepted, Advance, Identity, NewTask, TaskStore};
-use toolwarrant_tasks::task::{Phase, Probe, Reading, Task, TaskId, Terms, Upstream, Verdict};
+use toolwarrant_tasks::store::{Acceptance, Advance, Identity, NewTask, TaskStore};
+use toolwarrant_tasks::task::{Phase, Probe, Reading, Task, TaskId, TaskPolicy, UpstreamAnswer, Verdict};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -66,7 +66,7 @@ async fn measure(data: &Path) -> Result<()> {
         vault: Vault::new("bench", &[7; 32], Random::System),
         clock: clock.clone(),
         random: Random::System,
-        room: usize::MAX,
+        max_in_flight: usize::MAX,
     };
     let engine = Engine::start(parts).await?;
     let (start, bytes, count) = (begin.elapsed(), memory()?.saturating_sub(before), engine.in_flight() as u64);
@@ -125,7 +125,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
     for number in 0..count {
         let id = TaskId::from_bytes(u128::from(number).to_be_bytes());
         let at = if number < DUE { NOW } else { NOW.plus(Duration::from_hours(1)) };
-        let terms = Terms {
+        let policy = TaskPolicy {
             probe: Some(Probe { name: "exit_ip".to_owned(), baseline: true }),
             idempotent: true,
             settle_seconds: 3_600,
@@ -143,16 +143,16 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
             },
             tool: "set_proxy".to_owned(),
             sealed: vault.seal(&id.to_string(), r#"{"host":"proxy.example.com","port":1080}"#)?,
-            terms: terms.clone(),
+            policy: policy.clone(),
             at,
         };
         let store = Arc::clone(&store);
         writing.spawn(async move {
             let accepted = store.accept(new).await?;
-            ensure!(matches!(accepted, Accepted::Fresh { .. }), "{accepted:?}");
+            ensure!(matches!(accepted, Acceptance::Fresh { .. }), "{accepted:?}");
             if number < DUE {
-                let (phase, outcome, wake_at) = (Phase::Verifying, Some((Upstream::Ok, NOW)), Some(NOW));
-                let task = Task { phase, outcome, wake_at, attempts: 1, left: true, ..Task::accepted(terms, NOW) };
+                let (phase, outcome, wake_at) = (Phase::Verifying, Some((UpstreamAnswer::Ok, NOW)), Some(NOW));
+                let task = Task { phase, outcome, wake_at, attempts: 1, left: true, ..Task::accepted(policy, NOW) };
                 let (entries, what) = (Vec::new(), "sent".to_owned());
                 store.advance(Advance { id, version: 0, task, entries, what, at: NOW }).await?;
             }

@@ -85,7 +85,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
         vault,
         clock: clock.clone(),
         random,
-        room: usize::MAX,
+        max_in_flight: usize::MAX,
     }))?;
     let (next, until) = (Arc::new(AtomicU64::new(0)), Instant::now() + SPAN);
     let client = |_| {

@@ -39,11 +39,11 @@ pub(crate) struct Source {
 pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     let mut sources = Vec::new();
     for (name, required) in FILES {
-        let absent = !required && matches!(dir.join(name).try_exists(), Ok(false));
         let path = dir.join(name);
-        match absent {
-            true => sources.push(Source { shown: shown(dir, name), path: None, text: String::new() }),
-            false => add(dir, path, &mut sources, report),
+        if !required && matches!(path.try_exists(), Ok(false)) {
+            sources.push(Source { shown: shown(dir, name), path: None, text: String::new() });
+        } else {
+            add(dir, path, &mut sources, report);
         }
     }
     sources.push(Source { shown: "the framework's defaults".to_owned(), path: None, text: FRAMEWORK.to_owned() });
@@ -80,7 +80,10 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
         if there.is_none() {
             let help = match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("write the file, or leave it out: `{}`", line(present.iter().map(String::as_str))),
+                None => {
+                    let others = listed.iter().map(|name| name.as_str()).filter(|other| *other != name.as_str());
+                    format!("write the file, or leave it out: `{}`", line(others))
+                }
             };
             let message = format!("there is no file `{}`", shown(dir, &format!("tools/{}.toml", **name)));
             report.add(Rule::MissingFile, place, message, Some(help));
@@ -91,8 +94,9 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
             add(dir, folder.join(format!("{meant}.toml")), sources, report);
         }
     }
-    for name in present.iter().filter(|name| !known.contains(&name.as_str())) {
-        let all = listed.iter().map(|name| name.as_str()).chain([name.as_str()]);
+    let forgotten: Vec<&str> = present.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
+    for name in &forgotten {
+        let all = listed.iter().map(|name| name.as_str()).chain(forgotten.iter().copied());
         let help = Some(format!("write `{}`, or remove the file", line(all)));
         let message = format!("the file `{}` is not listed", shown(dir, &format!("tools/{name}.toml")));
         report.add(Rule::UnlistedFile, in_service(listed.span()), message, help);

@@ -363,7 +363,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(
             JOBS,
             Append(
-                "result = \"Panel\"\nerrors = [\"jammed\"]\n[tool.args]\npin = { type = \"string\", doc = \"Pin.\" }\n",
+                "target = { resource = \"printer\", arg = \"printer_id\" }\nresult = \"Panel\"\nerrors = [\"jammed\"]\n[tool.args]\npin = { type = \"string\", doc = \"Pin.\" }\n",
             ),
         )],
     ),

@@ -17,8 +17,8 @@ use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::store::{
-    self, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore, Unfinished,
-    Which,
+    self, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter, TaskStore,
+    TimelineEvent,
 };
 use toolwarrant_tasks::task::Verdict::Unreadable as Unread;
 use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
@@ -113,15 +113,15 @@ impl TaskStore for Flaky {
         self.memory.advance(advance)
     }
 
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
         self.memory.repeat(identity)
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, store::Accepted> {
+    fn accept(&self, new: NewTask) -> Stored<'_, store::Acceptance> {
         self.memory.accept(new)
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
         self.memory.in_flight(after, limit)
     }
 
@@ -129,11 +129,11 @@ impl TaskStore for Flaky {
         self.memory.task(id)
     }
 
-    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
+    fn tasks(&self, which: TaskFilter) -> Stored<'_, Vec<Record>> {
         self.memory.tasks(which)
     }
 
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
         self.memory.timeline(id)
     }
 
@@ -278,7 +278,7 @@ pub(crate) async fn start(
 ) -> (Arc<Engine>, JoinHandle<()>) {
     let (store, executor, random) = (store.clone(), script.clone(), Random::System);
     let vault = Vault::new("test", &[7; 32], random.clone());
-    let engine = Engine::start(Parts { store, executor, vault, clock: clock.clone(), random, room: 3 });
+    let engine = Engine::start(Parts { store, executor, vault, clock: clock.clone(), random, max_in_flight: 3 });
     let engine = engine.await.expect("a store that can be read");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     (engine, runner)

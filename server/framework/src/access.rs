@@ -1,7 +1,7 @@
-//! Who calls: applications, their keys, what they may do and see, and the proof that a request is theirs.
+//! Authentication: applications, their keys, what they may do and see, and the proof of who calls.
 //!
-//! A [`Caller`] comes from [`Access::authenticate`] alone. Whether it may use a tool is judged by the pipeline; who may call at
-//! all is the [`registry`](super::registry)'s affair. No secret is kept, only a verifier of it. Start at [`Access`].
+//! Only [`Access::authenticate`] makes a [`Caller`]. The pipeline decides whether a caller may use a tool; the
+//! [`registry`](super::registry) decides who has a key. This module holds no secret, only verifiers. Start at [`Access`].
 
 use super::catalogue::PermissionSet;
 use super::limit::Window;
@@ -13,28 +13,28 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use subtle::{Choice, ConstantTimeEq};
 
-/// Secrets that a key can have at a time: the one in use and the one that takes over.
+/// Most live secrets of a key: the one in use and its successor.
 pub(super) const LIVE_SECRETS: usize = 2;
 
-/// What a request shows to prove whose it is, still unchecked. A transport fills it.
+/// What a request shows to prove who sent it, unchecked. A transport fills it.
 #[derive(Clone, Copy)]
 pub struct Credentials<'a> {
-    /// Names the key.
+    /// The id of the key.
     pub key_id: &'a str,
-    /// Proves it.
+    /// A live secret of the key.
     pub secret: &'a str,
 }
 
-/// Every key, as requests are checked against it. Reading takes no lock: a change swaps in a whole new directory.
+/// The keys that requests are checked against. Reading takes no lock: a change swaps in a whole new directory.
 pub struct Access {
     directory: ArcSwap<Directory>,
     vault: Vault,
 }
 
-/// An application: what its keys share.
+/// An application. All its keys share what is in here.
 #[derive(Debug)]
 pub struct Application {
-    /// Its identifier in audit and storage.
+    /// Its id in the audit and in storage.
     pub id: Box<str>,
     /// Its name for people.
     pub name: Box<str>,
@@ -42,43 +42,43 @@ pub struct Application {
     pub permissions: PermissionSet,
     /// Which targets it may see.
     pub grants: Grants,
-    /// What is left of its request budget; it outlives a change of all the rest.
+    /// Its request budget. A change of the application keeps it, so the budget goes on.
     pub window: Arc<Window>,
-    /// The result of `tools/list` for these permissions, once it has been asked for.
+    /// The result of `tools/list` for these permissions, made at the first request for it.
     pub(super) tools: OnceLock<Bytes>,
 }
 
 impl Application {
-    /// An application with a budget.
+    /// An application with that budget.
     #[must_use]
     pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, window: Arc<Window>) -> Self {
         Self { id: id.into(), name: name.into(), permissions, grants, window, tools: OnceLock::new() }
     }
 }
 
-/// The targets that an application may see, by resource. A target is visible under its own resource alone: a grant of the tray
-/// `p-1` shows no printer `p-1`.
+/// The targets that an application may see, by resource. Ids of two resources are unrelated: a grant of the tray `p-1` shows no
+/// printer `p-1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grants(Visible);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Visible {
-    /// Every target of every resource, those to come included.
+    /// Every target of every resource, present and future.
     Everything,
-    /// What is granted of each resource; nothing of one that is absent.
+    /// What is granted of each resource. A resource that is absent is not granted.
     Only(BTreeMap<Box<str>, Granted>),
 }
 
 /// The targets of one resource that an application may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
-    /// Every one, those to come included.
+    /// Every one, present and future.
     All,
     /// These, by identifier.
     Some(BTreeSet<Box<str>>),
 }
 
-/// Who can call: applications, and the keys of each.
+/// The keys that can call, each with its application.
 #[derive(Clone, Default)]
 pub struct Directory {
     keys: HashMap<Arc<str>, Key>,
@@ -87,13 +87,13 @@ pub struct Directory {
 #[derive(Clone)]
 struct Key {
     application: Arc<Application>,
-    /// The latest first. All are compared each time, so that the time taken does not tell how many there are.
+    /// Verifiers, the latest first. Every one is compared each time, so that timing does not tell how many there are.
     live: [Digest; LIVE_SECRETS],
     expires_at: Option<Timestamp>,
 }
 
 impl Directory {
-    /// Writes a key down with the verifiers of its live secrets, the latest first; one without any is gone.
+    /// Puts a key with the verifiers of its live secrets, the latest first. Removes a key without any.
     pub fn put_key(
         &mut self,
         id: &str,
@@ -109,7 +109,7 @@ impl Directory {
         self.keys.insert(id.into(), Key { application: Arc::clone(application), live, expires_at });
     }
 
-    /// Makes every key of that application one of the application as it is from now on.
+    /// Replaces an application for all its keys.
     pub fn put_application(&mut self, application: &Arc<Application>) {
         for key in self.keys.values_mut().filter(|key| key.application.id == application.id) {
             key.application = Arc::clone(application);
@@ -117,31 +117,31 @@ impl Directory {
     }
 }
 
-/// Proof that a request came with a live secret of one of this application's keys.
+/// Proof that a request came with a live secret of a key of this application.
 #[derive(Debug, Clone)]
 #[expect(clippy::manual_non_exhaustive, reason = "that attribute would keep out other crates, not other modules")]
 pub struct Caller {
-    /// Whose key it was.
+    /// The application that the key belongs to.
     pub application: Arc<Application>,
-    /// Which key it was.
+    /// The id of the key.
     pub key_id: Arc<str>,
-    /// Private, so that no one else can make one.
+    /// Private, so that only this module makes one.
     _proof: (),
 }
 
-/// A refusal that says no more than this, whatever was missing, malformed, unknown, wrong or revoked.
+/// A refusal that tells no cause: the credentials may be missing, malformed, unknown, wrong, expired or revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the credentials are missing, malformed or wrong")]
 pub struct Unauthenticated;
 
 impl Access {
-    /// A directory of nobody. `vault` makes the verifiers.
+    /// An empty directory. `vault` makes the verifiers.
     #[must_use]
     pub fn new(vault: Vault) -> Self {
         Self { directory: ArcSwap::default(), vault }
     }
 
-    /// Swaps in a changed copy of the directory. Repeated where two changes meet, so `edit` may run more than once.
+    /// Swaps in a changed copy of the directory. `edit` runs again if another change came in between.
     pub fn change(&self, edit: impl Fn(&mut Directory)) {
         self.directory.rcu(|directory| {
             let mut directory = Directory::clone(directory);
@@ -150,10 +150,10 @@ impl Access {
         });
     }
 
-    /// Finds out whose these credentials are.
+    /// Authenticates credentials. An unknown key takes the same work as a wrong secret.
     ///
     /// # Errors
-    /// [`Unauthenticated`], after the same work for an unknown key as for a wrong secret.
+    /// [`Unauthenticated`].
     pub fn authenticate(&self, credentials: Credentials<'_>, now: Timestamp) -> Result<Caller, Unauthenticated> {
         let Credentials { key_id, secret } = credentials;
         let directory = self.directory.load();
@@ -169,26 +169,26 @@ impl Access {
         }
     }
 
-    /// What proves a secret without telling it.
+    /// Returns the verifier of a secret: it checks the secret and does not reveal it.
     pub fn verifier(&self, secret: &str) -> Digest {
         self.vault.mac(&["secret", secret])
     }
 }
 
 impl Grants {
-    /// Every target of every resource, those to come included.
+    /// Grants every target of every resource, present and future.
     #[must_use]
     pub const fn everything() -> Self {
         Self(Visible::Everything)
     }
 
-    /// No target.
+    /// Grants no target.
     #[must_use]
     pub const fn nothing() -> Self {
         Self(Visible::Only(BTreeMap::new()))
     }
 
-    /// The same, and of that resource just this. Grants of everything stay that.
+    /// Replaces what is granted of one resource. Grants of everything stay as they are.
     #[must_use]
     pub fn with(mut self, resource: &str, granted: Granted) -> Self {
         if let Some(resources) = self.resources_mut() {
@@ -197,7 +197,7 @@ impl Grants {
         self
     }
 
-    /// What is granted of a resource; `None` for nothing.
+    /// Returns what is granted of a resource; `None` for nothing.
     #[must_use]
     pub fn of(&self, resource: &str) -> Option<&Granted> {
         match &self.0 {
@@ -206,13 +206,13 @@ impl Grants {
         }
     }
 
-    /// Whether the target of that resource and identifier may be seen.
+    /// Returns whether the target may be seen.
     #[must_use]
     pub fn covers(&self, resource: &str, id: &str) -> bool {
         self.of(resource).is_some_and(|granted| granted.covers(id))
     }
 
-    /// What is granted, by resource; `None` for everything.
+    /// Returns what is granted of each resource; `None` if everything is.
     #[must_use]
     pub fn resources(&self) -> Option<&BTreeMap<Box<str>, Granted>> {
         match &self.0 {
@@ -221,7 +221,7 @@ impl Grants {
         }
     }
 
-    /// The same, to be changed. To narrow grants of everything, [`Self::spell_out`] comes first.
+    /// As [`Self::resources`], to be changed. To narrow grants of everything, call [`Self::spell_out`] first.
     pub fn resources_mut(&mut self) -> Option<&mut BTreeMap<Box<str>, Granted>> {
         match &mut self.0 {
             Visible::Everything => None,
@@ -229,7 +229,8 @@ impl Grants {
         }
     }
 
-    /// Makes of everything all of each of these `resources`, so that one can be narrowed. What is granted by resource stays.
+    /// Turns a grant of everything into a grant of all of each of these `resources`, so that one can be narrowed. Does nothing to
+    /// grants by resource.
     pub fn spell_out<'a>(&mut self, resources: impl IntoIterator<Item = &'a str>) {
         if let Visible::Everything = self.0 {
             self.0 = Visible::Only(resources.into_iter().map(|resource| (resource.into(), Granted::All)).collect());
@@ -238,13 +239,13 @@ impl Grants {
 }
 
 impl Granted {
-    /// Just these.
+    /// Grants these ids.
     #[must_use]
     pub fn some<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         Self::Some(ids.into_iter().map(Box::from).collect())
     }
 
-    /// Whether the target of that identifier is among them.
+    /// Returns whether the id is granted.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
         match self {
@@ -254,10 +255,10 @@ impl Granted {
     }
 }
 
-/// Stands where a key has no secret: no secret is known whose verifier this is, and none can be found.
+/// Fills the place of a missing secret. Nobody can find a secret with this verifier.
 const VACANT: Digest = [0; 32];
 
-/// Whether two digests are equal, in constant time. By words: each comparison is guarded for itself, which costs more than it does.
+/// Compares two digests in constant time. By words, because each guarded comparison costs more than what it compares.
 fn same(one: &Digest, other: &Digest) -> Choice {
     let (one, other) = (one.as_chunks().0, other.as_chunks().0);
     one.iter()

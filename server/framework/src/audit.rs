@@ -1,8 +1,8 @@
-//! The audit trail: one line of JSON for every tool call, in a file a day.
+//! The audit trail: one line of JSON for every tool call, one file a day.
 //!
-//! A call takes a place here before it runs, so that no line is ever lost for want of room after an effect: where there is
-//! no place, the call is refused. Lines wait in memory for at most a second, until the one writer thread appends them. What
-//! may stand in a line is for the caller to judge. Start at [`Audit`].
+//! A call reserves a slot before it runs and is refused if there is none, so no line is lost for want of room after an effect.
+//! Lines wait in memory for at most a second; one thread appends them. The caller decides what may stand in a line. Start at
+//! [`Audit`].
 
 mod trail;
 
@@ -20,38 +20,38 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Places for calls that run and for lines that are not yet in a file.
-const PLACES: usize = 65_536;
+/// Most slots: one for each running call and each line that is not yet in a file.
+const SLOTS: usize = 65_536;
 
 /// Longest time that a line waits for the writer.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// Lines at which the writer does not wait any longer: far from [`PLACES`], so that a burst does not fill them.
-const FLUSH_AT: usize = PLACES / 16;
+/// Lines at which the writer starts at once: far below [`SLOTS`], so that a burst does not fill them.
+const FLUSH_AT: usize = SLOTS / 16;
 
-/// Bytes that most lines fit in.
+/// Capacity that fits most lines, in bytes.
 const USUAL_LINE: usize = 512;
 
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
-/// The trail. When it is dropped, what is waiting is written and the writer ends.
+/// The trail. When dropped, it writes the waiting lines and ends the writer.
 #[derive(Debug)]
 pub struct Audit {
     queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// A place for one line. Dropped without a line, it is given back.
+/// A slot for one line. It is free again when dropped without a line.
 #[derive(Debug)]
-#[must_use = "the place is given back when this is dropped"]
+#[must_use = "the slot is freed when this is dropped"]
 pub struct Slot<'a>(&'a Queue);
 
-/// What happened in one call.
+/// The audit line of one call.
 #[derive(Debug, Serialize)]
 pub struct Line<'a> {
-    /// When the call arrived; its UTC day names the file.
+    /// When the call arrived. Its UTC day names the file.
     pub time: Timestamp,
-    /// Names the request, as in answers and logs.
+    /// The id of the request, as in answers and logs.
     pub request_id: &'a str,
     /// The caller's application.
     pub application: &'a str,
@@ -59,13 +59,13 @@ pub struct Line<'a> {
     pub key_id: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// The identifier of what it acted on, if anything.
+    /// The id of the target, if there is one.
     pub target: Option<&'a str>,
-    /// The arguments as JSON, without secrets; of refused ones the names alone.
+    /// The arguments as JSON without secrets; only their names if they were refused.
     pub arguments: Option<&'a RawValue>,
     /// `ok`, or the error code.
     pub outcome: &'a str,
-    /// How many calls this line stands for: more than one only for those over the budget.
+    /// The calls that this line stands for: more than one only for calls over the budget.
     #[serde(skip_serializing_if = "is_one")]
     pub calls: u64,
 }
@@ -76,10 +76,10 @@ fn is_one(calls: &u64) -> bool {
 }
 
 impl Audit {
-    /// Creates `dir` if need be, readable by the owner alone, and starts the writer.
+    /// Creates `dir` if it is missing, readable by the owner alone, and starts the writer.
     ///
     /// # Errors
-    /// The directory or the thread cannot be created, or nothing can be written there.
+    /// The directory or the thread cannot be created, or the directory is not writable.
     pub fn start(dir: &Path) -> io::Result<Self> {
         create(dir)?;
         try_to_write(dir)?;
@@ -89,34 +89,34 @@ impl Audit {
         Ok(Self { queue, writer: Some(writer) })
     }
 
-    /// Takes a place for one line; `None` means that there is none, and that the call must not run.
+    /// Reserves a slot for one line. `None`: all are taken, and the call must not run.
     #[must_use]
     pub fn reserve(&self) -> Option<Slot<'_>> {
         let mut queue = self.queue.lock();
-        (queue.taken < PLACES).then(|| {
+        (queue.taken < SLOTS).then(|| {
             queue.taken += 1;
             Slot(&self.queue)
         })
     }
 
-    /// How full it is, to be asked from elsewhere.
+    /// Returns a handle that tells how full the audit is.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         Backlog(Arc::clone(&self.queue))
     }
 
-    /// Writes what is waiting and ends the writer. Blocks for as long as the disk takes.
+    /// Writes the waiting lines and ends the writer. Blocks for as long as the disk takes.
     pub fn stop(self) {
         drop(self);
     }
 }
 
-/// How full an audit is.
+/// Tells how full an audit is.
 #[derive(Debug)]
 pub struct Backlog(Arc<Queue>);
 
 impl Backlog {
-    /// Places that are taken: by calls that run, and by lines that are not yet in a file.
+    /// Returns the slots in use, by running calls and by lines that are not yet in a file.
     #[must_use]
     pub fn places(&self) -> usize {
         self.0.lock().taken
@@ -134,14 +134,14 @@ impl Drop for Audit {
 }
 
 impl Slot<'_> {
-    /// Puts `line` into the place. The place is free again once the line is in its file.
+    /// Queues `line`. The slot is free again once the line is in its file.
     pub fn write(self, line: &Line<'_>) {
-        // Made outside of the lock, which every call takes.
+        // Serialised outside the lock, which every call takes.
         let mut bytes = Vec::with_capacity(USUAL_LINE);
         if let Err(error) = serde_json::to_writer(&mut bytes, line) {
             return tracing::error!(%error, "an audit line cannot be written as JSON");
         }
-        // Raw arguments may be laid out over several lines, and a line break in JSON is never more than layout.
+        // Raw arguments may span lines. In JSON, a line break is only layout.
         for byte in &mut bytes {
             *byte = if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
         }
@@ -153,7 +153,7 @@ impl Slot<'_> {
             self.0.wake.notify_one();
         }
         drop(queue);
-        // The place goes with the line; the writer gives it back.
+        // The line keeps the slot; the writer frees it.
         std::mem::forget(self);
     }
 }
@@ -164,7 +164,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// What callers and the writer share.
+/// Shared by callers and the writer.
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
@@ -173,7 +173,7 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Places of running calls and of lines that are not yet in a file.
+    /// Slots in use, by running calls and by lines that are not yet in a file.
     taken: usize,
     waiting: Batch,
     stopping: bool,
@@ -184,7 +184,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is reason to write; returns what is waiting, and whether it is the last.
+    /// Waits until there is something to write, a flush is due or the audit stops. Returns the waiting lines, and whether they are
+    /// the last.
     fn next(&self) -> (Batch, bool) {
         let idle = |state: &mut State| state.waiting.lines < FLUSH_AT && !state.stopping;
         let waited = self.wake.wait_timeout_while(self.lock(), FLUSH_EVERY, idle);
@@ -193,7 +194,7 @@ impl Queue {
     }
 }
 
-/// Lines by day, each ended by a line break.
+/// Lines by day, each with its line break.
 #[derive(Debug, Default)]
 struct Batch {
     lines: usize,
@@ -210,9 +211,9 @@ impl Batch {
 struct Writer {
     dir: PathBuf,
     queue: Arc<Queue>,
-    /// What could not be written so far. It keeps its places, so that a disk which stays full refuses calls in the end.
+    /// Lines that could not be written yet. They keep their slots, so a disk that stays full refuses calls in the end.
     held: Batch,
-    /// Whether the latest attempt failed: a burst of failures is logged once.
+    /// Whether the latest attempt failed. A burst of failures is logged once.
     failing: bool,
 }
 
@@ -253,14 +254,14 @@ impl Writer {
         }
     }
 
-    /// Appends what is held, each day to its own file, and forgets what was written.
+    /// Appends the held lines, each day to its own file, and drops what was written.
     fn append(&mut self) -> io::Result<()> {
         while let Some(mut day) = self.held.days.first_entry() {
             let time = Timestamp(day.key() * DAY_MILLIS).to_string();
             let date = time.split('T').next().unwrap_or_default();
             let path = self.dir.join(format!("audit-{date}.jsonl"));
             let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-            // Whoever has removed the directory meant the old lines, not those to come.
+            // Whoever removed the directory meant the old lines, not future ones.
             let mut file = open().or_else(|error| match error.kind() {
                 ErrorKind::NotFound => create(&self.dir).and_then(|()| open()),
                 _ => Err(error),
@@ -269,7 +270,7 @@ impl Writer {
             while !bytes.is_empty() {
                 match file.write(bytes) {
                     Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                    // A disk that fills up takes part of a line; the rest of it comes first when there is room again.
+                    // A disk that fills up takes part of a line. The rest comes first once there is room.
                     Ok(written) => drop(bytes.drain(..written)),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
@@ -281,7 +282,7 @@ impl Writer {
     }
 }
 
-/// Creates a directory that its owner alone can read.
+/// Creates a directory that only its owner can read.
 fn create(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
@@ -385,11 +386,11 @@ mod tests {
     }
 
     #[test]
-    fn places_run_out_and_come_back_with_a_drop_or_a_written_line() {
-        let scratch = Scratch::new("places");
+    fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
+        let scratch = Scratch::new("slots");
         let audit = Audit::start(&scratch.dir()).expect("started");
         let mut slots: Vec<_> = std::iter::from_fn(|| audit.reserve()).collect();
-        assert_eq!(slots.len(), PLACES);
+        assert_eq!(slots.len(), SLOTS);
 
         drop(slots.pop());
         let last = audit.reserve().expect("the place that was dropped");

@@ -1,4 +1,4 @@
-//! Time, from one source that a test can hold in its hand.
+//! Time, from one source that a test controls.
 
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -8,30 +8,30 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A moment: milliseconds since the Unix epoch. Written as RFC 3339 in UTC with milliseconds.
+/// A moment: milliseconds since the Unix epoch. As text, RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// That much later.
+    /// Returns the moment that much later.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// That much earlier, but not before the epoch.
+    /// Returns the moment that much earlier; at the earliest the epoch.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
-    /// How long after `earlier` it is; nothing if it is not.
+    /// Returns the time since `earlier`; zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whole seconds from `now` until then, the last one begun counted.
+    /// Returns the seconds from `now` until this moment, rounded up.
     #[must_use]
     pub fn seconds_from(self, now: Self) -> u64 {
         self.0.saturating_sub(now.0).div_ceil(1000)
@@ -42,11 +42,11 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Three digits after the second, whatever they are.
+/// Always three digits after the second.
 const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 impl Timestamp {
-    /// In one piece: serde_json looks through each piece of a text for what it has to escape.
+    /// In one piece: serde_json scans each piece for what it must escape.
     fn text(self) -> String {
         let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
@@ -74,41 +74,41 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Where the time comes from: this process, or a test.
+/// The source of time: this process, or a test.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The wall clock at start plus monotonic time, so that it never goes back.
+    /// The wall clock at start plus monotonic time: it never goes back.
     System {
-        /// The wall clock when the process began, in milliseconds.
+        /// The wall clock at start, in milliseconds.
         wall: u64,
         /// The same moment on the monotonic clock.
         start: Instant,
     },
-    /// Stands still until it is told otherwise; clones share the time.
+    /// Stands still until it is advanced. Clones share the time.
     Manual(Arc<watch::Sender<Timestamp>>),
 }
 
 impl Clock {
-    /// The clock of this process.
+    /// Returns the clock of this process.
     #[must_use]
     pub fn system() -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self::starting(Timestamp(millis(wall)))
     }
 
-    /// A clock at which it is `now`, and that goes on as tokio's does: where that one is paused, it is a simulation's.
+    /// Returns a clock that starts at `now` and runs as tokio's does. Under a paused tokio, it is simulated.
     #[must_use]
     pub fn starting(now: Timestamp) -> Self {
         Self::System { wall: now.0, start: Instant::now() }
     }
 
-    /// A clock that stands at `at`.
+    /// Returns a manual clock that stands at `at`.
     #[must_use]
     pub fn manual(at: Timestamp) -> Self {
         Self::Manual(Arc::new(watch::Sender::new(at)))
     }
 
-    /// The time at present.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
@@ -117,10 +117,10 @@ impl Clock {
         }
     }
 
-    /// Returns once it is `moment` or later.
+    /// Waits until it is `moment` or later.
     pub async fn sleep_until(&self, moment: Timestamp) {
         match self {
-            // A timer may fire up to a millisecond early, as this clock counts.
+            // A timer may fire up to a millisecond early by this clock.
             Self::System { .. } => {
                 while self.now() < moment {
                     tokio::time::sleep(moment.since(self.now())).await;
@@ -130,7 +130,7 @@ impl Clock {
         }
     }
 
-    /// What `work` comes to, if it does before `moment`.
+    /// Runs `work` until `moment`. Returns `None` if it did not finish.
     pub async fn before<T>(&self, moment: Timestamp, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -139,7 +139,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock forward; the process clock cannot be moved.
+    /// Moves a manual clock forward. Does nothing to the process clock.
     pub fn advance(&self, by: Duration) {
         if let Self::Manual(time) = self {
             time.send_modify(|now| *now = now.plus(by));

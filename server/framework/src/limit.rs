@@ -1,20 +1,20 @@
-//! The request budget: how much one application may ask in any 60 seconds.
+//! The request budget: how many requests one application may make in any 60 seconds.
 //!
-//! A sliding window, exact but for a tenth of a second, and that on the strict side. Nothing here knows what a request is
-//! or whose it is. Start at [`Window::admit`].
+//! The window slides. It is exact to a tenth of a second, and errs on the strict side. This module knows neither requests nor
+//! applications. Start at [`Window::admit`].
 
 use crate::clock::Timestamp;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Length of a tick: requests that arrive within one are logged as one entry.
+/// Length of a tick. Requests within one tick share a log entry.
 const TICK_MILLIS: u64 = 100;
 
-/// Ticks for which an entry counts, its own included. One more than 60 seconds hold: a request at the end of its tick must
-/// still count for 60 seconds. So a request counts for more than 60.0 and at most 60.1 seconds.
+/// Ticks for which an entry counts, its own included: 60 seconds and one tick, because a request at the end of its tick must
+/// count for 60 seconds, too. So a request counts for more than 60.0 and at most 60.1 seconds.
 const WINDOW_TICKS: u64 = 601;
 
-/// The window of one application. However large the limit, it logs at most [`WINDOW_TICKS`] entries.
+/// The sliding window of one application. It logs one entry a tick at most, however large the limit is.
 #[derive(Debug)]
 pub struct Window {
     limit: u32,
@@ -22,19 +22,19 @@ pub struct Window {
     refusals: Mutex<Refusals>,
 }
 
-/// Refusals, for whoever puts them down.
+/// Refusals that are not logged yet.
 #[derive(Debug, Default)]
 struct Refusals {
-    /// The second of the latest that was put down.
+    /// The second of the latest log line.
     second: Option<u64>,
-    /// How many there were since.
-    unsaid: u64,
+    /// Refusals since then.
+    unlogged: u64,
 }
 
-/// A refusal: the budget is spent.
+/// The budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter {
-    /// Seconds, at least 1, after which the same request fits if nothing else is asked meanwhile.
+    /// Seconds until the same requests fit if no others arrive; at least 1.
     pub seconds: u64,
 }
 
@@ -45,30 +45,28 @@ impl Window {
         Self { limit, log: Mutex::default(), refusals: Mutex::default() }
     }
 
-    /// Whether a refusal is to be put down: the first in each second is, with the number of those since the one before.
-    pub fn unsaid(&self, now: Timestamp) -> Option<u64> {
+    /// Counts a refusal and returns the number of refusals to log now: at most one log line a second, covering all since the last.
+    pub fn take_unlogged(&self, now: Timestamp) -> Option<u64> {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let second = now.0 / 1000;
-        refusals.unsaid += 1;
+        refusals.unlogged += 1;
         if refusals.second == Some(second) {
             return None;
         }
         refusals.second = Some(second);
-        Some(std::mem::take(&mut refusals.unsaid))
+        Some(std::mem::take(&mut refusals.unlogged))
     }
 
-    /// Most requests in any 60 seconds.
+    /// Returns the most requests in any 60 seconds.
     #[must_use]
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Admits all `n` requests that arrive at `now`, or none of them; what is refused costs nothing.
-    ///
-    /// Where `n` is more than the limit no wait can help, and the answer is a minute: the bound of what is worth waiting.
+    /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
     ///
     /// # Errors
-    /// How long to wait, where the requests do not fit.
+    /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit no wait helps; the answer is then a minute.
     pub fn admit(&self, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
         if n > self.limit {
             return Err(RetryAfter { seconds: 60 });
@@ -84,7 +82,7 @@ impl Window {
     }
 }
 
-/// Admitted requests that still count, run-length encoded in ascending order of ticks.
+/// Admitted requests that still count, by tick, in ascending order.
 #[derive(Debug, Default)]
 struct Log {
     entries: VecDeque<(u64, u32)>,
@@ -92,7 +90,7 @@ struct Log {
 }
 
 impl Log {
-    /// Forgets what no longer counts at `tick` and returns the tick to go by: time that goes back stands still.
+    /// Drops what no longer counts at `tick`. Returns the tick to use: if time went back, the latest one.
     fn advance(&mut self, tick: u64) -> u64 {
         let tick = self.entries.back().map_or(tick, |(last, _)| tick.max(*last));
         while let Some((_, count)) = self.entries.pop_front_if(|(first, _)| tick - *first >= WINDOW_TICKS) {
@@ -101,7 +99,7 @@ impl Log {
         tick
     }
 
-    /// How many ticks after `tick` at least `wanted` of the logged requests no longer count.
+    /// Ticks after `tick` until at least `wanted` of the logged requests no longer count.
     fn ticks_until_free(&self, tick: u64, wanted: u32) -> u64 {
         let mut freed = 0;
         let last = self.entries.iter().find(|(_, count)| {

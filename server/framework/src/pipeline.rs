@@ -239,7 +239,7 @@ impl<H: Handlers> Pipeline<H> {
         let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };
         self.counts.called(tool, failure.def().code, 1);
-        let Some(calls) = caller.application.window.unsaid(now) else { return };
+        let Some(calls) = caller.application.window.take_unlogged(now) else { return };
         if let Some(slot) = self.audit.reserve() {
             slot.write(&Line { calls, ..line(caller, tool, request_id, now, Some(failure)) });
         }

@@ -3,23 +3,23 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where random bytes come from: the operating system, or a seed.
+/// The source of random bytes: the operating system, or a seed.
 #[derive(Clone)]
 pub enum Random {
-    /// The operating system: for whatever must not be guessed.
+    /// The operating system. Its bytes cannot be guessed.
     System,
-    /// A seed: the same seed gives the same bytes. Clones share the stream.
+    /// A seed. The same seed gives the same bytes; clones share the stream.
     Seeded(Arc<Mutex<SplitMix>>),
 }
 
 impl Random {
-    /// A stream that `seed` decides.
+    /// Returns a stream determined by `seed`.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self::Seeded(Arc::new(Mutex::new(SplitMix(seed))))
     }
 
-    /// The next bytes.
+    /// Returns the next bytes.
     ///
     /// # Errors
     /// The system has no randomness to give.
@@ -47,12 +47,12 @@ impl fmt::Debug for Random {
     }
 }
 
-/// A stream of numbers that its seed decides: SplitMix64 (Steele, Lea, Flood 2014). Nothing secret may come from it.
+/// A stream of numbers determined by its seed: SplitMix64 (Steele, Lea, Flood 2014). Never use it for secrets.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
-    /// The next number, each as likely as any other.
+    /// Returns the next number, uniformly distributed.
     #[expect(clippy::should_implement_trait, reason = "it never ends, so an iterator would say less")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -62,7 +62,7 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which is not 0.
+    /// Returns a number below `n`. `n` must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }

@@ -1,6 +1,6 @@
-//! Who may call: applications and keys, made, changed and ended, each change durable before it takes effect.
+//! The registry of applications and keys. Every change is durable before it takes effect.
 //!
-//! The store keeps them, [`Access`] checks requests against them. Start at [`Registry`].
+//! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
 
 use super::access::{Access, Application, Grants, LIVE_SECRETS};
 use super::catalogue::{Catalogue, PermissionSet};
@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Applications and keys. A change that it answers for is written down and in force.
+/// Applications and keys. When a method returns, its change is stored and in force.
 pub struct Registry {
     access: Arc<Access>,
     prefixes: KeyPrefixes,
@@ -25,7 +25,7 @@ pub struct Registry {
     vault: Vault,
     clock: Clock,
     random: Random,
-    /// What is written down. The lock is held while a change is written: they take place one after the other.
+    /// What is stored. The lock is held while a change is written, so changes happen one after the other.
     known: Mutex<Known>,
 }
 
@@ -35,29 +35,29 @@ struct Known {
     keys: HashMap<String, KeyRow>,
 }
 
-/// An application that is to be.
+/// An application to create.
 #[derive(Clone, Debug)]
 pub struct NewApplication {
-    /// Its name for people; no other has the same.
+    /// Its name for people; unique.
     pub name: String,
-    /// What it may do, by name; what these imply is granted too.
+    /// Its permissions, by name. What they imply is granted, too.
     pub permissions: Vec<String>,
-    /// What it sees.
+    /// The targets that it may see.
     pub grants: Grants,
     /// Its request budget in any 60 seconds.
     pub requests_per_minute: u32,
 }
 
-/// What ids and secrets of keys begin with, so that people and scanners recognise them.
+/// Prefixes of key ids and secrets, by which people and scanners recognise them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPrefixes {
-    /// Of ids.
+    /// The prefix of ids.
     pub id: &'static str,
-    /// Of secrets.
+    /// The prefix of secrets.
     pub secret: &'static str,
 }
 
-/// A key as it is handed out, once: the secret cannot be had again.
+/// A key with a fresh secret. This is the only time that the secret is shown.
 #[derive(Debug)]
 pub struct NewKey {
     /// A prefix and 16 hexadecimal digits.
@@ -66,28 +66,28 @@ pub struct NewKey {
     pub secret: Secret<String>,
 }
 
-/// Why a change was not made.
+/// Why the registry refused a change.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refused {
-    /// There is no such application or key.
+    /// The application or key does not exist.
     #[error("there is no {0}; a list shows which there are")]
     Unknown(String),
-    /// The key is revoked, which is for ever.
+    /// The key is revoked. That is final.
     #[error("the key `{0}` is revoked; make another for its application")]
     Revoked(String),
     /// The contract has no such permission.
     #[error("there is no permission `{0}`; there are {1}")]
     UnknownPermission(String, String),
-    /// It could not be written down, or there is no randomness to make it with.
+    /// The store refused the change or failed, or the system has no randomness.
     #[error("{0}")]
     Broken(String),
 }
 
 impl Registry {
-    /// Everybody that the store knows.
+    /// Loads all applications and keys.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// The store cannot be read, or the master key in `vault` is another than the data was made with.
     pub async fn open(
         store: Arc<dyn DirectoryStore>,
         catalogue: &'static Catalogue,
@@ -97,7 +97,7 @@ impl Registry {
         random: Random,
     ) -> Result<Self, StoreError> {
         let (applications, keys) = store.directory().await?;
-        // One key tells whether the master key fits.
+        // One key shows whether the master key fits.
         if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
             open_secrets(&vault, key).map_err(|_| {
                 StoreError::Corrupt(
@@ -123,21 +123,21 @@ impl Registry {
         Ok(Self { access, prefixes, catalogue, store, vault, clock, random, known: Mutex::new(known) })
     }
 
-    /// What requests are checked against.
+    /// Returns the directory that requests are checked against.
     #[must_use]
     pub fn access(&self) -> Arc<Access> {
         Arc::clone(&self.access)
     }
 
-    /// Whether there is no application yet.
+    /// Returns whether there is no application.
     pub async fn is_empty(&self) -> bool {
         self.known.lock().await.applications.is_empty()
     }
 
-    /// Makes an application, without any key; answers with its id.
+    /// Creates an application without keys and returns its id.
     ///
     /// # Errors
-    /// [`Refused::UnknownPermission`], or [`Refused::Broken`], also where the name is taken.
+    /// [`Refused::UnknownPermission`]; [`Refused::Broken`], also if the name is taken.
     pub async fn create(&self, new: NewApplication) -> Result<String, Refused> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
@@ -157,7 +157,7 @@ impl Registry {
         Ok(id)
     }
 
-    /// All applications, the oldest first.
+    /// Returns all applications, the oldest first.
     pub async fn applications(&self) -> Vec<ApplicationRow> {
         let known = self.known.lock().await;
         let mut rows: Vec<_> = known.applications.values().map(|(row, _)| row.clone()).collect();
@@ -165,14 +165,14 @@ impl Registry {
         rows
     }
 
-    /// All keys, the oldest first; a revoked one has no secret.
+    /// Returns all keys, the oldest first. A revoked key has no secret.
     pub async fn keys(&self) -> Vec<KeyRow> {
         let mut rows: Vec<_> = self.known.lock().await.keys.values().cloned().collect();
         rows.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         rows
     }
 
-    /// The application of that name or id.
+    /// Finds an application by its name or id.
     ///
     /// # Errors
     /// [`Refused::Unknown`].
@@ -183,7 +183,7 @@ impl Registry {
         found.cloned().ok_or_else(|| Refused::Unknown(format!("application `{application}`")))
     }
 
-    /// Changes what an application may do and see, at once for all its keys; its budget goes on.
+    /// Changes an application, for all its keys at once. Its request budget goes on.
     ///
     /// # Errors
     /// [`Refused::Unknown`], [`Refused::UnknownPermission`] or [`Refused::Broken`].
@@ -201,7 +201,7 @@ impl Registry {
         Ok(row)
     }
 
-    /// Gives an application another key.
+    /// Creates a key for an application.
     ///
     /// # Errors
     /// [`Refused::Unknown`] or [`Refused::Broken`].
@@ -212,7 +212,7 @@ impl Registry {
         self.add_secret(&mut known, KeyRow { id, application, secrets: Vec::new(), created_at, expires_at }).await
     }
 
-    /// Gives a key another secret, which lives beside the latest one and ends any older.
+    /// Adds a secret to a key. The latest one before it stays valid, older ones end.
     ///
     /// # Errors
     /// [`Refused::Unknown`], [`Refused::Revoked`] or [`Refused::Broken`].
@@ -225,7 +225,7 @@ impl Registry {
         self.add_secret(&mut known, key).await
     }
 
-    /// Ends a key at once, with all its secrets.
+    /// Revokes a key with all its secrets, at once.
     ///
     /// # Errors
     /// [`Refused::Unknown`] or [`Refused::Broken`].
@@ -270,7 +270,7 @@ impl Registry {
     }
 }
 
-/// An application as requests see it. A permission that the contract no longer has gives nothing.
+/// The application that requests are checked against. A permission that left the contract grants nothing.
 fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<Window>) -> Arc<Application> {
     let ApplicationRow { id, name, permissions, requests_per_minute: _, grants, created_at: _ } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
@@ -278,15 +278,15 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
     Arc::new(Application::new(id, name, granted, grants.clone(), window))
 }
 
-/// Opens every secret of a key, and shows none.
+/// Checks that every secret of a key can be opened, and reveals none.
 ///
 /// # Errors
-/// One was sealed with another master key, or is damaged.
+/// A secret was sealed with another master key, or is damaged.
 pub fn open_secrets(vault: &Vault, key: &KeyRow) -> Result<(), BrokenSeal> {
     key.secrets.iter().try_for_each(|secret| vault.open(&purpose(key), &secret.sealed).map(drop))
 }
 
-/// What the secrets of a key are sealed for.
+/// The purpose that secrets of a key are sealed for.
 fn purpose(key: &KeyRow) -> String {
     format!("{} {}", key.application, key.id)
 }

@@ -1,79 +1,79 @@
-//! What is asked of a store by all who ask one, and what the directory of applications and keys asks of it.
+//! The port to storage: what every store answers with, and what the registry of applications and keys asks of one.
 //!
-//! Every method of a store is one transaction: it has happened when it answers, or it has not happened. A store never sees a
-//! secret: it keeps verifiers and sealed bytes.
+//! Every method of a store is one transaction. It is durable when the method returns, or it did not happen. A store never sees
+//! a secret: it keeps verifiers and sealed bytes.
 
 use crate::BoxFuture;
 use crate::access::Grants;
 use crate::clock::Timestamp;
 use std::fmt::Debug;
 
-/// The answer of a store.
+/// The future that a store's method returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Why a store did not do what was asked. The text is for the operator and the log.
+/// Why a store failed. The text is for the operator and the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// What is kept already stands against it: a name that is taken, an entry that was made before. The caller can ask differently.
+    /// Stored data contradicts the request: a name is taken, an entry exists. Nothing was written. Change the request.
     #[error("{0}")]
     Conflict(String),
-    /// Nothing can be read or written at present: no space, no permission, a lock. The caller can ask again.
+    /// The store cannot read or write now: no space, no permission, a lock. Retry later.
     #[error("{0}")]
     Unavailable(String),
-    /// What is kept cannot be understood. An operator has to look.
+    /// Stored data cannot be read. An operator has to look.
     #[error("{0}")]
     Corrupt(String),
 }
 
-/// Keeps applications and their keys.
+/// Stores applications and their keys.
 pub trait DirectoryStore: Debug + Send + Sync + 'static {
-    /// All applications, in the order in which they were made, and all keys.
+    /// Returns all applications, the oldest first, and all keys.
     fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)>;
 
-    /// Writes an application down: a new one, or what it is from now on. Another one of that name is a conflict.
+    /// Creates or replaces an application. Conflicts with another one of that name.
     fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()>;
 
-    /// Writes a key down: a new one, or what it is from now on. It is a conflict if there is no such application.
+    /// Creates or replaces a key. Conflicts if its application does not exist, or with more than two secrets.
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()>;
 }
 
-/// An application as it is kept.
+/// A stored application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationRow {
-    /// Names it in audit and storage.
+    /// Its id in the audit and in storage.
     pub id: String,
-    /// Its name for people; no other has the same.
+    /// Its name for people; unique.
     pub name: String,
-    /// The permissions that it was given, by name.
+    /// The permissions that it was granted, by name.
     pub permissions: Vec<String>,
     /// Its request budget in any 60 seconds.
     pub requests_per_minute: u32,
     /// The targets that it sees.
     pub grants: Grants,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// A key as it is kept.
+/// A stored key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {
-    /// Names it; not secret.
+    /// Its id; not secret.
     pub id: String,
-    /// The application whose key it is.
+    /// The id of its application.
     pub application: String,
     /// Its live secrets, the latest first, at most two; none once it is revoked.
     pub secrets: Vec<SecretRow>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// From when on it is refused; `None` for never.
+    /// When it expires; `None` for never.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A secret as it is kept: what proves it, and itself under a seal.
+/// A stored secret: its verifier, and the secret itself under a seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRow {
     /// Its verifier: a MAC under the pepper.
     pub verifier: [u8; 32],
-    /// The secret, sealed for this key and application.
+    /// The secret, sealed for its key and application.
     pub sealed: Vec<u8>,
 }

@@ -1,7 +1,7 @@
-//! What keeps secrets at rest: one master key, and what is derived from it.
+//! Encryption at rest: one master key, and two keys derived from it.
 //!
-//! The pepper makes verifiers and fingerprints, the sealing key seals what must be read again. Whoever has the data without
-//! the master key has neither. Start at [`Vault`].
+//! The pepper makes verifiers and fingerprints. The sealing key encrypts what must be read again. Data without the master key
+//! reveals neither. Start at [`Vault`].
 
 use crate::random::Random;
 use chacha20poly1305::aead::{AeadInOut, KeyInit as _};
@@ -17,32 +17,33 @@ const TAG: usize = 16;
 /// A MAC under the pepper: HMAC-SHA256.
 pub type Digest = [u8; 32];
 
-/// Seals and opens, and makes verifiers.
+/// Seals and opens texts, and makes verifiers.
 #[derive(Clone)]
 pub struct Vault {
-    /// With the pepper absorbed; cloned for each MAC.
+    /// A MAC with the pepper absorbed, cloned for each use.
     peppered: Hmac<Sha256>,
     cipher: XChaCha20Poly1305,
     random: Random,
 }
 
-/// A seal that is broken: another key, another purpose, or other bytes.
+/// A seal does not open: another master key, another purpose, or damaged bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the seal does not fit: it was made with another master key, or damaged")]
 pub struct BrokenSeal;
 
 impl Vault {
-    /// What `master` opens in the service of that `salt`, which never changes. Nonces come from `random`, and must not repeat in a service.
+    /// Derives the keys from `master` and the `salt` of the service, which never changes. Nonces come from `random`, which must not
+    /// repeat itself in a service.
     #[must_use]
     pub fn new(salt: &str, master: &[u8; 32], random: Random) -> Self {
         let (pepper, sealing) = (derive(salt, master, b"pepper"), derive(salt, master, b"seal"));
-        // HMAC itself fills a short key up with zeroes; a whole block leaves no length that could be wrong.
+        // HMAC pads a short key with zeroes. A whole block leaves no length that could be wrong.
         let mut block = [0; 64];
         block[..pepper.len()].copy_from_slice(&pepper);
         Self { peppered: Hmac::new(&block.into()), cipher: XChaCha20Poly1305::new(&sealing.into()), random }
     }
 
-    /// The MAC of these parts, each apart from the next: `["ab", "c"]` and `["a", "bc"]` differ.
+    /// Returns the MAC of these parts. Boundaries count: `["ab", "c"]` and `["a", "bc"]` differ.
     #[must_use]
     pub fn mac(&self, parts: &[&str]) -> Digest {
         let mut mac = self.peppered.clone();
@@ -53,7 +54,7 @@ impl Vault {
         mac.finalize().into_bytes().into()
     }
 
-    /// Seals `text` for one `purpose`: it opens for the same one only. XChaCha20-Poly1305; nonce, ciphertext, tag.
+    /// Seals `text` for one `purpose`; it opens only for the same one. XChaCha20-Poly1305: nonce, ciphertext, tag.
     ///
     /// # Errors
     /// The system has no randomness to give.
@@ -70,7 +71,7 @@ impl Vault {
         Ok(sealed)
     }
 
-    /// What was sealed for `purpose`.
+    /// Opens what was sealed for `purpose`.
     ///
     /// # Errors
     /// [`BrokenSeal`].

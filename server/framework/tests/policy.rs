@@ -101,7 +101,7 @@ impl Tasks for Ledger {
         proposal: &'a Proposal<'a>,
         _: Secret<String>,
     ) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
-        self.0.lock().unwrap().push(proposal.terms);
+        self.0.lock().expect("no panic").push(proposal.terms);
         Box::pin(async { Err(NotAccepted::Full) })
     }
 

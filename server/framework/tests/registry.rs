@@ -21,13 +21,13 @@ async fn open(store: &Arc<Memory>) -> Registry {
     let random = Random::System;
     let vault = Vault::new("test", &[7; 32], random.clone());
     let clock = Clock::manual(Timestamp(0));
-    Registry::open(store.clone(), &CATALOGUE, PREFIXES, vault, clock, random).await.unwrap()
+    Registry::open(store.clone(), &CATALOGUE, PREFIXES, vault, clock, random).await.expect("a store that can be read")
 }
 
 async fn one(registry: &Registry) -> String {
     let name = "one".to_owned();
     let new = NewApplication { name, permissions: Vec::new(), grants: Grants::everything(), requests_per_minute: 300 };
-    registry.create(new).await.unwrap()
+    registry.create(new).await.expect("a new name")
 }
 
 fn lives(registry: &Registry, key: &NewKey) -> bool {

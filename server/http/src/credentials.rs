@@ -1,4 +1,6 @@
-//! Where a request carries its credentials: two headers, or one bearer token.
+//! Reads credentials from a request: the headers `X-Api-Key` and `X-Api-Secret`, or one bearer token.
+//!
+//! This module only finds them. The pipeline decides whether they are valid.
 
 use axum::http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 use toolwarrant_core::access::Credentials;
@@ -6,9 +8,9 @@ use toolwarrant_core::access::Credentials;
 static KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 static SECRET_HEADER: HeaderName = HeaderName::from_static("x-api-secret");
 
-/// The credentials of a request; `None` where they are missing or malformed.
+/// The credentials of a request, or `None` if they are missing or malformed.
 ///
-/// The pair of headers decides where both are there, else the bearer; the other form is not looked at.
+/// If both headers are present, they decide and the bearer token is ignored. Otherwise the bearer token decides.
 pub(crate) fn read(headers: &HeaderMap) -> Option<Credentials<'_>> {
     let key_id = at_most_one(headers, &KEY_HEADER)?;
     let secret = at_most_one(headers, &SECRET_HEADER)?;
@@ -20,14 +22,14 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<Credentials<'_>> {
     scheme.eq_ignore_ascii_case("bearer").then_some(Credentials { key_id, secret })
 }
 
-/// The header's value, if there is one; of two copies no one can say which was meant.
+/// The value of a header that may occur once. The outer `None` means that it occurs twice, which is ambiguous.
 fn at_most_one(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Option<&HeaderValue>> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     values.next().is_none().then_some(first)
 }
 
-/// The value as text; no credential has anything but ASCII in it.
+/// The value as text. Credentials are ASCII.
 fn text(value: &HeaderValue) -> Option<&str> {
     value.to_str().ok()
 }
@@ -36,7 +38,7 @@ fn text(value: &HeaderValue) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// Its name, the header lines, and the application that they prove.
+    /// Name of the case, header lines, and the application that the credentials belong to.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
 
     const KEY: &str = "X-Api-Key";
@@ -55,12 +57,12 @@ mod tests {
         map
     }
 
-    /// The application whose keys these are.
-    fn who(keys: &[(&str, &str, &str)], lines: &[(&str, &str)]) -> Option<String> {
+    /// The application that owns the key in these header lines.
+    fn owner(keys: &[(&str, &str, &str)], lines: &[(&str, &str)]) -> Option<String> {
         let headers = headers(lines);
         let shown = read(&headers)?;
-        let owner = keys.iter().find(|(id, _, secret)| (*id, *secret) == (shown.key_id, shown.secret));
-        owner.map(|(_, owner, _)| (*owner).to_owned())
+        let known = keys.iter().find(|(id, _, secret)| (*id, *secret) == (shown.key_id, shown.secret));
+        known.map(|(_, owner, _)| (*owner).to_owned())
     }
 
     #[test]
@@ -108,14 +110,14 @@ mod tests {
             ("empty bearer", &[(BEARER, "Bearer :")], None),
         ];
         for (case, lines, expected) in cases {
-            assert_eq!(who(&keys, lines).as_deref(), *expected, "{case}");
+            assert_eq!(owner(&keys, lines).as_deref(), *expected, "{case}");
         }
     }
 
-    /// No key that is issued has a colon in its secret, so that this is all that tells the first colon from the last.
+    /// Issued secrets contain no colon, so no other test distinguishes the first colon from the last.
     #[test]
     fn a_bearer_is_split_at_its_first_colon() {
         let keys = [("key_1", "one", "a:b"), ("key_1:a", "two", "b")];
-        assert_eq!(who(&keys, &[(BEARER, "Bearer key_1:a:b")]).as_deref(), Some("one"));
+        assert_eq!(owner(&keys, &[(BEARER, "Bearer key_1:a:b")]).as_deref(), Some("one"));
     }
 }

@@ -1,7 +1,7 @@
-//! Where bytes enter: connections with their deadlines, sizes and numbers ([`serve`]), bodies ([`read_body`]), and which
-//! browsers and host names are let in ([`HostOriginPolicy`]).
+//! The edge of the server: connections and their limits ([`serve`]), request bodies ([`read_body`]), and the policy for host
+//! names and browser origins ([`HostOriginPolicy`]).
 //!
-//! What a request means is not known here.
+//! The edge bounds what a client can take. It does not know what a request means.
 
 mod body;
 mod policy;
@@ -9,8 +9,11 @@ mod throttle;
 mod write_timeout;
 
 pub use body::{BodyError, read_body};
-pub use policy::{Admitted, HostOriginPolicy, Refused, cors, preflight};
-pub use throttle::AuthThrottle;
+pub use policy::{
+    ALLOW_HOST, ALLOW_ORIGIN, AllowedOrigin, HostOriginError, HostOriginPolicy, PUBLIC_URL, PolicyConfigError,
+};
+pub(crate) use policy::{allow_origin, answer_preflight};
+pub(crate) use throttle::AuthThrottle;
 
 use axum::Router;
 use axum::http::Request;
@@ -33,28 +36,29 @@ use toolwarrant_core::counts::Count;
 use tower_service::Service;
 use write_timeout::WriteTimeout;
 
-/// What a client may take: time, space and connections. `Limits::default()` is what the service runs with.
+/// Limits on the time, memory and connections that clients can take. A service runs with `Limits::default()`.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// For the whole head of a request, counted from the end of the one before: 10 s. So it also ends idle connections.
+    /// Time for the whole head of a request, counted from the end of the previous request, so that it also closes idle
+    /// connections: 10 s.
     pub head: Duration,
-    /// Between two pieces of a body: 10 s.
+    /// Time between two pieces of a body: 10 s.
     pub body_gap: Duration,
-    /// For a whole body: 15 s.
+    /// Time for a whole body: 15 s.
     pub body: Duration,
-    /// For a peer to take any of an answer: 15 s.
+    /// Time in which a client must read some of its answer: 15 s.
     pub answer: Duration,
-    /// For requests in flight once the server stops: 10 s.
+    /// Time for requests in flight to finish after the server is told to stop: 10 s.
     pub grace: Duration,
-    /// Header lines of a request: 64.
+    /// Number of header lines in a request: 64.
     pub headers: usize,
-    /// Bytes of a head, and of what a connection buffers: 64 KiB. At least 8 KiB.
+    /// Bytes of a request head, and of a connection's buffer: 64 KiB. The minimum is 8 KiB.
     pub head_bytes: usize,
-    /// Bytes of a body: 1 MiB.
+    /// Bytes of a request body: 1 MiB.
     pub body_bytes: usize,
-    /// Connections in all: 10,000.
+    /// Number of open connections: 10,000.
     pub connections: usize,
-    /// Connections of one IPv4 address, or of one IPv6 network of 64 bits, which a single host commonly has: 256.
+    /// Number of open connections from one IPv4 address or one IPv6 network of 64 bits, which a single host commonly has: 256.
     pub connections_per_address: usize,
 }
 
@@ -75,15 +79,17 @@ impl Default for Limits {
     }
 }
 
-/// Who is at the other end: an extension of every request.
+/// The address of the client. Every request carries it as an extension.
 #[derive(Debug, Clone, Copy)]
-pub struct Peer(pub IpAddr);
+pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// How long accepting rests after it failed, as it does while the process has no file descriptor left.
-const ACCEPT_REST: Duration = Duration::from_millis(50);
+/// Pause after a failure to accept a connection, for example because the process has no file descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `router` on `listener` to `limiter` until `stop`. Then it accepts nothing more, lets requests in flight finish for as long as
-/// the grace lasts, and drops the rest; when it returns, no task of it is left.
+/// Serves `router` on `listener` until `stop`, within the limits of `limiter`.
+///
+/// After `stop` it accepts no connection, gives requests in flight [`Limits::grace`] to finish, and drops those that remain. It
+/// returns once all of its tasks have ended.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -102,40 +108,40 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                // Beyond the caps it is closed unanswered: an answer would cost what the cap is there to save.
-                if let Some(place) = limiter.enter(peer.ip()) {
-                    connections.spawn(server.clone().converse(stream, peer.ip(), place));
+                // A connection over the limit is closed without an answer, since an answer costs what the limit saves.
+                if let Some(permit) = limiter.acquire(peer.ip()) {
+                    connections.spawn(server.clone().drive(stream, peer.ip(), permit));
                 }
             }
-            Err(error) => rest_after(&error).await,
+            Err(error) => pause_after(&error).await,
         }
     }
     drop((running, listener));
     let drained = timeout(limiter.limits.grace, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
-        tracing::warn!(connections = connections.len(), "stopped with requests in flight");
+        tracing::warn!(connections = connections.len(), "the grace period is over; dropped requests in flight");
     }
     connections.shutdown().await;
 }
 
-/// A connection that was given up before it was taken says nothing about the next one; anything else, such as a process
-/// without a file descriptor left, would fail again at once.
-async fn rest_after(error: &io::Error) {
+/// Pauses after a failure that would repeat at once, such as a process without a free file descriptor. A connection that the
+/// client gave up before it was accepted says nothing about the next one, so it causes no pause.
+async fn pause_after(error: &io::Error) {
     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
         return;
     }
-    tracing::error!(%error, "cannot accept connections; trying on");
-    sleep(ACCEPT_REST).await;
+    tracing::error!(%error, "cannot accept a connection; trying again");
+    sleep(ACCEPT_PAUSE).await;
 }
 
-/// What each connection is given.
+/// What every connection is served with.
 #[derive(Clone)]
 struct Server {
     http: http1::Builder,
     router: Router,
-    /// [`Limits::answer`].
-    patience: Duration,
-    /// Changes, by losing its sender, when the server stops.
+    /// See [`Limits::answer`].
+    write_timeout: Duration,
+    /// Its sender is dropped when the server stops.
     stopping: watch::Receiver<()>,
 }
 
@@ -144,26 +150,26 @@ impl Server {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.head)
-            // A client may end its side after the request and still read the answer.
+            // A client may close its sending side after the request and still read the answer.
             .half_close(true)
             .max_headers(limits.headers)
             .max_buf_size(limits.head_bytes);
-        // Gives the routes their state here, and not again in each request.
-        Self { http, router: router.with_state(()), patience: limits.answer, stopping }
+        // Setting the state here saves each request from doing it.
+        Self { http, router: router.with_state(()), write_timeout: limits.answer, stopping }
     }
 
-    /// Drives one connection to its end; once the server stops, to the end of the request in flight.
-    async fn converse(mut self, stream: TcpStream, peer: IpAddr, _place: ConnectionPermit) {
-        // Answers are written whole, so that waiting for more gains nothing. A failure costs latency alone.
+    /// Drives one connection until it ends or, once the server stops, until its request in flight is answered.
+    async fn drive(mut self, stream: TcpStream, peer: IpAddr, _permit: ConnectionPermit) {
+        // Answers are written whole, so delaying small writes gains nothing. A failure only costs latency.
         let _ = stream.set_nodelay(true);
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
             self.router.clone().call(request)
         });
-        let mut connection =
-            pin!(self.http.serve_connection(TokioIo::new(WriteTimeout::new(stream, self.patience)), service));
+        let stream = TokioIo::new(WriteTimeout::new(stream, self.write_timeout));
+        let mut connection = pin!(self.http.serve_connection(stream, service));
         let ended = tokio::select! {
-            // The stop first: an answer that is ready as well then says that the connection ends.
+            // The stop comes first, so that an answer that is ready at the same moment says `connection: close`.
             biased;
             _ = self.stopping.changed() => {
                 connection.as_mut().graceful_shutdown();
@@ -177,60 +183,61 @@ impl Server {
     }
 }
 
-/// Everyone who is connected, by address, and what each may take.
+/// Caps the number of open connections, in all and by address.
 pub struct ConnectionLimiter {
     limits: Limits,
-    inside: Mutex<Inside>,
-    /// Connections that were closed unanswered, because there were too many.
+    open: Mutex<OpenConnections>,
+    /// Connections that were closed without an answer because a limit was reached.
     pub refused: Count,
 }
 
 #[derive(Default)]
-struct Inside {
-    all: usize,
+struct OpenConnections {
+    total: usize,
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A place in the limiter, held for as long as the connection lasts, however it ends.
+/// The right to one open connection. Dropping it returns the right to the limiter.
 struct ConnectionPermit {
     limiter: Arc<ConnectionLimiter>,
     address: IpAddr,
 }
 
 impl ConnectionLimiter {
-    /// Nobody so far.
+    /// A limiter without connections.
     #[must_use]
     pub fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { limits, inside: Mutex::default(), refused: Count::default() })
+        Arc::new(Self { limits, open: Mutex::default(), refused: Count::default() })
     }
 
-    /// How many connections there are.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
-        self.inside().all
+        self.open().total
     }
 
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
-        let address = neighbourhood(address);
-        let mut inside = self.inside();
-        let Inside { all, by_address } = &mut *inside;
+    /// A permit for one connection from `address`, or `None` if a limit is reached.
+    fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
+        let address = network_of(address);
+        let mut open = self.open();
+        let OpenConnections { total, by_address } = &mut *open;
         let per_address = self.limits.connections_per_address;
-        if *all >= self.limits.connections || by_address.get(&address).is_some_and(|count| *count >= per_address) {
+        if *total >= self.limits.connections || by_address.get(&address).is_some_and(|count| *count >= per_address) {
             self.refused.add(1);
             return None;
         }
-        *all += 1;
+        *total += 1;
         *by_address.entry(address).or_default() += 1;
         Some(ConnectionPermit { limiter: Arc::clone(self), address })
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whom a cap counts as one: an IPv4 address, or the first half of an IPv6 one. A listener for both families shows IPv4 peers
-/// as IPv6 ones.
-fn neighbourhood(address: IpAddr) -> IpAddr {
+/// The network that a limit counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address. An IPv4 address that
+/// a dual-stack listener shows as an IPv6 address counts as IPv4.
+fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
         address => address,
@@ -239,9 +246,9 @@ fn neighbourhood(address: IpAddr) -> IpAddr {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut inside = self.limiter.inside();
-        inside.all -= 1;
-        if let Entry::Occupied(mut count) = inside.by_address.entry(self.address) {
+        let mut open = self.limiter.open();
+        open.total -= 1;
+        if let Entry::Occupied(mut count) = open.by_address.entry(self.address) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();

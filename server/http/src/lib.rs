@@ -1,6 +1,8 @@
-//! How bytes come and go: [`edge`] owns connections, deadlines and sizes, [`mcp`] speaks JSON-RPC, [`v1`] signed HTTP.
+//! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC at `/mcp`, `v1` answers signed
+//! HTTP below `/v1`, and [`monitor`] serves health and metrics.
 //!
-//! Neither transport knows a tool by name. What they share stands here: the routes, request ids and JSON responses.
+//! No transport knows a tool by name. This file owns what they share: the routes, request ids and JSON responses. No other
+//! crate of the server uses axum or hyper. Start at [`Endpoint::router`].
 
 mod credentials;
 pub mod edge;
@@ -17,7 +19,6 @@ use axum::http::{Method, Response, StatusCode};
 use axum::routing::any;
 use bytes::Bytes;
 use edge::{AuthThrottle, HostOriginPolicy, Limits};
-use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_core::failure::Failure;
@@ -26,19 +27,19 @@ use toolwarrant_core::pipeline::{Handlers, Pipeline};
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A pipeline as the network sees it.
+/// A pipeline with all that is needed to serve it over HTTP.
 pub struct Endpoint<H> {
     pipeline: Pipeline<H>,
     policy: HostOriginPolicy,
     limits: Limits,
     throttle: AuthThrottle,
     ids: RequestIds,
-    /// See [`mcp::hellos`].
-    hellos: Vec<(&'static str, Bytes)>,
+    /// See [`mcp::initialize_results`].
+    initialize_results: Vec<(&'static str, Bytes)>,
 }
 
 impl<H: Handlers> Endpoint<H> {
-    /// Serves `pipeline` to whom `policy` lets in. `process` distinguishes this process in request ids.
+    /// Serves `pipeline` to the requests that `policy` allows. `process` identifies this process in request ids.
     pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, process: u32) -> Self {
         Self {
             pipeline,
@@ -46,45 +47,44 @@ impl<H: Handlers> Endpoint<H> {
             limits,
             throttle: AuthThrottle::default(),
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
-            hellos: mcp::hellos(&H::CATALOGUE.service),
+            initialize_results: mcp::initialize_results(&H::CATALOGUE.service),
         }
     }
 
-    /// Every route: `/mcp`, `/v1` and below, and clear answers to what clients probe for.
+    /// Every route: `/mcp`, everything below `/v1`, and clear answers on other paths that clients try.
     pub fn router(self) -> Router {
         Router::new()
             .route("/mcp", any(mcp::serve::<H>))
             .route("/mcp/", any(mcp::serve::<H>))
             .route("/register", any(no_oauth::<H>))
-            .fallback(elsewhere::<H>)
+            .fallback(other_path::<H>)
             .with_state(Arc::new(self))
     }
 }
 
-/// Answers that nothing is served here, or, for all that is below `/v1`, that the request is not signed.
-async fn elsewhere<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
+/// Answers on paths without a route. Below `/v1` the answer is that the request is not signed.
+async fn other_path<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
     let path = request.uri().path();
     let id = endpoint.ids.of(request.headers());
     if path == "/v1" || path.starts_with("/v1/") {
-        return v1::refuse(H::CATALOGUE, &id);
+        return v1::unsigned(H::CATALOGUE, &id);
     }
-    let failure = Failure::plain(H::CATALOGUE.roles.no_route);
-    respond(status(&failure), body_of(&failure), &id)
+    refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id)
 }
 
-/// Clients that got no credentials from their user try to register with an OAuth server, and show what comes back.
+/// Answers on `/register`. Clients without credentials try to register with an OAuth server there, and show the answer to their
+/// user.
 async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
     let id = endpoint.ids.of(request.headers());
     if request.method() != Method::POST {
-        let failure = Failure::plain(H::CATALOGUE.roles.no_route);
-        return respond(status(&failure), body_of(&failure), &id);
+        return refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id);
     }
     let unauthenticated = H::CATALOGUE.roles.unauthenticated;
     let what = format!("this server has no OAuth. {}.", unauthenticated.remedy);
     respond(StatusCode::BAD_REQUEST, body_of(&Failure::exactly(unauthenticated, what)), &id)
 }
 
-/// Names each request: the client's own name for it, or one of ours.
+/// Gives each request an id: the one that the client sent, if it is harmless, or the next of this process.
 #[derive(Debug)]
 struct RequestIds {
     process: String,
@@ -97,8 +97,8 @@ impl RequestIds {
         match headers.get(REQUEST_ID) {
             Some(given) if (1..=64).contains(&given.len()) && given.as_bytes().iter().all(harmless) => given.clone(),
             _ => {
-                let own = format!("{}-{}", self.process, self.next.fetch_add(1, Relaxed));
-                HeaderValue::try_from(own).unwrap_or(HeaderValue::from_static("unknown"))
+                let id = format!("{}-{}", self.process, self.next.fetch_add(1, Relaxed));
+                HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
             }
         }
     }
@@ -112,11 +112,16 @@ fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) 
     response
 }
 
+/// Refuses a request outside of JSON-RPC, with the status of the failure.
+fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
+    respond(status(failure), body_of(failure), request_id)
+}
+
 fn status(failure: &Failure) -> StatusCode {
     StatusCode::from_u16(failure.def().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// A failure as a body: always JSON, since a failure holds nothing that JSON cannot.
-fn body_of(failure: &impl Serialize) -> Vec<u8> {
+/// A failure as JSON. A failure contains nothing that JSON cannot express, so this never comes out empty.
+fn body_of(failure: &Failure) -> Vec<u8> {
     serde_json::to_vec(failure).unwrap_or_default()
 }

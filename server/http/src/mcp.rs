@@ -1,7 +1,7 @@
 //! `/mcp`: the Model Context Protocol over Streamable HTTP, stateless, revision 2025-03-26.
 //!
-//! [`serve`] takes one HTTP request through the checks that come before any message is understood; `envelope` says what a
-//! message is; the rest answers it. The outcome of a tool is always a result with status 200, so that the model learns of it.
+//! [`serve`] checks one HTTP request, `envelope` reads its JSON-RPC messages, and a [`Session`] answers them. The outcome of a tool
+//! is always a JSON-RPC result with status 200, also if the tool failed, so that the model reads it.
 
 mod envelope;
 
@@ -41,13 +41,13 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
     }
     let authority = request.uri().authority().map(|authority| authority.as_str());
     let origin = match endpoint.policy.check(request.headers(), authority) {
-        Ok(admitted) => admitted.origin,
+        Ok(origin) => origin,
         Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
     };
     if preflight {
         let Some(origin) = origin else { return not_allowed::<H>(&request_id) };
         let mut response = empty(StatusCode::NO_CONTENT, &request_id);
-        edge::preflight(response.headers_mut(), origin);
+        edge::answer_preflight(response.headers_mut(), origin);
         return response;
     }
     let mut response = match post(&endpoint, request, &request_id).await {
@@ -56,7 +56,7 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
         Err(refused) => refused.respond::<H>(&request_id),
     };
     if let Some(origin) = origin {
-        edge::cors(response.headers_mut(), origin);
+        edge::allow_origin(response.headers_mut(), origin);
     }
     response
 }
@@ -73,9 +73,10 @@ fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
     response
 }
 
-/// A refusal of the whole HTTP request, with the id of its message where there was one to read.
+/// A refusal of the whole HTTP request.
 struct Refusal {
     failure: Failure,
+    /// The id of the message as JSON; `null` if it could not be read.
     id: String,
 }
 
@@ -106,7 +107,7 @@ fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
     respond(status(failure), error("null", failure), request_id)
 }
 
-/// Everything from credentials to the answer's bytes; `None` where there is nothing to answer.
+/// Answers a POST request: authenticates it, reads its body, and runs its messages. Returns `None` if there is nothing to answer.
 async fn post<H: Handlers>(
     endpoint: &Endpoint<H>,
     request: Request,
@@ -186,7 +187,7 @@ fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// What answering a message needs.
+/// One authenticated HTTP request, whose messages are to be answered.
 struct Session<'a, H> {
     endpoint: &'a Endpoint<H>,
     caller: &'a Caller,
@@ -195,7 +196,7 @@ struct Session<'a, H> {
 }
 
 impl<H: Handlers> Session<'_, H> {
-    /// The answers to all messages, which are paid for before the first of them runs. Notifications have none.
+    /// The answers to all messages; notifications have none. The cost of all messages is charged before the first one runs.
     async fn answer_all(&self, messages: &[Message<'_>]) -> Vec<Spliced> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
@@ -203,7 +204,7 @@ impl<H: Handlers> Session<'_, H> {
         let mut answers = Vec::with_capacity(requests);
         for message in messages {
             let answer = match (message, &refused) {
-                (Message::Quiet, _) => continue,
+                (Message::Unanswered, _) => continue,
                 (Message::Invalid { id, what }, _) => {
                     error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what))
                 }
@@ -221,7 +222,7 @@ impl<H: Handlers> Session<'_, H> {
         if method != "tools/call" {
             return error(id, failure);
         }
-        if let Ok(call) = self.call_of(params) {
+        if let Ok(call) = self.call_params(params) {
             self.endpoint.pipeline.refused(self.caller, &call.name, self.request_id, failure);
         }
         failed(id, failure)
@@ -234,7 +235,7 @@ impl<H: Handlers> Session<'_, H> {
             return error(id, &Failure::new(roles.invalid_params, what));
         }
         match method {
-            "tools/call" => match self.call_of(params) {
+            "tools/call" => match self.call_params(params) {
                 Ok(call) => self.call(id, &call).await,
                 Err(failure) => error(id, &failure),
             },
@@ -245,7 +246,7 @@ impl<H: Handlers> Session<'_, H> {
                     error(id, &Failure::new(roles.invalid_params, what))
                 }
             },
-            "initialize" => result(id, &hello(&self.endpoint.hellos, params)),
+            "initialize" => result(id, &initialize_result(&self.endpoint.initialize_results, params)),
             "ping" => result(id, &Bytes::from_static(b"{}")),
             method => {
                 let what = format!("there is no method `{}`", shown(method));
@@ -254,7 +255,7 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    async fn call(&self, id: &str, call: &ToolCall<'_>) -> Spliced {
+    async fn call(&self, id: &str, call: &CallParams<'_>) -> Spliced {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
         let asked = Asked { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
         match self.endpoint.pipeline.call(self.caller, asked).await {
@@ -264,10 +265,10 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    fn call_of<'p>(&self, params: Option<&'p RawValue>) -> Result<ToolCall<'p>, Failure> {
+    fn call_params<'p>(&self, params: Option<&'p RawValue>) -> Result<CallParams<'p>, Failure> {
         let role = H::CATALOGUE.roles.invalid_params;
         let params = params.ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
-        let call: ToolCall<'p> = serde_json::from_str(params.get()).map_err(|error| {
+        let call: CallParams<'p> = serde_json::from_str(params.get()).map_err(|error| {
             let what = envelope::reason(&error);
             Failure::new(role, format_args!("`params` of tools/call: {what}"))
         })?;
@@ -284,14 +285,14 @@ static NO_ARGUMENTS: LazyLock<Box<RawValue>> =
     LazyLock::new(|| RawValue::from_string("{}".to_owned()).unwrap_or_default());
 
 #[derive(serde::Deserialize)]
-struct ToolCall<'a> {
+struct CallParams<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, default, deserialize_with = "envelope::present")]
     arguments: Option<&'a RawValue>,
 }
 
-/// The cursor of a `tools/list`, as far as it can be repeated to the client.
+/// The cursor of a `tools/list` request, cleaned for display.
 fn cursor(params: Option<&RawValue>) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Page<'a> {
@@ -302,10 +303,10 @@ fn cursor(params: Option<&RawValue>) -> Option<String> {
     page.cursor.map(|cursor| shown(cursor.get()))
 }
 
-/// The result of `initialize` under each revision that is served, the fallback first.
-pub(super) fn hellos(service: &Service) -> Vec<(&'static str, Bytes)> {
+/// The result of `initialize` for each protocol revision that is served. The first is the fallback.
+pub(super) fn initialize_results(service: &Service) -> Vec<(&'static str, Bytes)> {
     let Service { name, version, instructions, served, .. } = service;
-    let hello = |revision| {
+    let result = |revision| {
         json!({
             "protocolVersion": revision,
             "capabilities": {"tools": {}},
@@ -314,26 +315,27 @@ pub(super) fn hellos(service: &Service) -> Vec<(&'static str, Bytes)> {
         })
         .to_string()
     };
-    served.iter().map(|revision| (*revision, hello(revision).into())).collect()
+    served.iter().map(|revision| (*revision, result(revision).into())).collect()
 }
 
-/// Of those, the one under the revision that the client offers.
-fn hello(hellos: &[(&'static str, Bytes)], params: Option<&RawValue>) -> Bytes {
+/// The result of `initialize` for the revision that the client offers, or else for the fallback.
+fn initialize_result(initialize_results: &[(&'static str, Bytes)], params: Option<&RawValue>) -> Bytes {
     #[derive(serde::Deserialize)]
     struct Offer<'a> {
         #[serde(borrow, rename = "protocolVersion")]
         version: Cow<'a, str>,
     }
     let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let agreed = hellos.iter().find(|(revision, _)| offer.as_ref().is_some_and(|offer| offer.version == *revision));
-    agreed.or(hellos.first()).map(|(_, hello)| hello.clone()).unwrap_or_default()
+    let agreed =
+        initialize_results.iter().find(|(revision, _)| offer.as_ref().is_some_and(|offer| offer.version == *revision));
+    agreed.or(initialize_results.first()).map(|(_, result)| result.clone()).unwrap_or_default()
 }
 
 fn failed(id: &str, failure: &Failure) -> Spliced {
     content(id, &quote(&serde_json::to_string(failure).unwrap_or_default()), true)
 }
 
-/// A tool's result: one text item. `text` is JSON in a JSON string.
+/// The result of a tool: one text item. `text` is a JSON string that contains JSON.
 fn content(id: &str, text: &Bytes, is_error: bool) -> Spliced {
     let tail = if is_error { r#"}],"isError":true}}"# } else { r#"}],"isError":false}}"# };
     Spliced::new([OPEN, id, r#","result":{"content":[{"type":"text","text":"#], text, tail)
@@ -349,7 +351,7 @@ fn error(id: &str, failure: &Failure) -> Spliced {
     Spliced::new([OPEN, id, r#","error":"#], &error.to_string().into(), "}")
 }
 
-/// A response up to its id.
+/// The beginning of a response, up to its id.
 const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
 
 fn array(answers: &[Spliced]) -> Vec<u8> {

@@ -1,9 +1,9 @@
-//! The policy for monitoring: whether the program lives, whether it serves, and what it counts.
+//! The monitoring server: `/healthz`, `/readyz` and `/metrics`.
 //!
-//! It asks for no key and shows numbers only, so it listens where the operator says, and nowhere otherwise. It opens before
-//! anything else and closes last, so that a start and a stop can be watched. Start at [`Monitor::listen`].
+//! It asks for no key and shows only numbers, so it runs only if the operator gives it an address. It starts first and stops last,
+//! so that a start and a stop can be observed. Start at [`Monitor::listen`].
 
-use crate::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits, Refused};
+use crate::edge::{self, ConnectionLimiter, HostOriginError, HostOriginPolicy, Limits};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -18,47 +18,51 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use toolwarrant_core::BoxFuture;
 
-/// Connections at a time. Few programs watch; whoever takes all that one address may have locks out nobody elsewhere.
+/// Limits on open connections. Few programs monitor a server, and one address cannot take all connections.
 const CONNECTIONS: usize = 1_024;
 const CONNECTIONS_PER_ADDRESS: usize = 32;
 
-/// For the head of a request. Whoever watches asks every few seconds at most, and needs no connection in between.
+/// Time for the head of a request. Monitoring systems ask every few seconds and need no open connection in between.
 const HEAD: Duration = Duration::from_secs(1);
 
 /// The media type of metrics.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a program tells those who watch it.
-pub trait Watched: Send + Sync + 'static {
-    /// Why requests are better sent elsewhere at present; `None` if they are not.
+/// What the monitoring server shows.
+pub trait MonitorSource: Send + Sync + 'static {
+    /// Why the program is not ready for requests, or `None` if it is ready.
     fn unready(&self) -> BoxFuture<'_, Option<String>>;
 
-    /// All that is counted, as Prometheus reads it: text format 0.0.4.
+    /// All metrics in the Prometheus text format, version 0.0.4.
     fn metrics(&self) -> BoxFuture<'_, String>;
 }
 
-/// A policy that is open. Dropped, it is closed at once.
+/// A running monitoring server. Dropping it stops it at once.
 pub struct Monitor {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
-/// What each request is answered from.
-struct Watch {
+/// What every request is answered with.
+struct MonitorState {
     policy: HostOriginPolicy,
-    watched: Arc<dyn Watched>,
+    source: Arc<dyn MonitorSource>,
 }
 
 impl Monitor {
-    /// Opens the policy to whom `policy` lets in.
+    /// Serves `source` on `address` to the requests that `policy` allows.
     ///
     /// # Errors
-    /// There is nothing to listen on.
-    pub async fn listen(address: SocketAddr, policy: HostOriginPolicy, watched: Arc<dyn Watched>) -> io::Result<Self> {
+    /// The address cannot be listened on.
+    pub async fn listen(
+        address: SocketAddr,
+        policy: HostOriginPolicy,
+        source: Arc<dyn MonitorSource>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let router = Router::new().fallback(answer).with_state(Arc::new(Watch { policy, watched }));
+        let router = Router::new().fallback(answer).with_state(Arc::new(MonitorState { policy, source }));
         let limiter = ConnectionLimiter::new(Limits {
             connections: CONNECTIONS,
             connections_per_address: CONNECTIONS_PER_ADDRESS,
@@ -71,13 +75,13 @@ impl Monitor {
         Ok(Self { address, stop: Some(stop), task })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Closes the policy, and answers nobody any more.
+    /// Stops the server and waits until it has stopped.
     pub async fn close(mut self) {
         drop(self.stop.take());
         let _ = (&mut self.task).await;
@@ -90,13 +94,13 @@ impl Drop for Monitor {
     }
 }
 
-async fn answer(State(watch): State<Arc<Watch>>, request: Request) -> Response<Body> {
+async fn answer(State(monitor): State<Arc<MonitorState>>, request: Request) -> Response<Body> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    // A page in the operator's browser must not read this under a name of its own.
-    match watch.policy.check(request.headers(), authority) {
+    // A web page in the operator's browser must not read the answer by DNS rebinding.
+    match monitor.policy.check(request.headers(), authority) {
         Ok(_) => {}
-        Err(host @ Refused::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{host}\n")),
-        Err(Refused::Origin(_)) => {
+        Err(host @ HostOriginError::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{host}\n")),
+        Err(HostOriginError::Origin(_)) => {
             return respond(StatusCode::FORBIDDEN, "no web page is answered here\n".to_owned());
         }
     }
@@ -105,12 +109,12 @@ async fn answer(State(watch): State<Arc<Watch>>, request: Request) -> Response<B
     }
     match request.uri().path() {
         "/healthz" => respond(StatusCode::OK, "the program lives\n".to_owned()),
-        "/readyz" => match watch.watched.unready().await {
+        "/readyz" => match monitor.source.unready().await {
             None => respond(StatusCode::OK, "the program serves\n".to_owned()),
             Some(why) => respond(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         },
         "/metrics" => {
-            let mut response = respond(StatusCode::OK, watch.watched.metrics().await);
+            let mut response = respond(StatusCode::OK, monitor.source.metrics().await);
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
             response
         }

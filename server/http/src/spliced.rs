@@ -1,4 +1,4 @@
-//! A body of a few pieces, so that a long one which many answers share is sent without a copy of it.
+//! A response body in three pieces, so that a long piece that many responses share is sent without copying it.
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
@@ -8,10 +8,10 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Shorter ones cost less to copy than to send apart.
-const SHORT: usize = 4 * 1024;
+/// A shared piece below this size costs less to copy than to send as a piece of its own.
+const COPY_BELOW: usize = 4 * 1024;
 
-/// What is written for one answer, with something in its midst that it may share with others.
+/// The bytes of one response. The middle piece may be shared with other responses.
 #[derive(Debug)]
 pub(super) struct Spliced {
     head: Vec<u8>,
@@ -21,14 +21,14 @@ pub(super) struct Spliced {
 
 impl Spliced {
     pub(super) fn new(head: [&str; 3], shared: &Bytes, tail: &'static str) -> Self {
-        if shared.len() >= SHORT {
+        if shared.len() >= COPY_BELOW {
             return Self { head: head.concat().into(), shared: shared.clone(), tail };
         }
         let [one, two, three] = head.map(str::as_bytes);
         [one, two, three, shared, tail.as_bytes()].concat().into()
     }
 
-    /// Appends all of it.
+    /// Appends the whole response to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let Self { head, shared, tail } = self;
         for piece in [head, &**shared, tail.as_bytes()] {

@@ -1,9 +1,10 @@
-//! The command line of a service: flags to serve with, and every command of its operator.
+//! The command line of a service: the flags of its server, and the commands of its operator.
 //!
-//! It is made from the service's names and catalogue: a command for each resource, permissions by name, and an environment
-//! variable for each flag, which is called as the flag is. A service adds flags of its own as a [`Flags`] type.
+//! The command line follows the names and the catalogue of the service. It has a command for each resource, knows the permissions,
+//! and reads each flag from an environment variable of the same name as well. A service adds its own flags with a [`Flags`] type.
 
-use crate::command::{Command, TargetCommand};
+use crate::command::{OperatorCommand, TargetCommand};
+use crate::flags;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
@@ -12,73 +13,73 @@ use std::path::PathBuf;
 use toolwarrant_core::catalogue::Catalogue;
 use tracing::level_filters::LevelFilter;
 
-/// Flags that a service adds: a type that derives `clap::Args`.
+/// The flags that a service adds: any type that derives `clap::Args`.
 pub trait Flags: Args + Clone + Send + 'static {}
 
 impl<T: Args + Clone + Send + 'static> Flags for T {}
 
-/// No flags.
+/// The flags of a service that adds none.
 #[derive(Clone, Debug, Args)]
 pub struct NoFlags {}
 
-/// What the command line comes to.
+/// What the command line asks for.
 #[derive(Debug)]
 pub enum Invocation<F> {
-    /// Serve.
+    /// Run the server.
     Serve {
-        /// How.
-        serve: Serve,
+        /// Addresses, and who may use them.
+        serve: ServeOptions,
         /// The service's own flags.
         flags: F,
         /// The data folder.
         data: PathBuf,
-        /// What is logged, and how.
-        log: Log,
+        /// Level and format of the log.
+        log: LogOptions,
     },
-    /// Carry out one command of an operator.
+    /// Carry out one operator command.
     Operate {
         /// The command.
-        command: Command,
+        command: OperatorCommand,
         /// The service's own flags.
         flags: F,
         /// The data folder.
         data: PathBuf,
-        /// Whether the answer is for a program.
+        /// Whether to print JSON instead of text.
         json: bool,
     },
     /// Carry out one command of a maintainer.
     Maintain(MaintainerCommand),
 }
 
-/// Where and to whom a server answers.
+/// The addresses of a server, and the host names and origins that may use it.
 #[derive(Clone, Debug, Args)]
-pub struct Serve {
+pub struct ServeOptions {
     /// Address to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
+    #[arg(long = flags::LISTEN, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
 
     /// Address for /healthz, /readyz and /metrics, which ask for no key: keep it off public networks. Without it there are none
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    #[arg(long = flags::ADMIN_LISTEN, value_name = "ADDRESS:PORT", value_parser = address)]
     pub admin_listen: Option<SocketAddr>,
 
     /// URL at which clients reach this server, where that is not the address it listens on
-    #[arg(long, value_name = "URL")]
+    #[arg(long = flags::PUBLIC_URL, value_name = "URL")]
     pub public_url: Option<String>,
 
     /// Host name that requests may be addressed to, beside the public URL's; may be repeated
-    #[arg(long, value_name = "HOST", value_delimiter = ',')]
-    pub allow_host: Vec<String>,
+    #[arg(long = flags::ALLOW_HOST, value_name = "HOST", value_delimiter = ',')]
+    pub allow_hosts: Vec<String>,
 
     /// Origin of web pages that may call this server, such as https://example.com; may be repeated
-    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
-    pub allow_origin: Vec<String>,
+    #[arg(long = flags::ALLOW_ORIGIN, value_name = "ORIGIN", value_delimiter = ',')]
+    pub allow_origins: Vec<String>,
 }
 
-/// What is logged, and how.
+/// Level and format of the log.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Log {
+pub struct LogOptions {
     /// What to log, on standard error: off, error, warn, info, debug or trace, each with those before it
-    #[arg(long = "log", value_name = "LEVEL", default_value_t = Log::default().level)]
+    #[arg(long = "log", value_name = "LEVEL", default_value_t = LogOptions::default().level)]
     pub level: LevelFilter,
 
     /// Lines for people, or a JSON object a line
@@ -86,25 +87,25 @@ pub struct Log {
     pub format: LogFormat,
 }
 
-impl Default for Log {
+impl Default for LogOptions {
     fn default() -> Self {
         Self { level: LevelFilter::INFO, format: LogFormat::Text }
     }
 }
 
-/// What a line of the log looks like.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-#[expect(missing_docs, reason = "the help of the flag says what they are, and would repeat what stands here")]
+#[expect(missing_docs, reason = "the documentation would repeat the help of the flag")]
 pub enum LogFormat {
     Text,
     Json,
 }
 
-/// What every command takes.
+/// The flags of every command.
 #[derive(Debug, Args)]
-struct Common {
+struct CommonFlags {
     /// Folder for what outlives the program: tasks, applications, keys, the audit trail
-    #[arg(long, global = true, value_name = "DIR", default_value = "data", value_parser = folder)]
+    #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = "data", value_parser = folder)]
     data: PathBuf,
 
     /// Answer with JSON, for programs
@@ -116,7 +117,7 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
 }
 
-/// It need not be there yet.
+/// The folder need not exist yet.
 fn folder(text: &str) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(text);
     if path.is_file() { Err("it is a file; a folder is expected") } else { Ok(path) }
@@ -125,18 +126,18 @@ fn folder(text: &str) -> Result<PathBuf, &'static str> {
 /// The command line of one service.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandLine<'a> {
-    /// What the service calls itself.
+    /// The names of the service.
     pub names: &'a Names,
-    /// What it offers.
+    /// Its contract.
     pub catalogue: &'static Catalogue,
-    /// What it does, in a sentence.
+    /// One sentence about the service.
     pub about: &'static str,
-    /// What it does without a command, in sentences.
+    /// What the program does without a command, in sentences.
     pub usage: &'static str,
 }
 
 impl CommandLine<'_> {
-    /// Reads this process's command line. Where that asks for help or cannot be read, the process ends with a message.
+    /// Reads the command line of this process. If it is wrong or asks for help, the process ends with a message.
     #[must_use]
     pub fn parse<F: Flags>(&self) -> Invocation<F> {
         let mut command = self.command::<F>();
@@ -146,32 +147,33 @@ impl CommandLine<'_> {
 
     fn command<F: Flags>(&self) -> clap::Command {
         let (name, about) = (self.names.program, self.about);
-        let with_flags = |command| Log::augment_args(F::augment_args(Serve::augment_args(command)));
-        // What a type says of itself is for its readers: a command's own words come last.
-        let command = self.with_environment(Common::augment_args(with_flags(clap::Command::new(name))));
+        let with_flags = |command| LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
+        // Each type sets its documentation as the help of the command, so the help texts for operators are set last.
+        let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; this is what happens without a command").long_about(None);
-        let command = MaintainerCommand::augment_subcommands(Command::augment_subcommands(command.subcommand(serve)));
+        let command =
+            MaintainerCommand::augment_subcommands(OperatorCommand::augment_subcommands(command.subcommand(serve)));
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
-        // What tools act on comes after applications and keys.
+        // The commands for resources come after those for applications and keys.
         let first = ["serve", "app", "key"];
         let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         let command = names.iter().enumerate().fold(command, |command, (n, name)| {
-            let place = first.iter().position(|known| known == name).unwrap_or(first.len() + 1 + n);
-            command.mut_subcommand(name, |known| known.display_order(place))
+            let order = first.iter().position(|known| known == name).unwrap_or(first.len() + 1 + n);
+            command.mut_subcommand(name, |known| known.display_order(order))
         });
-        let words = Words::of_all(self);
-        self.resources().into_iter().fold(words.fill(command), |command, resource| {
+        let words = HelpWords::of_all(self);
+        resources(self.catalogue).into_iter().fold(words.fill(command), |command, resource| {
             let named = TargetCommand::augment_subcommands(clap::Command::new(resource)).long_about(None);
             let named =
                 named.about("List {targets}, and decide which application sees them").display_order(first.len());
             let named = named.subcommand_required(true).arg_required_else_help(true);
-            command.subcommand(Words { target: resource.to_owned(), ..words.clone() }.fill(named))
+            command.subcommand(HelpWords { target: resource.to_owned(), ..words.clone() }.fill(named))
         })
     }
 
-    /// Gives each flag its variable.
+    /// Gives each flag its environment variable.
     fn with_environment(&self, command: clap::Command) -> clap::Command {
         command.mut_args(|arg| match arg.get_long() {
             Some(long) => {
@@ -182,58 +184,48 @@ impl CommandLine<'_> {
         })
     }
 
-    fn resources(&self) -> Vec<&'static str> {
-        resources(self.catalogue)
-    }
-
     fn invocation<F: Flags>(&self, matches: &ArgMatches) -> Result<Invocation<F>, clap::Error> {
-        let Common { data, json } = Common::from_arg_matches(matches)?;
+        let CommonFlags { data, json } = CommonFlags::from_arg_matches(matches)?;
         let serving = |matches: &ArgMatches| {
-            let mut serve = Serve::from_arg_matches(matches)?;
-            // A variable that is set to nothing, as compose files like to have it, says nothing.
-            let said = |text: &String| !text.is_empty();
-            serve.public_url = serve.public_url.filter(said);
-            serve.allow_host.retain(said);
-            serve.allow_origin.retain(said);
-            let (flags, log) = (F::from_arg_matches(matches)?, Log::from_arg_matches(matches)?);
+            let mut serve = ServeOptions::from_arg_matches(matches)?;
+            // An empty environment variable, which is common in compose files, counts as not set.
+            let is_set = |text: &String| !text.is_empty();
+            serve.public_url = serve.public_url.filter(is_set);
+            serve.allow_hosts.retain(is_set);
+            serve.allow_origins.retain(is_set);
+            let (flags, log) = (F::from_arg_matches(matches)?, LogOptions::from_arg_matches(matches)?);
             Ok::<_, clap::Error>(Invocation::Serve { serve, flags, data: data.clone(), log })
         };
         let command = match matches.subcommand() {
             None => return serving(matches),
             Some(("serve", matches)) => return serving(matches),
-            Some((name, inner)) if self.resources().contains(&name) => {
-                Command::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }
+            Some((name, inner)) if resources(self.catalogue).contains(&name) => {
+                OperatorCommand::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }
             }
             Some((name, _)) if MaintainerCommand::has_subcommand(name) => {
                 return Ok(Invocation::Maintain(MaintainerCommand::from_arg_matches(matches)?));
             }
-            Some(_) => Command::from_arg_matches(matches)?,
+            Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
         Ok(Invocation::Operate { command, flags: F::from_arg_matches(matches)?, data, json })
     }
 }
 
-/// The resources of a contract, in the order in which its tools name them first.
+/// The names of the resources of a contract.
 pub(crate) fn resources(catalogue: &Catalogue) -> Vec<&'static str> {
-    let mut all: Vec<&'static str> = Vec::new();
-    for target in catalogue.tools.iter().filter_map(|tool| tool.target.as_ref()) {
-        if !all.contains(&target.resource) {
-            all.push(target.resource);
-        }
-    }
-    all
+    catalogue.resources.iter().map(|resource| resource.name).collect()
 }
 
-/// What help texts say in place of `{...}`.
+/// The words that replace `{...}` in help texts.
 #[derive(Clone)]
-struct Words {
-    /// One of what tools act on.
+struct HelpWords {
+    /// The noun for what tools act on, in the singular.
     target: String,
     permissions: String,
 }
 
-impl Words {
-    /// Those for commands that are about every resource.
+impl HelpWords {
+    /// The words for commands that are about every resource.
     fn of_all(CommandLine { catalogue, .. }: &CommandLine<'_>) -> Self {
         let target = match resources(catalogue)[..] {
             [one] => one,
@@ -249,7 +241,7 @@ impl Words {
         text.replace("{TARGET}", &target.to_uppercase()).replace("{permissions}", &self.permissions)
     }
 
-    /// A command, its arguments and all below it with these words.
+    /// Replaces the words in a command, its arguments and its subcommands.
     fn fill(&self, command: clap::Command) -> clap::Command {
         let command = match command.get_about().map(|about| self.text(&about.to_string())) {
             Some(about) => command.about(about),

@@ -1,26 +1,28 @@
-//! Every command of an operator: as the command line reads it, and as it goes over the socket.
+//! The commands of an operator. The command line parses into these types, and the socket carries them as JSON.
 //!
-//! `{program}`, `{target}` and the like in a help text stand for the words of the service; [`cli`](crate::cli) fills them in.
+//! In help texts, `{target}`, `{targets}`, `{TARGET}` and `{permissions}` stand for words of the service. [`cli`](crate::cli)
+//! replaces them.
 
+use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
-/// What an operator can ask.
+/// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Command {
+pub enum OperatorCommand {
     /// Make applications, and change what they may do
     #[command(subcommand)]
     App(AppCommand),
     /// Make, rotate and revoke the keys of an application
     #[command(subcommand)]
     Key(KeyCommand),
-    /// What tools act on; the command is called as the resource is
+    /// List what tools act on and decide who sees it; the command has the name of the resource
     #[command(skip)]
     Target {
         /// The resource.
         resource: String,
-        /// What is asked about it.
+        /// The command.
         command: TargetCommand,
     },
     /// Read tasks, with all that happened to them
@@ -47,7 +49,7 @@ pub enum Command {
     Doctor,
 }
 
-/// About applications. Its keys share an application's permissions, {targets} and budget.
+/// Commands about applications. All keys of an application share its permissions, {targets} and budget.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppCommand {
@@ -56,7 +58,7 @@ pub enum AppCommand {
         /// Its name
         name: String,
         /// A permission: {permissions}; may be repeated
-        #[arg(long = "permission", value_name = "PERMISSION", required = true)]
+        #[arg(long = flags::PERMISSION, value_name = "PERMISSION", required = true)]
         permissions: Vec<String>,
         /// Its request budget in any 60 seconds; the contract's if left out
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -87,7 +89,7 @@ pub enum AppCommand {
     },
 }
 
-/// About keys.
+/// Commands about keys.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyCommand {
@@ -116,7 +118,7 @@ pub enum KeyCommand {
     },
 }
 
-/// About what tools act on: a command of its own for each resource of the contract.
+/// Commands about one resource of the contract, which tools act on.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetCommand {
@@ -137,7 +139,7 @@ pub enum TargetCommand {
         #[arg(value_name = "{TARGET}", required_unless_present = "all")]
         ids: Vec<String>,
         /// Every {target}, those to come included
-        #[arg(long, conflicts_with = "ids")]
+        #[arg(long = flags::ALL, conflicts_with = "ids")]
         all: bool,
     },
     /// Hide {targets} from an application
@@ -148,12 +150,12 @@ pub enum TargetCommand {
         #[arg(value_name = "{TARGET}", required_unless_present = "all")]
         ids: Vec<String>,
         /// Every {target}
-        #[arg(long, conflicts_with = "ids")]
+        #[arg(long = flags::ALL, conflicts_with = "ids")]
         all: bool,
     },
 }
 
-/// About tasks.
+/// Commands about tasks.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskCommand {
@@ -185,7 +187,7 @@ pub enum TaskCommand {
     },
 }
 
-/// About the audit trail.
+/// Commands about the audit trail.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditCommand {

@@ -1,7 +1,7 @@
-//! What commands are carried out on, and how it is opened.
+//! What operator commands work on: the opened data folder, and what the service adds to it.
 
 use crate::cli::resources;
-use crate::data::{DataFolder, Unusable};
+use crate::data::{DataFolder, FolderError};
 use crate::names::Names;
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -18,79 +18,83 @@ use toolwarrant_core::vault::Vault;
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{self, OpenOptions, Sqlite};
 
-/// What commands are carried out on.
+/// What operator commands work on.
 pub struct OperatorContext {
-    /// What the service calls itself.
+    /// The names of the service.
     pub names: Arc<Names>,
-    /// What it offers.
+    /// Its contract.
     pub catalogue: &'static Catalogue,
     /// Applications and keys.
     pub registry: Registry,
     /// Tasks and the ledger.
     pub store: Arc<dyn Store>,
-    /// What there is to act on, where the service can list it.
+    /// Lists what tools act on, if the service can do that.
     pub inventory: Option<Arc<dyn Inventory>>,
-    /// What a doctor looks at beside what every service has.
+    /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
-    /// Where all of it lies.
+    /// The data folder.
     pub folder: PathBuf,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// Lists what a service acts on, for its operator.
+/// Why something could not be read, in words for the operator. Nothing decides by it.
+pub type Explanation = String;
+
+/// Lists what tools act on, for the operator.
 pub trait Inventory: Send + Sync + 'static {
-    /// The next items of a resource in the order of their ids, at most `limit`, whoever sees them. `after` need not exist any more.
+    /// At most `limit` items of a resource, in the order of their ids, whether an application sees them or not. With `after`, the page
+    /// begins behind that id, which need not exist.
     fn page<'a>(
         &'a self,
         resource: &'static str,
         after: Option<&'a str>,
         limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Item>, String>>;
+    ) -> BoxFuture<'a, Result<Vec<Item>, Explanation>>;
 
-    /// The first of `ids` that there is no item of, if any.
+    /// The first of `ids` that does not exist, if there is one.
     fn missing<'a>(
         &'a self,
         resource: &'static str,
         ids: &'a [String],
-    ) -> BoxFuture<'a, Result<Option<String>, String>>;
+    ) -> BoxFuture<'a, Result<Option<String>, Explanation>>;
 }
 
-/// One thing that a service acts on.
+/// One thing that tools act on.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Its id.
     pub id: String,
-    /// What a list shows of it, the id among it.
+    /// What a list shows of it, including the id.
     pub shown: Map<String, Value>,
 }
 
-/// Something that a doctor looks at in a data folder. A service adds its own for what it keeps there.
+/// One check of the doctor on a data folder. A service adds checks for the files that it keeps there.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// Its name.
+    /// The name of the check.
     pub name: &'static str,
-    /// What holds if all is well.
+    /// What holds in a healthy folder.
     pub holds: &'static str,
-    /// What to do where it does not.
+    /// What the operator does if it does not hold.
     pub remedy: &'static str,
-    /// What is wrong in that folder, or why one cannot look. Changes nothing.
-    pub look: fn(&Path) -> Result<Vec<String>, String>,
+    /// Returns everything that is wrong in the folder, or why that cannot be determined. Changes nothing.
+    pub look: fn(&Path) -> Result<Vec<String>, Explanation>,
 }
 
-/// Why a command was not carried out, for whoever gave it.
+/// Why a command was not carried out. The message is for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// It asks for what there is not, or what cannot be; and what there is instead.
+    /// The command cannot be carried out. The message says why, and what would work.
     #[error("{0}")]
     Refused(String),
-    /// The registry does not do it.
+    /// The registry refuses it.
     #[error(transparent)]
     Registry(#[from] Refused),
-    /// The store fails.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A folder cannot be opened.
+    /// The data folder cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
@@ -98,38 +102,38 @@ pub enum OperatorError {
 /// Why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder itself, or its master key.
+    /// The folder or its master key cannot be used.
     #[error(transparent)]
-    Folder(#[from] Unusable),
-    /// The database.
+    Folder(#[from] FolderError),
+    /// The database cannot be opened.
     #[error(transparent)]
     Database(#[from] sqlite::OpenError),
-    /// What stands in it.
+    /// The content of the database cannot be used.
     #[error(transparent)]
     Content(#[from] StoreError),
-    /// What the service itself keeps there.
+    /// The service cannot open what it keeps in the folder.
     #[error("{0}")]
-    Service(String),
-    /// There is no randomness to be had.
-    #[error("no randomness to be had: {0}")]
+    Service(Explanation),
+    /// The system provides no random bytes.
+    #[error("the system provides no random bytes: {0}")]
     Random(#[from] io::Error),
 }
 
-/// A data folder with all that is in it, open.
+/// An opened data folder.
 pub struct OpenedData {
     /// Applications and keys.
     pub registry: Registry,
-    /// What its master key opens.
+    /// Seals and opens secrets with the master key.
     pub vault: Vault,
     /// The database.
     pub database: Arc<Sqlite>,
 }
 
 impl OpenedData {
-    /// Opens a folder that belongs to this process. Blocks for as long as the disk takes.
+    /// Opens a folder that this process has locked. Blocks on the disk.
     ///
     /// # Errors
-    /// What in it cannot be opened.
+    /// See [`OpenError`].
     pub async fn open(
         folder: &DataFolder,
         names: &Names,
@@ -144,7 +148,7 @@ impl OpenedData {
     }
 }
 
-/// How the database of a folder is opened. Grants of former layouts are of the contract's first resource.
+/// How to open the database of a folder. Grants from layouts that knew only one resource belong to the first of the contract.
 pub(crate) fn open_options<'a>(
     path: &'a Path,
     folder: &DataFolder,

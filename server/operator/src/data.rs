@@ -1,16 +1,17 @@
-//! The data folder: what a service keeps on disk, for one process at a time.
+//! The data folder: everything that a service keeps on disk. One process uses it at a time.
 //!
 //! ```text
-//! lock        held by the process that uses the folder
-//! service     the name of the program whose folder it is
-//! master.key  opens everything that is sealed, and makes verifiers; keep it apart from backups of the rest
+//! lock        locked by the process that uses the folder
+//! service     the name of the program that the folder belongs to
+//! master.key  opens sealed data and verifies secrets; back it up apart from the rest
 //! NAME.db     tasks, ledger, applications, keys
-//! audit/      a line for each tool call, a file a day
-//! admin.sock  takes an operator's commands while a server runs
+//! audit/      one line for each tool call, one file a day
+//! admin.sock  receives operator commands while a server runs
 //! ```
 //!
-//! What a service keeps there beside these is its own.
+//! A service may keep further files there. Start at [`DataFolder::open`].
 
+use crate::flags::DATA;
 use crate::names::Names;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
@@ -21,73 +22,74 @@ use std::sync::Arc;
 use toolwarrant_core::hex;
 use toolwarrant_core::random::Random;
 
-/// A folder that no other process uses, until the last clone is dropped or the process dies.
+/// A data folder that this process has locked. The lock ends when the last clone is dropped or the process dies.
 #[derive(Debug, Clone)]
 pub struct DataFolder {
     path: PathBuf,
-    /// The name of the database in it.
+    /// The file name of the database.
     database: String,
     lock: Arc<File>,
 }
 
-/// Whether a service has its database in that folder, with anything in it.
-#[must_use]
-pub fn has_database(folder: &Path, names: &Names) -> bool {
+/// Whether the folder contains a database of this service that is not empty.
+pub(crate) fn has_database(folder: &Path, names: &Names) -> bool {
     folder.join(&names.database).metadata().is_ok_and(|about| about.len() > 0)
 }
 
-/// Says whose folder it is.
+/// The file with the name of the program that the folder belongs to.
 const SERVICE: &str = "service";
 
-/// The master key.
+/// The file of the master key.
 const MASTER_KEY: &str = "master.key";
 
 /// The folder of the audit trail.
 pub const AUDIT: &str = "audit";
 
-/// The socket for operators.
+/// The socket for operator commands.
 pub(crate) const SOCKET: &str = "admin.sock";
 
-/// Why a folder cannot be used.
+/// Why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
-    /// It cannot be made, or read, or written to.
-    #[error("cannot use {0}: {1}; --data names another folder")]
+pub enum FolderError {
+    /// A file cannot be created, read or written.
+    #[error("cannot use {0}: {1}; --{flag} names another folder", flag = DATA)]
     Io(PathBuf, io::Error),
-    /// Another process uses it.
+    /// Another process uses the folder.
     #[error("another {1} uses {0}; stop it first, or give this one a folder of its own")]
-    Taken(PathBuf, String),
-    /// It is another service's.
-    #[error("{path} is a folder of {owner}, and this is {program}; --data names another folder")]
-    Foreign {
+    InUse(PathBuf, String),
+    /// The folder belongs to another service.
+    #[error("{path} is a folder of {owner}, and this is {program}; --{flag} names another folder", flag = DATA)]
+    OtherService {
         /// The folder.
         path: PathBuf,
-        /// Whose it is.
+        /// The program that it belongs to.
         owner: String,
-        /// Who wants it.
+        /// This program.
         program: String,
     },
-    /// The master key is not what was written there.
+    /// The file is not a master key.
     #[error("{0} is not a master key: 64 hexadecimal digits and a line end")]
-    NoKey(PathBuf),
-    /// There is something that only a master key opens, and none.
-    #[error("{0} is missing, without which nothing in this folder can be opened; restore it from where it was kept")]
-    KeyLost(PathBuf),
-    /// There is a master key, and nothing in the database that it was made for.
+    MalformedKey(PathBuf),
+    /// There is a database and no master key, which it needs.
+    #[error("{0} is missing, and nothing in this folder can be opened without it; restore it from where it was kept")]
+    MissingKey(PathBuf),
+    /// There is a master key, and the database is empty.
     #[error(
         "{0} is empty, beside a master key; restore it from a backup, or remove it to begin without any application"
     )]
-    Emptied(PathBuf),
+    EmptyDatabase(PathBuf),
 }
 
 impl DataFolder {
-    /// Takes the folder for a service, whose it is from then on. It is made if it is missing, for its owner alone; one that exists
-    /// keeps its mode, as mounted volumes do, and is warned of in the log where others can enter it.
+    /// Locks the folder and records that it belongs to this service.
+    ///
+    /// A missing folder is created with access for its owner alone. An existing folder keeps its mode, since it may be a mounted
+    /// volume; the log warns if others can enter it.
     ///
     /// # Errors
-    /// See [`Unusable`].
-    pub fn open(path: &Path, names: &Names) -> Result<Self, Unusable> {
-        let failed = |error| Unusable::Io(path.to_owned(), error);
+    /// See [`FolderError`].
+    pub fn open(path: &Path, names: &Names) -> Result<Self, FolderError> {
+        let failed = |error| FolderError::Io(path.to_owned(), error);
         if !path.is_dir() {
             create(path).map_err(failed)?;
         }
@@ -96,70 +98,69 @@ impl DataFolder {
             tracing::warn!(folder = %path.display(), mode = %format!("{mode:o}"), "others can enter the data folder");
         }
         if let Some(owner) = owner(path, names).map_err(failed)?.filter(|owner| *owner != names.program) {
-            return Err(Unusable::Foreign { path: path.to_owned(), owner, program: names.program.to_owned() });
+            return Err(FolderError::OtherService { path: path.to_owned(), owner, program: names.program.to_owned() });
         }
         let name = path.join("lock");
-        let lock = private().create(true).truncate(false).open(&name).map_err(|error| Unusable::Io(name, error))?;
+        let lock = private().create(true).truncate(false).open(&name).map_err(|error| FolderError::Io(name, error))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Unusable::Taken(path.to_owned(), names.program.to_owned())),
+            Err(TryLockError::WouldBlock) => return Err(FolderError::InUse(path.to_owned(), names.program.to_owned())),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let folder = Self { path: path.to_owned(), database: names.database.clone(), lock: Arc::new(lock) };
         if !folder.join(SERVICE).exists() {
-            folder.write(SERVICE, names.program).map_err(|error| Unusable::Io(folder.join(SERVICE), error))?;
+            folder.write(SERVICE, names.program).map_err(|error| FolderError::Io(folder.join(SERVICE), error))?;
         }
         Ok(folder)
     }
 
-    /// What keeps other processes away, for who must outlive this value.
-    #[must_use]
-    pub fn lock(&self) -> Arc<File> {
+    /// The lock, for a user of the folder that may outlive this value.
+    pub(crate) fn lock(&self) -> Arc<File> {
         Arc::clone(&self.lock)
     }
 
-    /// Where it lies.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where something in it lies.
+    /// The path of a file in the folder.
     #[must_use]
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Where the database lies, or is to lie.
+    /// The path of the database, which need not exist yet.
     ///
     /// # Errors
-    /// [`Unusable::Emptied`].
-    pub fn database(&self) -> Result<PathBuf, Unusable> {
+    /// See [`FolderError::EmptyDatabase`].
+    pub(crate) fn database(&self) -> Result<PathBuf, FolderError> {
         let path = self.join(&self.database);
         let empty = path.metadata().is_ok_and(|about| about.len() == 0);
-        if empty && self.join(MASTER_KEY).exists() { Err(Unusable::Emptied(path)) } else { Ok(path) }
+        if empty && self.join(MASTER_KEY).exists() { Err(FolderError::EmptyDatabase(path)) } else { Ok(path) }
     }
 
-    /// The master key. It is made at the first start, before there is anything that needs it.
+    /// The master key. The first start creates it, before anything is sealed.
     ///
     /// # Errors
-    /// See [`Unusable`].
-    pub fn master_key(&self, random: &Random) -> Result<[u8; 32], Unusable> {
+    /// See [`FolderError`].
+    pub(crate) fn master_key(&self, random: &Random) -> Result<[u8; 32], FolderError> {
         let path = self.join(MASTER_KEY);
         match read_master_key(&self.path) {
-            Err(Unusable::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
-            known => return known,
+            Err(FolderError::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
+            read => return read,
         }
         if self.join(&self.database).exists() {
-            return Err(Unusable::KeyLost(path));
+            return Err(FolderError::MissingKey(path));
         }
-        let failed = |error| Unusable::Io(path.clone(), error);
+        let failed = |error| FolderError::Io(path.clone(), error);
         let key: [u8; 32] = random.bytes().map_err(|error| failed(io::Error::other(error)))?;
         self.write(MASTER_KEY, &hex::encode(&key)).map_err(failed)?;
         Ok(key)
     }
 
-    /// Writes a file of one line, for good: a crash leaves the whole of it or nothing.
+    /// Writes a file of one line durably. After a crash the file is complete or absent.
     fn write(&self, name: &str, line: &str) -> io::Result<()> {
         let draft = self.join(&format!("{name}.new"));
         let mut file = private().create(true).truncate(true).open(&draft)?;
@@ -169,11 +170,12 @@ impl DataFolder {
     }
 }
 
-/// Whose folder it is: by its own word or, where it has none, by the database that lies in it.
+/// The program that the folder belongs to. A folder without the file `service` belongs to the program that its database is named
+/// after.
 fn owner(folder: &Path, names: &Names) -> io::Result<Option<String>> {
     match std::fs::read_to_string(folder.join(SERVICE)) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        said => return said.map(|name| Some(name.trim_end().to_owned())),
+        read => return read.map(|name| Some(name.trim_end().to_owned())),
     }
     if folder.join(&names.database).exists() {
         return Ok(None);
@@ -183,16 +185,16 @@ fn owner(folder: &Path, names: &Names) -> io::Result<Option<String>> {
     Ok(database.and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned())))
 }
 
-/// The master key that lies in a folder, which may be another process's.
+/// The master key of a folder, which another process may have locked.
 ///
 /// # Errors
-/// See [`Unusable`].
-pub fn read_master_key(folder: &Path) -> Result<[u8; 32], Unusable> {
+/// See [`FolderError`].
+pub(crate) fn read_master_key(folder: &Path) -> Result<[u8; 32], FolderError> {
     let path = folder.join(MASTER_KEY);
-    let failed = |error| Unusable::Io(path.clone(), error);
-    // Before it is opened: a pipe would hold up whoever does that.
+    let failed = |error| FolderError::Io(path.clone(), error);
+    // This check comes first because opening a pipe would block.
     if !path.metadata().map_err(failed)?.is_file() {
-        return Err(Unusable::NoKey(path));
+        return Err(FolderError::MalformedKey(path));
     }
     let mut file = File::open(&path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
@@ -200,23 +202,23 @@ pub fn read_master_key(folder: &Path) -> Result<[u8; 32], Unusable> {
         tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "others can read the master key");
     }
     let mut text = String::new();
-    file.read_to_string(&mut text).map_err(|_| Unusable::NoKey(path.clone()))?;
-    hex::decode(text.trim_end()).and_then(|key| key.try_into().ok()).ok_or(Unusable::NoKey(path))
+    file.read_to_string(&mut text).map_err(|_| FolderError::MalformedKey(path.clone()))?;
+    hex::decode(text.trim_end()).and_then(|key| key.try_into().ok()).ok_or(FolderError::MalformedKey(path))
 }
 
-/// Everything in a folder, with what is known of it; the folder itself included. Of links, only that to a master key is followed,
-/// which may well be kept elsewhere.
+/// The metadata of the folder and of everything in it. A link to the master key is followed, because the key may be kept
+/// elsewhere. Other links are not followed.
 ///
 /// # Errors
-/// It cannot be read.
-pub fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
+/// The folder cannot be read.
+pub(crate) fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let mut found = Vec::new();
     let mut paths = vec![folder.to_owned()];
     while let Some(path) = paths.pop() {
         let follows = path == folder || path == folder.join(MASTER_KEY);
         let about = if follows { path.metadata() } else { path.symlink_metadata() };
         let about = match about {
-            // A log of the database or an old file may go while this looks.
+            // A log of the database or an old file may disappear meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound && path != folder => continue,
             about => about?,
         };
@@ -231,13 +233,13 @@ pub fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     Ok(found)
 }
 
-/// Makes a folder that its owner alone can enter, for good: its name is on the disk as well.
+/// Creates a folder that only its owner can enter, and syncs its parent.
 fn create(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     File::open(path.join(".."))?.sync_all()
 }
 
-/// To write, for the owner alone.
+/// Options to write a file that only its owner can read.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
@@ -263,15 +265,15 @@ mod tests {
         let path = root.path().join("a/b");
         let folder = DataFolder::open(&path, &names()).unwrap();
         assert_eq!((mode(&path), mode(&folder.join("lock"))), (0o700, 0o600));
-        assert!(matches!(DataFolder::open(&path, &names()), Err(Unusable::Taken(..))));
+        assert!(matches!(DataFolder::open(&path, &names()), Err(FolderError::InUse(..))));
         drop(folder);
         drop(DataFolder::open(&path, &names()).unwrap());
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).unwrap();
         DataFolder::open(&path, &names()).unwrap();
-        assert_eq!(mode(&path), 0o750, "what exists keeps its mode");
+        assert_eq!(mode(&path), 0o750, "an existing folder keeps its mode");
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(matches!(DataFolder::open(&file, &names()), Err(Unusable::Io(path, _)) if path == file));
+        assert!(matches!(DataFolder::open(&file, &names()), Err(FolderError::Io(path, _)) if path == file));
     }
 
     #[test]
@@ -284,11 +286,11 @@ mod tests {
         assert_eq!(mode(&folder.join("master.key")), 0o600);
         for broken in ["", "ab", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
             std::fs::write(folder.join("master.key"), broken).unwrap();
-            assert!(matches!(folder.master_key(&Random::System), Err(Unusable::NoKey(_))), "{broken}");
+            assert!(matches!(folder.master_key(&Random::System), Err(FolderError::MalformedKey(_))), "{broken}");
         }
         std::fs::remove_file(folder.join("master.key")).unwrap();
         std::fs::write(folder.join("shop.db"), "").unwrap();
-        assert!(matches!(folder.master_key(&Random::System), Err(Unusable::KeyLost(_))));
+        assert!(matches!(folder.master_key(&Random::System), Err(FolderError::MissingKey(_))));
     }
 
     #[test]
@@ -303,7 +305,7 @@ mod tests {
         assert!(refused(&path).contains("is a folder of shop, and this is other"), "{}", refused(&path));
         DataFolder::open(&path, &names()).unwrap();
 
-        // One from before folders said whose they are.
+        // A folder of a version that did not write the file `service`.
         let path = root.path().join("unnamed");
         std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("shop.db"), "x").unwrap();
@@ -313,20 +315,20 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_written_to_is_named() {
-        // Not even by who may do anything elsewhere.
+        // Nobody can write there, not even root.
         let refused = DataFolder::open(Path::new("/sys"), &names()).unwrap_err().to_string();
         let named = refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("--data names another folder");
         assert!(named, "{refused}");
     }
 
     #[test]
-    fn a_database_is_never_made_in_place_of_an_emptied_one() {
+    fn an_empty_database_is_never_used_as_a_new_one() {
         let root = TempDir::new().unwrap();
         let folder = DataFolder::open(&root.path().join("data"), &names()).unwrap();
         folder.master_key(&Random::System).unwrap();
         let path = folder.database().unwrap();
         std::fs::write(&path, "").unwrap();
-        assert!(matches!(folder.database(), Err(Unusable::Emptied(emptied)) if emptied == path));
+        assert!(matches!(folder.database(), Err(FolderError::EmptyDatabase(emptied)) if emptied == path));
         std::fs::write(&path, "something").unwrap();
         assert_eq!(folder.database().unwrap(), path);
     }

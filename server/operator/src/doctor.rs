@@ -1,9 +1,9 @@
-//! What is wrong with a data folder, and what an operator does about it.
+//! The doctor: finds what is wrong with a data folder, and says what the operator can do about it.
 //!
-//! Repairs nothing, and works with a running server or without one. What must hold of the database stands in
-//! [`Rule`]; here are the words for it, and what lies beside the database. Start at [`examine`].
+//! It repairs nothing. It works whether a server runs or not. The store checks the rules about the database, see [`Rule`]. This
+//! file owns their descriptions, and the checks of everything else in the folder. Start at [`examine`].
 
-use crate::context::{Check, OperatorError, open_options};
+use crate::context::{Check, Explanation, OpenError, OperatorError, open_options};
 use crate::data::{self, AUDIT, DataFolder};
 use crate::names::Names;
 use serde::Serialize;
@@ -21,49 +21,52 @@ use toolwarrant_core::{audit, registry};
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{Rule, Store};
 
-/// Faults of one kind that are shown; the rest are counted.
-const SHOWN: usize = 10;
+/// Maximum number of faults shown for a check. Further faults are only counted.
+const FAULTS_SHOWN: usize = 10;
 
-/// How long after its deadline a task may still be in flight: a start looks at each task within a minute.
-const GRACE: Duration = Duration::from_mins(2);
+/// Time after its deadline in which a task may still be in flight. After a start, the engine looks at every task within a minute.
+const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 
-/// Longest end of the audit trail that is read for its last line.
-const LINE_MAX: u64 = 1 << 20;
+/// Maximum number of bytes read from the end of the audit trail to find its last line.
+const LAST_LINE_MAX: u64 = 1 << 20;
 
-/// What is looked at, as it is told: its name, what holds if all is well, and what to do where it does not.
-struct Told(&'static str, &'static str, &'static str);
+/// A check as the operator reads it: its name, what holds in a healthy folder, and what to do if it does not hold.
+struct Description(&'static str, &'static str, &'static str);
 
-const FILES: Told = Told(
+const FILES: Description = Description(
     "files",
-    "all in the folder are files and folders that only the owner can reach",
-    "take the rights of others away: chmod -R go= on the data folder; put what a link leads to in its place, and remove what \
-     is no file",
+    "the folder contains only files and folders that nobody but the owner can access",
+    "take access away from others with `chmod -R go=` on the data folder; replace each link by what it leads to; remove \
+     whatever is neither a file nor a folder",
 );
-const TRAIL: Told = Told(
+const TRAIL: Description = Description(
     "audit trail",
     "its folder can be written to, and its last line can be read",
-    "make room and give the owner the right to write; a line that was cut short stays readable to people",
+    "free disk space, and give the owner the right to write; an incomplete line does no harm",
 );
-const OPENS: Told =
-    Told("database", "it opens", "do as it says; if it is damaged, keep a copy and restore the folder from a backup");
-const WRITES: Told = Told(
+const OPENS: Description = Description(
+    "database",
+    "it opens",
+    "do what the message says; if the database is damaged, keep a copy and restore the folder from a backup",
+);
+const WRITES: Description = Description(
     "writing",
     "the database can be written to, and is the one in the folder",
-    "make room on the disk, and give the owner the right to write; move back a database that was moved away; of one that was \
-     removed, copy the open files from /proc/PID/fd before you stop the server",
+    "free disk space, and give the owner the right to write; if the database was moved, move it back; if it was removed, copy \
+     the open files from /proc/PID/fd before you stop the server",
 );
-const KEY: Told = Told(
+const KEY: Description = Description(
     "master key",
-    "it opens the secret of every key",
-    "restore the master.key that this data was made with; without it, every application needs another key",
+    "it opens the secrets of every key",
+    "restore the master.key that this data was created with; without it, every application needs a new key",
 );
 
-/// The rules of a store, in the order in which they are tried: one may break because of those before it.
-fn rules(now: Timestamp) -> [(Rule, Told); 8] {
+/// The rules of the store, in the order of the checks. A broken rule can break those after it.
+fn rules(now: Timestamp) -> [(Rule, Description); 8] {
     [
         (
             Rule::Integrity,
-            Told(
+            Description(
                 "integrity",
                 "every page, row and reference of the database is whole",
                 "stop the server, keep a copy of the folder, and restore it from a backup; `sqlite3 DATABASE .recover` saves \
@@ -72,75 +75,75 @@ fn rules(now: Timestamp) -> [(Rule, Told); 8] {
         ),
         (
             Rule::Layout,
-            Told(
+            Description(
                 "layout",
-                "tables and indexes are as this program makes them",
-                "restore the folder from a backup; nothing but this program may change its database",
+                "tables and indexes are as this program creates them",
+                "restore the folder from a backup; only this program may change its database",
             ),
         ),
         (
             Rule::Records,
-            Told(
+            Description(
                 "records",
-                "what is written of a task in several places says the same in all of them",
-                "restore the folder from a backup; nothing but this program may change its database",
+                "the records of a task agree with each other",
+                "restore the folder from a backup; only this program may change its database",
             ),
         ),
         (
             Rule::Refunds,
-            Told(
+            Description(
                 "refunds",
                 "each task that ended as failed_silent has one refund, and no other task has any",
-                "see `task show TASK`; settle it with the application, and report it as a bug",
+                "read `task show TASK`; settle it with the owner of the application, and report a bug",
             ),
         ),
         (
             Rule::Charges,
-            Told(
+            Description(
                 "charges",
-                "each task that was to be sent has one charge, which is taken back exactly if nothing left; no other has any",
-                "see `task show TASK`; settle it with the application, and report it as a bug",
+                "each task that was to be sent has one charge, which is reversed exactly if nothing was sent; no other task has any",
+                "read `task show TASK`; settle it with the owner of the application, and report a bug",
             ),
         ),
         (
-            Rule::Lanes,
-            Told(
+            Rule::TargetLocks,
+            Description(
                 "lanes",
-                "one task at most is in flight on a target",
-                "let them end, then read the target's state: each may have taken the effect of the other for its own; report it \
-                 as a bug",
+                "at most one task is in flight on a target",
+                "let the tasks end, then read the state of the target, because each task may have measured the effect of the \
+                 other; report a bug",
             ),
         ),
         (
             Rule::Secrets,
-            Told(
+            Description(
                 "secrets",
-                "sealed arguments are gone as soon as a task ends",
-                "stop the server, set sealed to NULL in the table task where terminal = 1, and report it as a bug",
+                "the sealed arguments of a task are deleted when it ends",
+                "stop the server, set sealed to NULL in the table task where terminal = 1, and report a bug",
             ),
         ),
         (
-            Rule::Deadlines(now.minus(GRACE)),
-            Told(
+            Rule::Deadlines(now.minus(DEADLINE_GRACE)),
+            Description(
                 "deadlines",
                 "no task in flight is long past its deadline",
-                "start a server, which ends them; if one runs, its log says what keeps it from that",
+                "start a server, which ends these tasks; if one runs, read in its log why it does not",
             ),
         ),
     ]
 }
 
-/// Examines a folder where no server runs.
+/// Examines a folder while no server runs.
 ///
 /// # Errors
-/// Another process has it.
-pub(crate) async fn alone(
+/// Another process uses the folder, or it cannot be used at all.
+pub(crate) async fn examine_offline(
     path: &Path,
     names: &Names,
     catalogue: &Catalogue,
     checks: &[Check],
 ) -> Result<Value, OperatorError> {
-    let folder = DataFolder::open(path, names).map_err(|error| OperatorError::Refused(error.to_string()))?;
+    let folder = DataFolder::open(path, names).map_err(OpenError::from)?;
     let database = folder.database().map_err(|error| error.to_string());
     let store = database.and_then(|path| {
         let opened = Sqlite::open_as_it_is(open_options(&path, &folder, catalogue));
@@ -151,52 +154,60 @@ pub(crate) async fn alone(
     serde_json::to_value(diagnosis).map_err(|error| OperatorError::Refused(error.to_string()))
 }
 
-/// Examines a folder and its store, or says why that cannot be opened. Files are read on a thread that may block.
+/// Examines a folder. `store` is its store, or why that cannot be opened. Files are read on a thread that may block.
 pub(crate) async fn examine(
     folder: &Path,
     names: &Names,
     checks: &[Check],
-    store: Result<&dyn Store, String>,
+    store: Result<&dyn Store, Explanation>,
     now: Timestamp,
 ) -> Diagnosis {
-    let mut report = Report::default();
-    let (path, own) = (folder.to_owned(), checks.to_vec());
-    let looks = tokio::task::spawn_blocking(move || {
-        let own = own.into_iter().map(|Check { name, holds, remedy, look }| (Told(name, holds, remedy), look(&path)));
-        [(FILES, files(&path)), (TRAIL, trail(&path.join(AUDIT)))].into_iter().chain(own).collect::<Vec<_>>()
+    let mut diagnosis = Diagnosis { healthy: true, checks: Vec::new(), faults: Vec::new(), remedies: Vec::new() };
+    let (path, added) = (folder.to_owned(), checks.to_vec());
+    let outcomes = tokio::task::spawn_blocking(move || {
+        let added = added.into_iter();
+        let added = added.map(|Check { name, holds, remedy, look }| (Description(name, holds, remedy), look(&path)));
+        [(FILES, files(&path)), (TRAIL, trail(&path.join(AUDIT)))].into_iter().chain(added).collect::<Vec<_>>()
     });
-    match looks.await {
-        Ok(looks) => looks.into_iter().for_each(|(check, found)| report.enter(&check, found)),
-        Err(error) => report.enter(&FILES, Err(error.to_string())),
+    match outcomes.await {
+        Ok(outcomes) => outcomes.into_iter().for_each(|(check, found)| diagnosis.add(&check, found)),
+        Err(error) => diagnosis.add(&FILES, Err(error.to_string())),
     }
     match store {
         Ok(store) => {
             for (rule, check) in rules(now) {
-                report.enter(&check, store.violations(rule).await.map_err(|error| error.to_string()));
+                diagnosis.add(&check, store.violations(rule).await.map_err(|error| error.to_string()));
             }
-            report.enter(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
-            report.enter(&KEY, master_key(folder, names, store).await);
+            diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
+            diagnosis.add(&KEY, master_key(folder, names, store).await);
         }
-        Err(why) => report.enter(&OPENS, Err(why)),
+        Err(why) => diagnosis.add(&OPENS, Err(why)),
     }
-    let Report { checks, faults, remedies } = report;
-    Diagnosis { healthy: faults.is_empty(), checks, faults, remedies }
+    diagnosis
 }
 
-/// What a doctor found.
+/// The answer of the doctor.
 #[derive(Serialize)]
 pub(crate) struct Diagnosis {
     healthy: bool,
-    checks: Vec<Looked>,
+    checks: Vec<CheckResult>,
     faults: Vec<Fault>,
+    /// One for each check that found a fault.
     remedies: Vec<Remedy>,
 }
 
 #[derive(Serialize)]
-struct Looked {
+struct CheckResult {
     check: &'static str,
-    state: &'static str,
+    state: CheckState,
     what_must_hold: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum CheckState {
+    Ok,
+    Fault,
 }
 
 #[derive(Serialize)]
@@ -211,30 +222,27 @@ struct Remedy {
     remedy: &'static str,
 }
 
-#[derive(Default)]
-struct Report {
-    checks: Vec<Looked>,
-    faults: Vec<Fault>,
-    /// One for each kind of fault.
-    remedies: Vec<Remedy>,
-}
-
-impl Report {
-    /// Enters what a look found, or why one could not look.
-    fn enter(&mut self, Told(check, what_must_hold, remedy): &Told, found: Result<Vec<String>, String>) {
+impl Diagnosis {
+    /// Adds the faults that a check found, or why it could not look.
+    fn add(
+        &mut self,
+        Description(check, what_must_hold, remedy): &Description,
+        found: Result<Vec<String>, Explanation>,
+    ) {
         let found = found.unwrap_or_else(|why| vec![why]);
-        let state = if found.is_empty() { "ok" } else { "fault" };
-        self.checks.push(Looked { check, state, what_must_hold });
-        if state == "fault" {
+        let state = if found.is_empty() { CheckState::Ok } else { CheckState::Fault };
+        self.checks.push(CheckResult { check, state, what_must_hold });
+        if !found.is_empty() {
+            self.healthy = false;
             self.remedies.push(Remedy { check, remedy });
         }
-        let more = found.len().saturating_sub(SHOWN);
+        let more = found.len().saturating_sub(FAULTS_SHOWN);
         let more = (more > 0).then(|| format!("and {more} more"));
-        self.faults.extend(found.into_iter().take(SHOWN).chain(more).map(|found| Fault { check, found }));
+        self.faults.extend(found.into_iter().take(FAULTS_SHOWN).chain(more).map(|found| Fault { check, found }));
     }
 }
 
-fn files(folder: &Path) -> Result<Vec<String>, String> {
+fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
     let wrong = |about: &Metadata| match (about.file_type(), about.permissions().mode() & 0o777) {
         (kind, _) if kind.is_symlink() => Some("is a link to what may lie elsewhere".to_owned()),
         (kind, _) if !(kind.is_file() || kind.is_dir() || kind.is_socket()) => {
@@ -247,7 +255,7 @@ fn files(folder: &Path) -> Result<Vec<String>, String> {
     Ok(all.iter().filter_map(|(path, about)| Some(format!("{} {}", path.display(), wrong(about)?))).collect())
 }
 
-async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, String> {
+async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {
     let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
     let vault = Vault::new(&names.salt, &key, Random::System);
     let (_, keys) = store.directory().await.map_err(|error| error.to_string())?;
@@ -255,21 +263,21 @@ async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<V
     Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
 }
 
-fn trail(folder: &Path) -> Result<Vec<String>, String> {
+fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {
     let last = audit::try_to_write(folder).and_then(|()| last_line(folder));
     let last = last.map_err(|error| format!("{}: {error}", folder.display()))?;
-    let sound = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).is_ok();
-    Ok(last.filter(|line| !sound(line)).map(|_| "its last line is no JSON".to_owned()).into_iter().collect())
+    let is_json = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).is_ok();
+    Ok(last.filter(|line| !is_json(line)).map(|_| "its last line is no JSON".to_owned()).into_iter().collect())
 }
 
-/// The last line of a trail, if it has any. What follows it may still be on its way to the file.
+/// The last complete line of the trail, if there is one. An incomplete line at the end may still be written.
 fn last_line(folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(path) = audit::days(folder)?.pop() else { return Ok(None) };
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LINE_MAX)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_LINE_MAX)))?;
     let mut end = Vec::new();
-    file.take(LINE_MAX).read_to_end(&mut end)?;
+    file.take(LAST_LINE_MAX).read_to_end(&mut end)?;
     let ended = end.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |at| &end[..at]);
     Ok(ended.rsplit(|byte| *byte == b'\n').next().map(<[u8]>::to_vec).filter(|line| !line.is_empty()))
 }

@@ -1,4 +1,4 @@
-//! Carries commands out: one file for what each is about. An answer is a type here, and JSON for all who ask.
+//! Carries out operator commands. Each kind of command has its own file. Each answer is a type, which serialises to JSON.
 
 mod applications;
 mod contract;
@@ -8,7 +8,7 @@ mod tasks;
 
 pub(crate) use contract::tools;
 
-use crate::command::{AuditCommand, Command};
+use crate::command::{AuditCommand, OperatorCommand};
 use crate::context::{OperatorContext, OperatorError};
 use crate::data::AUDIT;
 use crate::doctor;
@@ -17,23 +17,23 @@ use serde_json::Value;
 use std::collections::HashMap;
 use toolwarrant_core::audit;
 
-/// What a command is answered with.
+/// The answer to a command.
 pub(crate) type Answer = Result<Value, OperatorError>;
 
-/// Carries `command` out. The answer is an object, or a list of objects.
+/// Carries out `command`. The answer is an object or a list of objects.
 ///
 /// # Errors
-/// What was wrong with it, and what there is instead.
-pub async fn execute(context: &OperatorContext, command: Command) -> Answer {
+/// See [`OperatorError`].
+pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Answer {
     match command {
-        Command::App(command) => applications::execute(context, command).await,
-        Command::Key(command) => keys::execute(context, command).await,
-        Command::Target { resource, command } => targets::execute(context, &resource, command).await,
-        Command::Task(command) => tasks::execute(context, command).await,
-        Command::Refunds { limit } => tasks::refunds(context, limit).await,
-        Command::Tools { name } => tools(context.catalogue, name.as_deref()),
-        Command::Audit(AuditCommand::Tail { lines }) => tail(context, lines).await,
-        Command::Doctor => {
+        OperatorCommand::App(command) => applications::execute(context, command).await,
+        OperatorCommand::Key(command) => keys::execute(context, command).await,
+        OperatorCommand::Target { resource, command } => targets::execute(context, &resource, command).await,
+        OperatorCommand::Task(command) => tasks::execute(context, command).await,
+        OperatorCommand::Refunds { limit } => tasks::refunds(context, limit).await,
+        OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
+        OperatorCommand::Audit(AuditCommand::Tail { lines }) => tail(context, lines).await,
+        OperatorCommand::Doctor => {
             let found = doctor::examine(
                 &context.folder,
                 &context.names,
@@ -54,7 +54,7 @@ fn refused(why: String) -> OperatorError {
     OperatorError::Refused(why)
 }
 
-/// The names of applications, by their ids.
+/// The names of applications by id.
 async fn names(context: &OperatorContext) -> HashMap<String, String> {
     context.registry.applications().await.into_iter().map(|row| (row.id, row.name)).collect()
 }
@@ -62,9 +62,9 @@ async fn names(context: &OperatorContext) -> HashMap<String, String> {
 /// The last lines of the audit trail. Files are read on a thread that may block.
 async fn tail(context: &OperatorContext, lines: usize) -> Answer {
     let folder = context.folder.join(AUDIT);
-    let shown = folder.display().to_string();
+    let path = folder.display().to_string();
     let read = tokio::task::spawn_blocking(move || audit::tail(&folder, lines)).await;
     let lines =
-        read.map_err(|error| refused(error.to_string()))?.map_err(|error| refused(format!("{shown}: {error}")))?;
+        read.map_err(|error| refused(error.to_string()))?.map_err(|error| refused(format!("{path}: {error}")))?;
     Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
 }

@@ -1,8 +1,9 @@
-//! What an operator asks of a service: one [`Command`], one [`execute`], whether a server runs or not; and how it is watched.
+//! The operator's side of a service: its command line, its commands, its data folder, its doctor and its metrics.
 //!
-//! With a running server a command goes through the [`socket`] in its data folder. Without one, [`offline`] opens the folder
-//! itself. Either way the answer is JSON, which [`render`] makes readable. Nothing here knows what a contract is about: words,
-//! permissions and resources come from the catalogue of the service.
+//! [`execute`] carries out an [`OperatorCommand`]. If a server runs, it receives the command through the [`socket`] in its data
+//! folder. Otherwise [`offline`] opens the folder. In both cases the answer is JSON, which [`render`] turns into text.
+//!
+//! This crate knows no particular contract. Permissions, resources and the words for them come from the catalogue of the service.
 
 pub mod cli;
 mod command;
@@ -10,6 +11,7 @@ mod context;
 pub mod data;
 mod doctor;
 mod execute;
+pub mod flags;
 mod maintain;
 pub mod metrics;
 mod names;
@@ -18,8 +20,8 @@ mod prometheus;
 pub mod render;
 pub mod socket;
 
-pub use command::{AppCommand, AuditCommand, Command, KeyCommand, TargetCommand, TaskCommand};
-pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
+pub use command::{AppCommand, AuditCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
+pub use context::{Check, Explanation, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
 pub use execute::execute;
 pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;

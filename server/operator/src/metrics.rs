@@ -1,6 +1,6 @@
-//! What those who watch a service are told: whether it serves, and what it counts.
+//! What the monitoring server of a service shows: whether the service is ready, and its metrics.
 //!
-//! Each part of the program owns its counts. A page of them is made when somebody asks. Start at [`Probes`].
+//! Each part of the program owns its counts. This module reads them when it is asked. Start at [`ServiceStatus`].
 
 use crate::names::Names;
 use crate::prometheus::Page;
@@ -16,65 +16,71 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Requests;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_http::edge::ConnectionLimiter;
-use toolwarrant_http::monitor::Watched;
+use toolwarrant_http::monitor::MonitorSource;
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{Integrity, Rule, VIOLATIONS_MAX};
 use toolwarrant_tasks::engine::Engine;
 
-/// How long the store may take for an answer about itself.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time for the store to answer.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How late the engine may be before writes are better sent elsewhere.
-const LATE: Duration = Duration::from_secs(60);
+/// Lag of the engine from which the service is not ready.
+const LAG_MAX: Duration = Duration::from_secs(60);
 
-/// What the program consists of once it serves.
-pub struct Sources {
-    /// Where tasks are kept.
+/// The parts of a serving program that have counts.
+pub struct StatusSources {
+    /// The store.
     pub database: Arc<Sqlite>,
-    /// What drives them.
+    /// The engine, which drives tasks.
     pub engine: Arc<Engine>,
-    /// What the pipeline counts.
+    /// The counts of the pipeline.
     pub requests: Arc<Requests>,
-    /// How full the audit is.
+    /// The backlog of the audit.
     pub backlog: Backlog,
-    /// Who is connected.
+    /// The open connections.
     pub limiter: Arc<ConnectionLimiter>,
 }
 
-/// A program that is watched from before it serves until after it has stopped.
-pub struct Probes {
+/// The status of a service, from before it serves until after it has stopped.
+pub struct ServiceStatus {
     names: Arc<Names>,
-    begun: Timestamp,
-    sources: OnceLock<Sources>,
+    started_at: Timestamp,
+    sources: OnceLock<StatusSources>,
     stopping: AtomicBool,
-    /// The write that tries the store, of which there is one at a time: it goes on when those who wait for it leave.
-    touch: Mutex<JoinSet<Result<(), StoreError>>>,
+    /// The test write to the store. There is at most one at a time; it continues if those that wait for it leave.
+    test_write: Mutex<JoinSet<Result<(), StoreError>>>,
 }
 
-impl Probes {
-    /// A program that began then, and does not serve yet.
+impl ServiceStatus {
+    /// The status of a program that does not serve yet.
     #[must_use]
-    pub fn new(names: Arc<Names>, begun: Timestamp) -> Self {
-        Self { names, begun, sources: OnceLock::new(), stopping: AtomicBool::new(false), touch: Mutex::default() }
+    pub fn new(names: Arc<Names>, started_at: Timestamp) -> Self {
+        Self {
+            names,
+            started_at,
+            sources: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            test_write: Mutex::default(),
+        }
     }
 
-    /// From now on the program serves.
-    pub fn serves(&self, sources: Sources) {
+    /// Records that the program serves.
+    pub fn set_serving(&self, sources: StatusSources) {
         let _ = self.sources.set(sources);
     }
 
-    /// From now on the program takes nothing on, and ends what it has.
-    pub fn stops(&self) {
+    /// Records that the program is stopping.
+    pub fn set_stopping(&self) {
         self.stopping.store(true, Relaxed);
     }
 
-    /// Ends what is under way for those who watch, so that nothing keeps the store open.
+    /// Cancels a running test write, so that it does not keep the store open.
     pub async fn release(&self) {
-        self.touch.lock().await.shutdown().await;
+        self.test_write.lock().await.shutdown().await;
     }
 }
 
-impl Watched for Probes {
+impl MonitorSource for ServiceStatus {
     fn unready(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(self.why_unready())
     }
@@ -84,57 +90,57 @@ impl Watched for Probes {
     }
 }
 
-impl Probes {
-    /// Why requests are better sent elsewhere, if they are.
+impl ServiceStatus {
+    /// Why the service is not ready for requests, if it is not.
     async fn why_unready(&self) -> Option<String> {
         if self.stopping.load(Relaxed) {
             return Some("the program stops".to_owned());
         }
-        let Some(Sources { database, engine, .. }) = self.sources.get() else {
+        let Some(StatusSources { database, engine, .. }) = self.sources.get() else {
             return Some("the program starts".to_owned());
         };
         let lag = engine.lag();
-        if lag > LATE {
+        if lag > LAG_MAX {
             return Some(format!("the engine is {} s late", lag.as_secs()));
         }
-        match timeout(PATIENCE, self.touch(database)).await {
+        match timeout(STORE_TIMEOUT, self.test_write(database)).await {
             Ok(Ok(())) => None,
             Ok(Err(why)) => Some(format!("the store cannot write: {why}")),
-            Err(_) => Some(format!("the store has written nothing for {} s", PATIENCE.as_secs())),
+            Err(_) => Some(format!("the store has written nothing for {} s", STORE_TIMEOUT.as_secs())),
         }
     }
 
-    /// Writes nothing that matters; joins whoever does so already.
-    async fn touch(&self, database: &Arc<Sqlite>) -> Result<(), StoreError> {
-        let mut touch = self.touch.lock().await;
-        // One that ended while nobody waited tells of a time that may be long past.
-        while touch.try_join_next().is_some() {}
-        if touch.is_empty() {
+    /// Tries whether the store can write. Waits for a test write that is running already.
+    async fn test_write(&self, database: &Arc<Sqlite>) -> Result<(), StoreError> {
+        let mut running = self.test_write.lock().await;
+        // The outcome of a test write that nobody waited for may be old.
+        while running.try_join_next().is_some() {}
+        if running.is_empty() {
             let database = Arc::clone(database);
-            touch.spawn(async move { database.touch().await });
+            running.spawn(async move { database.touch().await });
         }
-        touch
+        running
             .join_next()
             .await
             .and_then(Result::ok)
-            .unwrap_or_else(|| Err(StoreError::Unavailable("it panicked".to_owned())))
+            .unwrap_or_else(|| Err(StoreError::Unavailable("the test write panicked".to_owned())))
     }
 
     async fn page(&self) -> String {
         let mut page = Page::new(&self.names.metrics);
         page.head("build_info", "gauge", "The program that runs; always 1.");
         page.sample("build_info", &[("version", self.names.version)], 1);
-        page.start_time(self.begun);
-        if let Some(Sources { database, engine, requests, backlog, limiter }) = self.sources.get() {
-            served(&mut page, requests, limiter, backlog);
-            driven(&mut page, engine);
-            kept(&mut page, database, self.names.program).await;
+        page.start_time(self.started_at);
+        if let Some(StatusSources { database, engine, requests, backlog, limiter }) = self.sources.get() {
+            request_metrics(&mut page, requests, limiter, backlog);
+            task_metrics(&mut page, engine);
+            store_metrics(&mut page, database, self.names.program).await;
         }
         page.text()
     }
 }
 
-fn served(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter, backlog: &Backlog) {
+fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter, backlog: &Backlog) {
     page.gauge("connections", "Connections of clients that are open.", limiter.connections());
     let help = "Connections that were closed unanswered, because there were too many.";
     page.counter("connections_refused_total", help, limiter.refused.get());
@@ -157,7 +163,7 @@ fn served(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter,
     page.gauge("audit_backlog", help, backlog.places());
 }
 
-fn driven(page: &mut Page<'_>, engine: &Engine) {
+fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     let counts = engine.counts();
     page.counter("tasks_accepted_total", "Tasks that were taken on.", counts.accepted.get());
     page.counters("tasks_ended_total", "Tasks that ended.", "status", counts.ends());
@@ -170,14 +176,14 @@ fn driven(page: &mut Page<'_>, engine: &Engine) {
     page.gauge("held_polls", "Calls that wait for the end of a task.", engine.held());
 }
 
-async fn kept(page: &mut Page<'_>, database: &Sqlite, program: &str) {
+async fn store_metrics(page: &mut Page<'_>, database: &Sqlite, program: &str) {
     let (written, waiting) = database.written();
     page.counter("store_commits_total", "Transactions that were committed.", written.commits.get());
     page.counter("store_writes_total", "Requests in these transactions.", written.requests.get());
     page.counter("store_commit_failures_total", "Transactions that failed.", written.failures.get());
     page.gauge("store_queue", "Requests that wait for the next transaction.", waiting);
-    // Without an answer there is no sample: a number from before would say that all is well.
-    if let Ok(Ok(broken)) = timeout(PATIENCE, database.violations(Rule::Refunds)).await {
+    // Without an answer there is no sample, because an old number would hide a fault.
+    if let Ok(Ok(broken)) = timeout(STORE_TIMEOUT, database.violations(Rule::Refunds)).await {
         let help =
             format!("Tasks whose refund is missing or not due, at most {VIOLATIONS_MAX}; see `{program} doctor`.");
         page.gauge("refund_invariant_violations", &help, broken.len());

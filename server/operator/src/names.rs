@@ -1,28 +1,28 @@
-//! What a service calls itself, and all that is named after it.
+//! The names that belong to a service: of its program, files, keys, environment variables and metrics.
 
 use toolwarrant_core::registry::KeyPrefixes;
 
-/// The names of a service. They stand in folders, keys and configurations that exist: once released, they stay.
+/// The names of a service. Existing folders, keys and configurations contain them, so they must not change after a release.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// The program, as operators call it: `print-shop`.
+    /// The name of the program: `print-shop`.
     pub program: &'static str,
     /// Its version.
     pub version: &'static str,
-    /// What keys begin with.
+    /// The prefixes of key ids and secrets.
     pub keys: KeyPrefixes,
-    /// Salts what is derived from the master key.
+    /// The salt for everything that is derived from the master key.
     pub salt: String,
     /// The file name of the database in the data folder.
     pub database: String,
-    /// What environment variables begin with: `PRINT_SHOP_`.
+    /// The prefix of environment variables: `PRINT_SHOP_`.
     pub environment: String,
-    /// What metrics begin with: `print_shop_`.
+    /// The prefix of metrics: `print_shop_`.
     pub metrics: String,
 }
 
 impl Names {
-    /// The usual names of a program, which is called in lower-case letters, digits and hyphens.
+    /// The usual names of a program. `program` consists of lower-case letters, digits and hyphens.
     #[must_use]
     pub fn of(program: &'static str, version: &'static str) -> Self {
         let metrics = format!("{}_", program.replace('-', "_"));

@@ -1,10 +1,12 @@
-//! Commands where no server runs: whoever asks takes the data folder for as long as it takes.
+//! Runs a command from the command line: in the server of the data folder or, if none runs, in this process, which locks the folder
+//! meanwhile.
 
-use crate::command::Command;
-use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
+use crate::command::OperatorCommand;
+use crate::context::{Check, Explanation, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
 use crate::data::{DataFolder, has_database};
 use crate::doctor;
 use crate::execute::{execute, tools};
+use crate::flags;
 use crate::names::Names;
 use crate::socket;
 use serde_json::Value;
@@ -14,50 +16,54 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::random::Random;
 
-/// Makes what lists what a service acts on, once its folder is open.
-pub type MakeInventory<'a> = Box<dyn FnOnce(&DataFolder) -> Result<Option<Arc<dyn Inventory>>, String> + 'a>;
+/// Makes the inventory of a service from its opened data folder.
+pub type MakeInventory<'a> = Box<dyn FnOnce(&DataFolder) -> Result<Option<Arc<dyn Inventory>>, Explanation> + 'a>;
 
-/// A service, as far as commands without a server need it.
+/// What commands need to know of a service.
 pub struct Offline<'a> {
-    /// What it calls itself.
+    /// Its names.
     pub names: Arc<Names>,
-    /// What it offers.
+    /// Its contract.
     pub catalogue: &'static Catalogue,
-    /// What a doctor looks at beside what every service has.
+    /// The doctor's checks that it adds.
     pub checks: Arc<[Check]>,
-    /// What there is to act on.
+    /// Makes its inventory.
     pub inventory: MakeInventory<'a>,
 }
 
 impl Offline<'_> {
-    /// Carries `command` out on that data folder: through the server that runs there, or without one.
+    /// Carries out `command` on a data folder.
     ///
     /// # Errors
-    /// What was wrong with it, and what there is instead.
-    pub async fn run(self, folder: &Path, command: Command) -> Result<Value, OperatorError> {
+    /// See [`OperatorError`].
+    pub async fn run(self, folder: &Path, command: OperatorCommand) -> Result<Value, OperatorError> {
         let Self { names, catalogue, checks, inventory } = self;
-        if let Command::Tools { name } = &command {
+        if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
         if let Some(answer) = socket::ask(folder, &command).await {
             return answer;
         }
-        // To open it would make one, and take whatever lies there for a data folder.
+        // Opening the folder would create a database, also in a folder that is no data folder.
         if !has_database(folder, &names) {
             let folder = folder.display();
-            let why = format!("there is no database in {folder}; start a server once, or name another with --data");
+            let why = format!(
+                "there is no database in {folder}; start a server once, or name another with --{}",
+                flags::DATA
+            );
             return Err(OperatorError::Refused(why));
         }
-        if let Command::Doctor = command {
-            return doctor::alone(folder, &names, catalogue, &checks).await;
+        if let OperatorCommand::Doctor = command {
+            return doctor::examine_offline(folder, &names, catalogue, &checks).await;
         }
         let (clock, random) = (Clock::system(), Random::System);
-        let taken = DataFolder::open(folder, &names).map_err(OpenError::from)?;
+        let folder = DataFolder::open(folder, &names).map_err(OpenError::from)?;
         let OpenedData { registry, database, vault: _ } =
-            OpenedData::open(&taken, &names, catalogue, clock.clone(), &random).await?;
-        let inventory = inventory(&taken).map_err(OpenError::Service)?;
-        let folder = taken.path().to_owned();
-        let context = OperatorContext { names, catalogue, registry, store: database, inventory, checks, folder, clock };
+            OpenedData::open(&folder, &names, catalogue, clock.clone(), &random).await?;
+        let inventory = inventory(&folder).map_err(OpenError::Service)?;
+        let path = folder.path().to_owned();
+        let context =
+            OperatorContext { names, catalogue, registry, store: database, inventory, checks, folder: path, clock };
         execute(&context, command).await
     }
 }

@@ -1,41 +1,41 @@
-//! The text format in which Prometheus reads metrics, version 0.0.4.
+//! Writes metrics in the Prometheus text format, version 0.0.4.
 //!
-//! <https://prometheus.io/docs/instrumenting/exposition_formats/>. Names, labels and their values are the program's own and
-//! need no escape; nothing that a client sends stands here.
+//! See <https://prometheus.io/docs/instrumenting/exposition_formats/>. All names and label values come from the program and never
+//! from a client, so nothing needs escaping.
 
 use std::fmt::{Display, Write};
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::{Durations, SPANS};
 
-/// A page that is being written. Its metrics are a service's own: their names begin with that of the service.
+/// A page of metrics. The name of each metric begins with the prefix of the service.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
     prefix: &'a str,
     text: String,
 }
 
-/// Labels of a sample: names and values.
+/// The labels of a sample, as names and values.
 pub(crate) type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl<'a> Page<'a> {
-    /// A page without a metric.
+    /// An empty page.
     pub(crate) fn new(prefix: &'a str) -> Self {
         Self { prefix, text: String::new() }
     }
 
-    /// When the process began; the one name that all programs share.
-    pub(crate) fn start_time(&mut self, begun: Timestamp) {
+    /// Adds the start time of the process, which has the same name in all programs and therefore no prefix.
+    pub(crate) fn start_time(&mut self, started_at: Timestamp) {
         let name = "process_start_time_seconds";
         let _ = writeln!(self.text, "# HELP {name} When the program began, since the epoch.\n# TYPE {name} gauge");
-        let _ = writeln!(self.text, "{name} {}", begun.0 / 1_000);
+        let _ = writeln!(self.text, "{name} {}", started_at.0 / 1_000);
     }
 
-    /// A number that only grows.
+    /// Adds a counter.
     pub(crate) fn counter(&mut self, name: &str, help: &str, count: u64) {
         self.head(name, "counter", help).sample(name, &[], count);
     }
 
-    /// Numbers that only grow, told apart by one label.
+    /// Adds counters that differ in one label.
     pub(crate) fn counters(
         &mut self,
         name: &str,
@@ -49,12 +49,12 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A number that grows and shrinks.
+    /// Adds a gauge.
     pub(crate) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.head(name, "gauge", help).sample(name, &[], value);
     }
 
-    /// How long things took, as a histogram in seconds; the caller has written the head.
+    /// Adds a histogram of durations, in seconds. The caller adds the head.
     pub(crate) fn histogram(&mut self, name: &str, (label, value): (&str, &str), durations: &Durations) {
         let (spans, millis) = durations.get();
         let ends = SPANS.iter().map(|end| seconds(*end).to_string()).chain(["+Inf".to_owned()]);
@@ -67,14 +67,14 @@ impl<'a> Page<'a> {
         self.sample(&format!("{name}_count"), &[(label, value)], all);
     }
 
-    /// What comes before the samples of a metric.
+    /// Adds the help and the type of a metric, which precede its samples.
     pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) -> &mut Self {
         let prefix = self.prefix;
         let _ = writeln!(self.text, "# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} {kind}");
         self
     }
 
-    /// One sample.
+    /// Adds one sample.
     pub(crate) fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Display) {
         self.text += self.prefix;
         self.text += name;
@@ -84,13 +84,13 @@ impl<'a> Page<'a> {
         let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
 
-    /// The page as it is sent.
+    /// The text of the page.
     pub(crate) fn text(self) -> String {
         self.text
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a sum of milliseconds beyond 2^53 is no longer one of this process")]
+#[expect(clippy::cast_precision_loss, reason = "no process runs for 2^53 milliseconds")]
 fn seconds(millis: u64) -> f64 {
     millis as f64 / 1_000.0
 }

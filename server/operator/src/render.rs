@@ -1,9 +1,9 @@
-//! Answers for people: lists as tables, objects as lines. Programs take the JSON itself.
+//! Turns answers into text for people: lists into tables, objects into lines.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// An answer as text, ending with a line end.
+/// The answer as text, which ends with a line end.
 #[must_use]
 pub fn text(answer: &Value) -> String {
     match answer {
@@ -14,7 +14,7 @@ pub fn text(answer: &Value) -> String {
     }
 }
 
-/// One line a row, under the names of the columns, which the first row decides.
+/// A table with one line for each row. The members of the first row are its columns.
 fn table(rows: &[Value], indent: &str) -> String {
     let Some(Value::Object(first)) = rows.first() else {
         return rows.iter().fold(String::new(), |out, row| out + indent + &cell(row) + "\n");
@@ -60,7 +60,7 @@ fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
-        // Flags: those that are set.
+        // An object of flags is shown as the names of those that are set.
         Value::Object(members) if members.values().all(Value::is_boolean) => {
             let set: Vec<_> =
                 members.iter().filter(|(_, value)| **value == true).map(|(name, _)| name.as_str()).collect();

@@ -1,9 +1,10 @@
-//! The door for the operator of a running server: a Unix socket in its data folder, for the owner alone.
+//! Carries operator commands to a running server, over a Unix socket in its data folder that only the owner can use.
 //!
-//! One connection carries one command: a line of JSON, and a line of JSON back.
+//! A connection carries one command as a line of JSON, and the answer as another.
 
-use super::{Command, OperatorContext, OperatorError, execute};
+use super::{OperatorCommand, OperatorContext, OperatorError, execute};
 use crate::data::SOCKET;
+use crate::flags::DATA;
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io;
@@ -16,14 +17,32 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Longest path that a socket can have on Linux, in bytes.
+/// Maximum length of the path of a socket on Linux, in bytes.
 const PATH_MAX: usize = 107;
 
-/// Largest command, and longest time for one: a doctor reads all that there is.
+/// Maximum size of a command, in bytes.
 const COMMAND_MAX: u64 = 1 << 20;
-const PATIENCE: Duration = Duration::from_mins(10);
 
-/// A socket that listens. Dropped, its name is gone.
+/// Time for one command. It is long because the doctor reads all data.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// Why the socket cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The path of the data folder is too long for a socket in it.
+    #[error("{path} has {length} bytes, and a socket's path at most {PATH_MAX}; choose a shorter or another --{DATA}")]
+    PathTooLong {
+        /// The path of the socket.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// The system refuses to listen there.
+    #[error("cannot listen on {0}: {1}; choose a shorter or another --{DATA}")]
+    Listen(PathBuf, io::Error),
+}
+
+/// A listening socket. Dropping it removes its file.
 #[derive(Debug)]
 pub struct OperatorSocket {
     listener: UnixListener,
@@ -31,39 +50,41 @@ pub struct OperatorSocket {
 }
 
 impl OperatorSocket {
-    /// Listens in the data folder, which belongs to this process.
+    /// Listens in a data folder that this process has locked.
     ///
     /// # Errors
-    /// The path is too long, or the folder takes no socket.
-    pub fn open(folder: &Path) -> Result<Self, String> {
+    /// See [`SocketError`].
+    pub fn open(folder: &Path) -> Result<Self, SocketError> {
         let path = folder.join(SOCKET);
         let length = path.as_os_str().len();
         if length > PATH_MAX {
-            return Err(format!("{} has {length} bytes, and a socket's path at most {PATH_MAX}", path.display()));
+            return Err(SocketError::PathTooLong { path, length });
         }
         let open = || -> io::Result<UnixListener> {
-            // What an earlier process left; the folder is this one's.
+            // An earlier process may have left its socket. It no longer runs, because this process holds the lock.
             let _ = fs::remove_file(&path);
             let socket = UnixSocket::new_stream()?;
             socket.bind(&path)?;
-            // Before it listens, so that nobody else comes in meanwhile.
+            // The mode is set before listening, so that nobody else can connect meanwhile.
             fs::set_permissions(&path, Permissions::from_mode(0o600))?;
             socket.listen(16)
         };
-        let listener = open().map_err(|error| format!("cannot listen on {}: {error}", path.display()))?;
-        Ok(Self { listener, path })
+        match open() {
+            Ok(listener) => Ok(Self { listener, path }),
+            Err(error) => Err(SocketError::Listen(path, error)),
+        }
     }
 
-    /// Carries out what operators ask, until it is dropped.
+    /// Carries out the commands of operators until it is dropped.
     pub async fn serve(self, context: Arc<OperatorContext>) {
-        let mut asked = JoinSet::new();
+        let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                Some(_) = asked.join_next() => {}
+                Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => drop(asked.spawn(timeout(PATIENCE, answer(stream, Arc::clone(&context))))),
+                    Ok((stream, _)) => drop(connections.spawn(timeout(COMMAND_TIMEOUT, answer(stream, Arc::clone(&context))))),
                     Err(error) => {
-                        tracing::error!(%error, "cannot accept an operator's connection");
+                        tracing::error!(%error, "cannot accept a connection on the operator socket");
                         tokio::time::sleep(Duration::from_secs(1)).await;
                     }
                 },
@@ -82,7 +103,7 @@ async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Re
     let (read, mut write) = stream.split();
     let mut line = Vec::new();
     BufReader::new(read.take(COMMAND_MAX)).read_until(b'\n', &mut line).await?;
-    let outcome: Result<Value, String> = match serde_json::from_slice::<Command>(&line) {
+    let outcome: Result<Value, String> = match serde_json::from_slice::<OperatorCommand>(&line) {
         Ok(command) => execute(&context, command).await.map_err(|error| error.to_string()),
         Err(error) => Err(format!("the server does not know this command; is it as recent as this program? ({error})")),
     };
@@ -91,11 +112,11 @@ async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Re
     write.write_all(&line).await
 }
 
-/// Has the server of that folder carry out `command`; `None` if none runs there.
+/// Sends `command` to the server of a data folder and returns its answer. Returns `None` if no server runs there.
 ///
 /// # Errors
-/// What the server answers, or that it answers nothing.
-pub async fn ask(folder: &Path, command: &Command) -> Option<Result<Value, OperatorError>> {
+/// The server refuses the command, or does not answer.
+pub(crate) async fn ask(folder: &Path, command: &OperatorCommand) -> Option<Result<Value, OperatorError>> {
     let mut stream = UnixStream::connect(folder.join(SOCKET)).await.ok()?;
     let exchange = async {
         let mut line = serde_json::to_vec(command)?;

@@ -1,6 +1,7 @@
-//! A framework for services whose tools an AI agent calls, and whose writes end in what really happened.
+//! A framework for services whose tools are called by AI agents. Each write becomes a task, and the task ends in the state that was
+//! verified.
 //!
-//! A service is a contract in TOML, a type with a method for each tool, something that carries writes out, and a `main`:
+//! A service consists of a contract in TOML, a type with a method for each tool, an executor that carries out writes, and a `main`:
 //!
 //! ```ignore
 //! mod contract {
@@ -15,8 +16,8 @@
 //! }
 //! ```
 //!
-//! That program serves the contract at `/mcp`, has every command of an operator, a doctor, metrics and a data folder. This crate
-//! is the one dependency: what the author of a service uses is re-exported here. Start at [`Program`].
+//! This program serves the contract at `/mcp`. It has operator commands, a doctor, metrics and a data folder. A service needs no
+//! other crate of the framework, since this one re-exports what its author uses. Start at [`Program`].
 
 mod log;
 mod program;
@@ -27,7 +28,6 @@ pub mod testing;
 mod welcome;
 
 pub use program::Program;
-pub use server::{ServeConfig, Server, Stop};
 pub use service::{Service, Setup};
 
 pub use toolwarrant_core::access::{Caller, Granted, Grants};
@@ -43,12 +43,12 @@ pub use toolwarrant_core::{BoxFuture, hex};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
-pub use toolwarrant_operator::{Check, Inventory, Item, Names};
+pub use toolwarrant_operator::{Check, Explanation, Inventory, Item, Names};
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 pub use toolwarrant_tasks::machine::{Facts, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
-/// What generated code is written against. Nothing in it is for people.
+/// The API of generated code. Do not use it by hand.
 #[doc(hidden)]
 pub mod runtime {
     pub use toolwarrant_core::*;

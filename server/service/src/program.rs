@@ -1,7 +1,7 @@
-//! A service as a program: its command line, and what each command comes to.
+//! A service as a program: reads the command line, then serves or carries out one operator command.
 
 use crate::log;
-use crate::server::{Identity, ServeConfig, Server, Stop};
+use crate::server::{Identity, Server, StopSignals};
 use crate::service::{Service, Setup};
 use crate::welcome::Demo;
 use anyhow::{Context, Result, anyhow};
@@ -15,12 +15,12 @@ use tokio::sync::oneshot;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::random::Random;
-use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, Log, NoFlags, Serve};
+use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::Offline;
-use toolwarrant_operator::{Check, Command, Names, maintain, render};
+use toolwarrant_operator::{Check, Names, OperatorCommand, maintain, render};
 
-/// A service as a program, with flags `F` of its own.
+/// The program of a service. `F` is the type of the flags that the service adds.
 pub struct Program<F = NoFlags> {
     identity: Identity,
     about: &'static str,
@@ -29,7 +29,8 @@ pub struct Program<F = NoFlags> {
 }
 
 impl Program {
-    /// A program of that name, in lower-case letters, digits and hyphens. `about` says in a sentence what it does.
+    /// A program with the [usual names](Names::of). `name` consists of lower-case letters, digits and hyphens. `about` is one sentence
+    /// about the service.
     #[must_use]
     pub fn new(name: &'static str, version: &'static str, about: &'static str) -> Self {
         Self::named(Names::of(name, version), about)
@@ -37,7 +38,7 @@ impl Program {
 }
 
 impl<F: Flags> Program<F> {
-    /// A program whose keys, files, variables and metrics are called otherwise than [usual](Names::of), or that has flags of its own.
+    /// A program with other names, or with flags of its own.
     #[must_use]
     pub fn named(names: Names, about: &'static str) -> Self {
         let usage = "Without a command it serves. The other commands are for the operator, and work whether a server runs or not.";
@@ -49,56 +50,57 @@ impl<F: Flags> Program<F> {
         }
     }
 
-    /// Replaces what `--help` says of a start without a command: sentences.
+    /// Replaces the sentences in which `--help` describes a start without a command.
     #[must_use]
     pub fn usage(self, usage: &'static str) -> Self {
         Self { usage, ..self }
     }
 
-    /// Adds an application that the first start makes, with a key that is shown. It sees everything.
+    /// Adds an application that sees everything. The first start creates it and prints a key of it.
     #[must_use]
     pub fn demo(mut self, application: &'static str, permissions: &'static [&'static str]) -> Self {
         self.identity.demo.applications.push((application, permissions));
         self
     }
 
-    /// Says which call to try first: the first start prints it as a command to paste. Without one, that lists the tools.
+    /// Sets the call that the first start prints as a command to paste. Without it, the command lists the tools.
     #[must_use]
     pub fn try_first(mut self, tool: &'static str, arguments: Value) -> Self {
         self.identity.demo.first_call = Some((tool, arguments));
         self
     }
 
-    /// Says what to try next, at the end of what the first start prints.
+    /// Sets the text at the end of what the first start prints, such as what to try next.
     #[must_use]
     pub fn hint(mut self, hint: &'static str) -> Self {
         self.identity.demo.hint = hint;
         self
     }
 
-    /// Adds something that the doctor looks at.
+    /// Adds a check of the doctor.
     #[must_use]
     pub fn check(mut self, check: Check) -> Self {
         self.identity.checks.push(check);
         self
     }
 
-    /// Reads the command line, and serves or carries out a command. `compose` makes the service; it is called where there is need of one.
+    /// Reads the command line, then serves or carries out one command. `compose` makes the service. It is called at most once, and only
+    /// if the command needs the service.
     pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>) -> ExitCode {
         let line =
             CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about: self.about, usage: self.usage };
         let name = self.identity.names.program;
         let done = match line.parse::<F>() {
             Invocation::Serve { serve, flags, data, log } => {
-                log::begin(log);
-                self.serve(serve_config(serve, &data), flags, compose).map(|()| ExitCode::SUCCESS)
+                log::start(log);
+                self.serve(serve, &data, flags, compose).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Maintain(command) => maintain(H::CATALOGUE, &command).map_err(|why| anyhow!(why)).map(|text| {
                 say(&text);
                 ExitCode::SUCCESS
             }),
             Invocation::Operate { command, flags, data, json } => {
-                log::begin(Log::default());
+                log::start(LogOptions::default());
                 self.operate(command, flags, &data, json, compose)
             }
         };
@@ -108,10 +110,10 @@ impl<F: Flags> Program<F> {
         })
     }
 
-    /// Has one command carried out, and prints the answer. That a doctor finds a fault is a failure too.
+    /// Carries out one command and prints the answer. The exit code is a failure also if the doctor finds a fault.
     fn operate<H: Handlers>(
         self,
-        command: Command,
+        command: OperatorCommand,
         flags: F,
         data: &Path,
         json: bool,
@@ -133,24 +135,25 @@ impl<F: Flags> Program<F> {
         Ok(if answer["healthy"] == false { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Serves until the first signal, and then until requests in flight are done or a second signal comes.
+    /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal arrives.
     fn serve<H: Handlers>(
         self,
-        config: ServeConfig,
+        serve: ServeOptions,
+        data: &Path,
         flags: F,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
     ) -> Result<()> {
         let name = self.identity.names.program;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         runtime.block_on(async {
-            let mut stop = Stop::on_signal().context("cannot listen for signals")?;
-            let server = Server::start(self.identity, config, flags, compose).await?;
+            let mut stop = StopSignals::listen().context("cannot listen for signals")?;
+            let server = Server::start(self.identity, serve, data, flags, compose).await?;
             say(&server.welcome());
-            let (ask, asked) = oneshot::channel::<()>();
-            let serving = server.serve(async move { drop(asked.await) });
+            let (stop_serving, stopped) = oneshot::channel::<()>();
+            let serving = server.serve(async move { drop(stopped.await) });
             let signals = async {
                 stop.next().await;
-                drop(ask);
+                drop(stop_serving);
                 stop.next().await;
             };
             tokio::select! {
@@ -164,13 +167,7 @@ impl<F: Flags> Program<F> {
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
-fn serve_config(serve: Serve, data: &Path) -> ServeConfig {
-    let Serve { listen, admin_listen, public_url, allow_host, allow_origin } = serve;
-    let data = data.to_owned();
-    ServeConfig { listen, admin_listen, public_url, allow_hosts: allow_host, allow_origins: allow_origin, data }
-}
-
-/// Prints `text`, if anybody still reads.
+/// Prints `text`. A closed standard output is no error.
 fn say(text: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,12 +1,12 @@
-//! A server: what it is made of, put together once at start, and how it stops.
+//! The server: builds all parts at start, serves, and stops in order.
 
 use crate::service::{Service, Setup};
 use crate::welcome::{Demo, DemoKey};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,42 +18,26 @@ use toolwarrant_core::random::Random;
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_http::{Endpoint, Router};
-use toolwarrant_operator::cli::Flags;
+use toolwarrant_operator::cli::{Flags, ServeOptions};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
-use toolwarrant_operator::metrics::{Probes, Sources};
+use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN};
+use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
 use toolwarrant_tasks::engine::{Engine, Parts};
 
-/// What an operator decides.
-#[derive(Debug, Clone)]
-pub struct ServeConfig {
-    /// Address to listen on.
-    pub listen: SocketAddr,
-    /// Address for those who watch the program, if any.
-    pub admin_listen: Option<SocketAddr>,
-    /// URL at which clients reach the server, if that is another.
-    pub public_url: Option<String>,
-    /// Further host names that requests may be addressed to.
-    pub allow_hosts: Vec<String>,
-    /// Origins of web pages that may call.
-    pub allow_origins: Vec<String>,
-    /// Folder for what outlives a request.
-    pub data: PathBuf,
-}
-
-/// What a server is beside the service that it serves.
+/// What the author of a service sets for its program, apart from the service itself.
 pub(crate) struct Identity {
-    /// What it calls itself.
+    /// The names of the service.
     pub(crate) names: Names,
-    /// What its first start makes and shows.
+    /// What the first start creates and prints.
     pub(crate) demo: Demo,
-    /// What its doctor looks at.
+    /// The doctor's checks that the service adds.
     pub(crate) checks: Vec<Check>,
 }
 
-/// A server that listens, and has not begun to answer.
-pub struct Server {
+/// A server that listens and does not answer yet.
+pub(crate) struct Server {
     listener: TcpListener,
     router: Router,
     limiter: Arc<ConnectionLimiter>,
@@ -65,61 +49,60 @@ pub struct Server {
     engine: Arc<Engine>,
     context: Arc<OperatorContext>,
     socket: OperatorSocket,
-    monitor: Option<(Monitor, Arc<Probes>)>,
-    /// Held as long as the server runs.
+    monitor: Option<(Monitor, Arc<ServiceStatus>)>,
+    /// Keeps the folder locked while the server runs.
     folder: DataFolder,
 }
 
-/// Most tasks in flight.
+/// Maximum number of tasks in flight.
 const TASKS_MAX: usize = 100_000;
 
 impl Server {
-    /// Listens, opens the data folder, makes the service, and the demo keys if the folder is new.
+    /// Listens, opens the data folder, makes the service and, in a new folder, the demo keys.
     ///
     /// # Errors
-    /// What cannot be had, and which flag chooses another.
+    /// A part cannot be started. The message names the flag that helps.
     pub(crate) async fn start<H: Handlers, F: Flags>(
         identity: Identity,
-        config: ServeConfig,
+        serve: ServeOptions,
+        data: &Path,
         flags: F,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
-        let ServeConfig { listen, admin_listen, public_url, allow_hosts, allow_origins, data } = config;
+        let ServeOptions { listen, admin_listen, public_url, allow_hosts, allow_origins } = serve;
         let (names, clock, random) = (Arc::new(names), Clock::system(), Random::System);
         if admin_listen == Some(listen) && listen.port() != 0 {
-            return Err(anyhow!("--listen and --admin-listen are both {listen}; each needs a port of its own"));
+            bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
         }
         let monitor = match admin_listen {
             Some(address) => {
-                let policy =
-                    HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts).map_err(|why| anyhow!(why))?;
-                let probes = Arc::new(Probes::new(Arc::clone(&names), clock.now()));
-                let monitor = Monitor::listen(address, policy, probes.clone()).await;
-                Some((monitor.map_err(|error| cannot_listen("--admin-listen", address, &error))?, probes))
+                let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?;
+                let status = Arc::new(ServiceStatus::new(Arc::clone(&names), clock.now()));
+                let monitor = Monitor::listen(address, policy, status.clone()).await;
+                Some((monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?, status))
             }
             None => None,
         };
-        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen("--listen", listen, &error))?;
+        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(LISTEN, listen, &error))?;
         let bound = listener.local_addr().context("cannot read the address that is listened on")?;
-        let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)
-            .map_err(|why| anyhow!(why))?;
+        let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
 
-        let folder = DataFolder::open(&data, &names)?;
+        let folder = DataFolder::open(data, &names)?;
         let OpenedData { registry, vault, database } =
             OpenedData::open(&folder, &names, H::CATALOGUE, clock.clone(), &random).await?;
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, serves } = compose(setup)?;
         let trail = folder.join(AUDIT);
         let audit = Audit::start(&trail)
-            .with_context(|| format!("cannot write to {}; --data names another folder", trail.display()))?;
+            .with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
             executor,
             vault,
             clock: clock.clone(),
             random: random.clone(),
-            room: TASKS_MAX,
+            max_in_flight: TASKS_MAX,
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
@@ -129,11 +112,10 @@ impl Server {
         let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
         let router = Endpoint::new(pipeline, policy, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
-        let socket =
-            OperatorSocket::open(folder.path()).map_err(|why| anyhow!("{why}; choose a shorter or another --data"))?;
-        if let Some((_, probes)) = &monitor {
+        let socket = OperatorSocket::open(folder.path())?;
+        if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
-            probes.serves(Sources { database, engine, requests, backlog, limiter });
+            status.set_serving(StatusSources { database, engine, requests, backlog, limiter });
         }
         let context = Arc::new(OperatorContext {
             names: Arc::clone(&names),
@@ -148,15 +130,13 @@ impl Server {
         Ok(Self { listener, router, limiter, url, names, serves, demo, keys, engine, context, socket, monitor, folder })
     }
 
-    /// The URL at which clients reach the server, without a path.
-    #[must_use]
-    pub fn url(&self) -> &str {
+    /// The URL at which clients reach the server, without a slash at its end.
+    fn url(&self) -> &str {
         self.url.trim_end_matches('/')
     }
 
-    /// What a person who starts the server reads first.
-    #[must_use]
-    pub fn welcome(&self) -> String {
+    /// What the server prints at start.
+    pub(crate) fn welcome(&self) -> String {
         let Names { program, version, .. } = *self.names;
         let (url, folder) = (self.url(), self.folder.path().display());
         let serves = self.serves.as_deref().unwrap_or(self.context.catalogue.service.name);
@@ -169,16 +149,16 @@ impl Server {
         out
     }
 
-    /// Answers and drives tasks until `stop`; then answers what is held or in flight, lets effects under way come to their
-    /// end, and flushes the audit. Tasks that have not ended by then go on at the next start.
-    pub async fn serve(self, stop: impl Future<Output = ()>) {
+    /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in flight, waits for running effects,
+    /// and flushes the audit. Tasks that are still in flight continue at the next start.
+    pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, limiter, engine, context, socket, monitor, folder, .. } = self;
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(socket.serve(context));
         let closing = async {
             stop.await;
-            monitor.iter().for_each(|(_, probes)| probes.stops());
+            monitor.iter().for_each(|(_, status)| status.set_stopping());
             engine.close();
         };
         edge::serve(listener, router, limiter, closing).await;
@@ -186,11 +166,11 @@ impl Server {
         let _ = operators.await;
         drop(stopped);
         if runner.await.is_err() {
-            tracing::error!("the runner panicked");
+            tracing::error!("the task that drives the engine panicked");
         }
-        if let Some((monitor, probes)) = monitor {
+        if let Some((monitor, status)) = monitor {
             monitor.close().await;
-            probes.release().await;
+            status.release().await;
         }
         drop(folder);
     }
@@ -201,29 +181,28 @@ fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::
         io::ErrorKind::AddrInUse => "another program listens there",
         io::ErrorKind::PermissionDenied => "ports below 1024 are for privileged programs",
         io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        _ => return anyhow!("cannot listen on {address}: {error}; choose another with {flag}"),
+        _ => return anyhow!("cannot listen on {address}: {error}; choose another with --{flag}"),
     };
-    anyhow!("cannot listen on {address}: {why}; choose another with {flag}")
+    anyhow!("cannot listen on {address}: {why}; choose another with --{flag}")
 }
 
-/// The signals that end the program: SIGINT and SIGTERM.
-#[derive(Debug)]
-pub struct Stop {
+/// The signals that stop the program: SIGINT and SIGTERM.
+pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Stop {
-    /// Begins to listen for them.
+impl StopSignals {
+    /// Starts to listen for the signals.
     ///
     /// # Errors
-    /// If the system does not let it.
-    pub fn on_signal() -> io::Result<Self> {
+    /// The system refuses it.
+    pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Returns at the next of them.
-    pub async fn next(&mut self) {
+    /// Waits for the next signal.
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -1,4 +1,4 @@
-//! A server in this process for tests: on a free port, with a clock that stands still, over a store in memory.
+//! A server for tests that runs in the process of the test. It has a free port, a clock that the test moves, and a store in memory.
 
 use crate::service::{Service, Setup};
 use std::net::SocketAddr;
@@ -21,23 +21,23 @@ use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
-/// When the clock of a test server stands still at first.
+/// The time at which the clock of a test server starts.
 pub const START: Timestamp = Timestamp(1_800_000_000_000);
 
-/// Tasks that are in flight at most.
+/// Maximum number of tasks in flight.
 pub const TASKS_MAX: usize = 200;
 
 /// A running server. It ends when it is dropped.
 pub struct TestServer {
     /// The endpoint: `http://127.0.0.1:PORT/mcp`.
     pub url: String,
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
-    /// Stands still until it is moved.
+    /// The clock, which stands still until the test moves it.
     pub clock: Clock,
-    /// What drives its tasks.
+    /// The engine, which drives tasks.
     pub engine: Arc<Engine>,
-    /// What it keeps.
+    /// The store.
     pub store: Arc<Memory>,
     /// The folder of its audit trail.
     pub audit: PathBuf,
@@ -56,37 +56,37 @@ impl Drop for TestServer {
 /// A key and its secret.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Names the key.
+    /// The id of the key.
     pub id: String,
-    /// Proves it.
+    /// The secret.
     pub secret: String,
 }
 
-/// An application to serve.
+/// An application of a test server.
 pub struct Tenant {
-    /// What it may do.
+    /// Its permissions.
     pub permissions: PermissionSet,
-    /// What it sees.
+    /// The targets that it sees.
     pub grants: Grants,
-    /// Its budget.
+    /// Its budget of requests.
     pub requests_per_minute: u32,
-    /// How many keys it has.
+    /// The number of its keys.
     pub keys: usize,
 }
 
 impl Tenant {
-    /// Sees everything, may call often, has one key.
+    /// An application with these permissions, all targets, a large budget and one key.
     #[must_use]
     pub fn with(permissions: PermissionSet) -> Self {
         Self { permissions, grants: Grants::everything(), requests_per_minute: 1_000_000, keys: 1 }
     }
 }
 
-/// Serves what `compose` makes to `tenants`, with its data below `folder`; answers with the keys of each.
+/// Starts a server for `tenants`, with its data in `folder`. Returns the server and the keys of each tenant.
 ///
 /// # Panics
-/// If there is no port, or the folder cannot be used.
-#[expect(clippy::expect_used, reason = "a test without a server is to fail")]
+/// There is no free port, or the folder cannot be used.
+#[expect(clippy::expect_used, reason = "a test without its server must fail")]
 pub async fn serve<H: Handlers>(
     compose: impl FnOnce(Setup<'_, ()>) -> Service<H>,
     tenants: Vec<Tenant>,
@@ -99,8 +99,14 @@ pub async fn serve<H: Handlers>(
     let Service { handlers, executor, inventory: _, serves: _ } = compose(setup);
     let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
     let vault = Vault::new(&names.salt, &[7; 32], random.clone());
-    let parts =
-        Parts { store: store.clone(), executor, vault: vault.clone(), clock: clock.clone(), random, room: TASKS_MAX };
+    let parts = Parts {
+        store: store.clone(),
+        executor,
+        vault: vault.clone(),
+        clock: clock.clone(),
+        random,
+        max_in_flight: TASKS_MAX,
+    };
     let engine = Engine::start(parts).await.expect("an empty store");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let trail = folder.join(AUDIT);
@@ -133,11 +139,11 @@ pub async fn serve<H: Handlers>(
 }
 
 impl TestServer {
-    /// The audit trail once its writer has flushed all that was written before; the server ends with that.
+    /// Stops the server and returns its complete audit trail.
     ///
     /// # Panics
-    /// If the trail cannot be read.
-    #[expect(clippy::expect_used, reason = "a test without its audit is to fail")]
+    /// The trail cannot be read.
+    #[expect(clippy::expect_used, reason = "a test without its audit trail must fail")]
     pub async fn into_audit(mut self) -> String {
         self.task.abort();
         let _ = (&mut self.task).await;

@@ -1,4 +1,4 @@
-//! What a person reads who starts a service: at the first start, keys to try it with and lines to paste.
+//! What a service prints at start. The first start creates demo applications, and prints their keys with commands to paste.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -6,19 +6,20 @@ use std::fmt::Write;
 use toolwarrant_core::access::Grants;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
+use toolwarrant_operator::flags::PERMISSION;
 
-/// What the first start makes and shows.
+/// What the first start creates and prints.
 #[derive(Clone, Default)]
 pub(crate) struct Demo {
-    /// Applications by name, and what each may do.
+    /// The names of the demo applications, with their permissions.
     pub(crate) applications: Vec<(&'static str, &'static [&'static str])>,
-    /// The call to try first.
+    /// The tool and arguments of the first call to try.
     pub(crate) first_call: Option<(&'static str, Value)>,
-    /// What to try next.
+    /// The text at the end.
     pub(crate) hint: &'static str,
 }
 
-/// A key that was made for trying the service out.
+/// A key of a demo application.
 pub(crate) struct DemoKey {
     application: &'static str,
     permissions: String,
@@ -26,7 +27,8 @@ pub(crate) struct DemoKey {
 }
 
 impl Demo {
-    /// Makes the applications with a key each: at the first start, and where that was cut short.
+    /// Creates the demo applications, each with a key, at the first start. If an earlier first start was interrupted, creates what is
+    /// missing.
     pub(crate) async fn keys(&self, registry: &Registry, catalogue: &Catalogue) -> Result<Vec<DemoKey>> {
         let mut keys = Vec::new();
         let first = registry.is_empty().await;
@@ -51,7 +53,7 @@ impl Demo {
         Ok(keys)
     }
 
-    /// The keys, and lines to paste.
+    /// Describes the keys, with commands to paste.
     pub(crate) fn text(&self, program: &str, url: &str, keys: &[DemoKey]) -> String {
         let mut out = String::new();
         for DemoKey { application, permissions, key } in keys {
@@ -89,7 +91,7 @@ impl Demo {
         } else {
             let _ = writeln!(
                 out,
-                "`{program} app create NAME --permission PERMISSION` and `{program} key create NAME` make a key."
+                "`{program} app create NAME --{PERMISSION} PERMISSION` and `{program} key create NAME` make a key."
             );
         }
         out

@@ -1,7 +1,7 @@
-//! What outlives a process: tasks with their ledger, until when targets settle, applications with their keys and grants.
+//! Storage: tasks with their timelines and ledger, cool-downs of targets, marks, applications with their keys and grants.
 //!
-//! The ports that are kept here are declared by those who ask: [`TaskStore`] by the engine, [`DirectoryStore`] by the registry.
-//! [`memory`] keeps everything for a test, [`sqlite`] on a disk. Both pass the same suite.
+//! The users of a store declare its ports: the engine [`TaskStore`], the registry [`DirectoryStore`]. [`sqlite`] implements them
+//! on a disk, [`memory`] for tests. Both pass the same suite. [`Integrity`] checks that stored data is consistent.
 
 pub mod memory;
 mod rules;
@@ -14,24 +14,24 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::DirectoryStore;
 use toolwarrant_tasks::store::{NewTask, TaskStore};
 
-/// A store of everything.
+/// A store with all ports.
 pub trait Store: TaskStore + DirectoryStore + Integrity {}
 
 impl<S: TaskStore + DirectoryStore + Integrity> Store for S {}
 
-/// How long a call is on its way to its store at most.
+/// Longest time that a call takes to reach the store.
 const ON_ITS_WAY: Duration = Duration::from_mins(1);
 
-/// When a target was released, and until when it settles.
+/// The cool-down of a target: when its lock was freed, and until when it cools down.
 #[derive(Clone, Copy, Debug)]
-struct Settling {
+struct CoolDown {
     since: Timestamp,
     until: Timestamp,
 }
 
-impl Settling {
-    /// When a task can start on a target that settles. After a clock was set back, it waits no longer than it had to at first, and as
-    /// long as a call may have been on its way here: it may be from before the release.
+impl CoolDown {
+    /// Earliest start of a task while the target cools down. If the clock went back, the wait is capped at the original cool-down
+    /// plus one minute, the longest time that a call may have been on its way.
     fn start(self, task: &NewTask) -> Timestamp {
         let Self { since, until } = self;
         until.clamp(task.at, task.at.plus(until.since(since)).plus(ON_ITS_WAY))

@@ -1,8 +1,8 @@
-//! A store that ends with its process: for tests, and for simulation, where it stands for a disk that survives.
+//! A store in memory, for tests and for the simulation, where it plays a disk that survives.
 
 mod rules;
 
-use crate::Settling;
+use crate::CoolDown;
 use crate::rules::{Integrity, Rule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -11,30 +11,30 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
-    Unfinished, Which,
+    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
+    TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, Task, TaskId};
 
-/// Everything in maps, behind one lock.
+/// A store in memory: maps behind one lock.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
     tasks: BTreeMap<TaskId, Row>,
-    /// Application and the key that it gave, while their task is in flight.
-    claims: HashMap<(String, String), TaskId>,
-    /// Resource and target, while a task is in flight on it.
-    lanes: HashMap<(String, String), TaskId>,
-    /// Those that were released before they have settled.
-    settling: HashMap<(String, String), Settling>,
+    /// Tasks in flight by application and idempotency key.
+    keys_in_flight: HashMap<(String, String), TaskId>,
+    /// Target locks: tasks in flight by resource and target.
+    locks: HashMap<(String, String), TaskId>,
+    /// Targets that are cooling down.
+    cool_downs: HashMap<(String, String), CoolDown>,
     ledger: Vec<LedgerRow>,
-    /// Which entries a task has in the ledger.
+    /// Kinds of ledger entries by task.
     entered: HashSet<(TaskId, &'static str)>,
     applications: Vec<ApplicationRow>,
     keys: BTreeMap<String, KeyRow>,
-    /// Space and key of each mark, and until when it must stand.
+    /// Marks: until when each must exist, by space and key.
     marks: BTreeMap<(&'static str, Vec<u8>), Timestamp>,
 }
 
@@ -42,7 +42,7 @@ struct Tables {
 struct Row {
     record: Record,
     identity: Identity,
-    timeline: Vec<Happening>,
+    timeline: Vec<TimelineEvent>,
 }
 
 impl Memory {
@@ -51,7 +51,7 @@ impl Memory {
     }
 }
 
-/// What is known at once, as an answer.
+/// An answer that is ready at once.
 fn now<'a, T: Send + 'a>(answer: T) -> Stored<'a, T> {
     Box::pin(std::future::ready(Ok(answer)))
 }
@@ -61,11 +61,11 @@ fn conflict<'a, T: Send + 'a>(why: String) -> Stored<'a, T> {
 }
 
 impl TaskStore for Memory {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
         now(self.lock().made(&identity))
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
         let accepted = self.lock().accept(new);
         Box::pin(std::future::ready(accepted))
     }
@@ -75,23 +75,22 @@ impl TaskStore for Memory {
         Box::pin(std::future::ready(advanced))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
         let tables = self.lock();
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let unfinished =
-            tables.tasks.range((after, Bound::Unbounded)).filter_map(|(id, Row { record, identity, .. })| {
-                let in_flight = record.task.status().is_none();
-                in_flight.then(|| Unfinished { id: *id, identity: identity.clone(), wake_at: record.task.wake_at })
-            });
-        now(unfinished.take(limit as usize).collect())
+        let open = tables.tasks.range((after, Bound::Unbounded)).filter_map(|(id, Row { record, identity, .. })| {
+            let in_flight = record.task.status().is_none();
+            in_flight.then(|| OpenTask { id: *id, identity: identity.clone(), wake_at: record.task.wake_at })
+        });
+        now(open.take(limit as usize).collect())
     }
 
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>> {
         now(self.lock().tasks.get(&id).map(|row| row.record.clone()))
     }
 
-    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
-        let Which { application, target, before, limit } = which;
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>> {
+        let TaskFilter { application, target, before, limit } = filter;
         let tables = self.lock();
         let before = before.map_or(Bound::Unbounded, Bound::Excluded);
         let records = tables.tasks.range((Bound::Unbounded, before)).rev().map(|(_, row)| &row.record);
@@ -102,7 +101,7 @@ impl TaskStore for Memory {
         now(records.take(limit as usize).cloned().collect())
     }
 
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
         now(self.lock().tasks.get(&id).map(|row| row.timeline.clone()).unwrap_or_default())
     }
 
@@ -188,26 +187,26 @@ impl Integrity for Memory {
     }
 }
 
-/// What a call claims beside the lane.
-fn claim(identity: &Identity) -> Option<(String, String)> {
+/// What a write holds besides the target lock.
+fn key_in_flight(identity: &Identity) -> Option<(String, String)> {
     identity.key.clone().map(|key| (identity.application.clone(), key))
 }
 
-fn lane(identity: &Identity) -> (String, String) {
+fn target_lock(identity: &Identity) -> (String, String) {
     (identity.resource.clone(), identity.target.clone())
 }
 
 impl Tables {
-    fn made(&self, asked: &Identity) -> Option<InFlight> {
-        let claimed = claim(asked);
-        let id = *claimed.map_or_else(|| self.lanes.get(&lane(asked)), |claim| self.claims.get(&claim))?;
+    fn made(&self, asked: &Identity) -> Option<DuplicateOf> {
+        let key = key_in_flight(asked);
+        let id = *key.map_or_else(|| self.locks.get(&target_lock(asked)), |key| self.keys_in_flight.get(&key))?;
         let Row { record, identity, .. } = self.tasks.get(&id)?;
         let made = asked.key.is_some() || identity == asked;
         let (tool, target, fingerprint) = (record.tool.clone(), record.target.clone(), identity.fingerprint);
-        made.then_some(InFlight { id, tool, target, fingerprint })
+        made.then_some(DuplicateOf { id, tool, target, fingerprint })
     }
 
-    /// Whether none of these marks is there, nor any twice.
+    /// Checks that none of these marks exists, and none is given twice.
     fn unmarked(&self, marks: &[Mark]) -> Result<(), StoreError> {
         for (n, Mark { space, key, until: _ }) in marks.iter().enumerate() {
             let twice = marks.iter().take(n).any(|other| (other.space, &other.key) == (*space, key));
@@ -222,7 +221,7 @@ impl Tables {
         self.marks.extend(marks.into_iter().map(|Mark { space, key, until }| ((space, key), until)));
     }
 
-    fn accept(&mut self, mut new: NewTask) -> Result<Accepted, StoreError> {
+    fn accept(&mut self, mut new: NewTask) -> Result<Acceptance, StoreError> {
         let marks = std::mem::take(&mut new.marks);
         self.unmarked(&marks)?;
         let accepted = self.take_on(new)?;
@@ -230,32 +229,32 @@ impl Tables {
         Ok(accepted)
     }
 
-    fn take_on(&mut self, new: NewTask) -> Result<Accepted, StoreError> {
+    fn take_on(&mut self, new: NewTask) -> Result<Acceptance, StoreError> {
         if let Some(hit) = self.made(&new.identity) {
-            return Ok(Accepted::Hit(hit));
+            return Ok(Acceptance::Hit(hit));
         }
-        let held = lane(&new.identity);
-        if let Some(id) = self.lanes.get(&held) {
-            let gone = || StoreError::Corrupt(format!("a lane is held by {id}, which is not there"));
+        let held = target_lock(&new.identity);
+        if let Some(id) = self.locks.get(&held) {
+            let gone = || StoreError::Corrupt(format!("a target lock is held by {id}, which is not there"));
             let Row { record, .. } = self.tasks.get(id).ok_or_else(gone)?;
             let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
-            return Ok(Accepted::Busy { id: *id, application, deadline_at });
+            return Ok(Acceptance::Busy { id: *id, application, deadline_at });
         }
-        let start = self.settling.get(&held).map_or(new.at, |settling| settling.start(&new));
-        let NewTask { id, identity, tool, sealed, terms, at, marks: _ } = new;
+        let start = self.cool_downs.get(&held).map_or(new.at, |cool_down| cool_down.start(&new));
+        let NewTask { id, identity, tool, sealed, policy, at, marks: _ } = new;
         if self.tasks.contains_key(&id) {
             return Err(StoreError::Conflict(format!("there is a task {id} already")));
         }
-        self.lanes.insert(held, id);
-        self.claims.extend(claim(&identity).map(|claim| (claim, id)));
-        let task = Task::delayed(terms, at, start);
+        self.locks.insert(held, id);
+        self.keys_in_flight.extend(key_in_flight(&identity).map(|key| (key, id)));
+        let task = Task::delayed(policy, at, start);
         let (created_at, sealed) = (at, Some(sealed));
         let Identity { application, resource, target, .. } = identity.clone();
         let record =
             Record { id, application, tool, resource, target, created_at, version: 0, task, sealed, refunded_at: None };
-        let timeline = vec![Happening { at, phase: record.task.phase.as_str(), what: "accepted".to_owned() }];
+        let timeline = vec![TimelineEvent { at, phase: record.task.phase.as_str(), what: "accepted".to_owned() }];
         self.tasks.insert(id, Row { record, identity, timeline });
-        Ok(Accepted::Fresh { wake_at: start })
+        Ok(Acceptance::Fresh { wake_at: start })
     }
 
     fn advance(&mut self, advance: Advance) -> Result<Advanced, StoreError> {
@@ -270,18 +269,19 @@ impl Tables {
                 return Err(StoreError::Conflict(format!("the ledger has a {kind} of {id} already")));
             }
         }
-        row.timeline.push(Happening { at, phase: task.phase.as_str(), what });
+        row.timeline.push(TimelineEvent { at, phase: task.phase.as_str(), what });
         row.record.version += 1;
         row.record.task = task;
         if let Phase::Done(_) = row.record.task.phase {
             row.record.sealed = None;
-            claim(&row.identity).and_then(|claim| self.claims.remove(&claim));
-            self.lanes.remove(&lane(&row.identity));
+            key_in_flight(&row.identity).and_then(|key| self.keys_in_flight.remove(&key));
+            self.locks.remove(&target_lock(&row.identity));
         }
         for entry in entries {
             if let Entry::Release(until) = entry {
-                self.settling.remove(&lane(&row.identity));
-                self.settling.extend((until > at).then(|| (lane(&row.identity), Settling { since: at, until })));
+                self.cool_downs.remove(&target_lock(&row.identity));
+                self.cool_downs
+                    .extend((until > at).then(|| (target_lock(&row.identity), CoolDown { since: at, until })));
             }
             if entry == Entry::Refund {
                 row.record.refunded_at = Some(at);

@@ -1,44 +1,44 @@
-//! What holds of everything that is kept: the rules by which an operator knows that nothing was lost.
+//! Rules that stored data must keep. Checking them shows an operator that nothing was lost.
 
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::Stored;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::Task;
 
-/// Can be asked whether what it keeps is as it must be.
+/// Checks stored data.
 pub trait Integrity: Send + Sync + 'static {
-    /// What breaks a rule, each in words for the operator; at most [`VIOLATIONS_MAX`]. Holds up no other call.
+    /// Returns what breaks a rule, in words for the operator; at most [`VIOLATIONS_MAX`]. Does not delay other calls.
     fn violations(&self, rule: Rule) -> Stored<'_, Vec<String>>;
 
-    /// Writes something that changes nothing, which shows that it can, and that it will be found again.
+    /// Writes without changing anything. Shows that the store can write, and to a file that will be found again.
     fn touch(&self) -> Stored<'_, ()>;
 }
 
-/// Most violations of a rule that are told at a time.
+/// Most violations of one rule that are returned.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
-/// What holds of everything that is kept, whatever happened to the process.
+/// A rule that holds whenever the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Every byte can be read and fits the rest, and every reference leads somewhere.
+    /// Every page is intact, and every reference leads to a row.
     Integrity,
-    /// Tables and indexes are as this program makes them.
+    /// Tables and indexes are those that this program makes.
     Layout,
-    /// A task that ended as `failed_silent` has its one refund, and nothing else has any.
+    /// A task that ended as `failed_silent` has one refund. No other task has any.
     Refunds,
-    /// A task has a charge if it was to be sent, which is taken back if it ended and nothing has left; and no other.
+    /// A task has one charge from its first send on, and one reversal if it ended and nothing had left.
     Charges,
-    /// One task at most is in flight on a target.
-    Lanes,
-    /// Sealed arguments are there as long as a task is in flight, and no longer.
+    /// At most one task is in flight on a target.
+    TargetLocks,
+    /// A task has sealed arguments while it is in flight, and no longer.
     Secrets,
-    /// A task in flight has a deadline after this moment.
+    /// The deadline of every task in flight is after this moment.
     Deadlines(Timestamp),
-    /// What is written of a task in several places says the same in all of them.
+    /// The places that repeat facts about a task agree.
     Records,
 }
 
-/// What is wrong with the charge of a task that has entries of those kinds in the ledger.
+/// Returns what is wrong with the charges of a task, given the kinds of its ledger entries.
 pub(super) fn charged(task: &Task, has: impl Fn(&'static str) -> bool) -> Vec<String> {
     let kinds = [Entry::Charge, Entry::ReverseCharge].into_iter().filter_map(|entry| Some((entry, entry.kind()?)));
     kinds

@@ -1,8 +1,8 @@
-//! A store on one disk: an SQLite database in a folder that one process has to itself.
+//! A store on disk: an SQLite database that one process has to itself.
 //!
-//! One thread writes, and requests that arrive together share a commit (`writer`); a few others read (`readers`). What an
-//! answer says is on the disk by then, and survives the loss of power. What is asked of SQL stands in `tasks`, `directory` and
-//! `rules`; how the folder is opened and brought up to date, in `open`.
+//! One thread writes; requests that arrive together share a commit (`writer`). Other threads read (`readers`). What an answer
+//! says is on the disk by then and survives a power cut. The SQL is in `tasks`, `directory` and `rules`; `open` opens the
+//! database and runs its migrations.
 
 mod directory;
 mod open;
@@ -25,62 +25,61 @@ use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
-    Unfinished, Which,
+    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
+    TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::TaskId;
 use writer::Writer;
 
-/// An open database. Dropping it waits until all that was asked for is done.
+/// An open database. Dropping it finishes all requests first.
 ///
-/// Who gets [`StoreError`] for a write can take it for not written. The one exception is a disk that fails in the middle of a
-/// commit and a loss of power right afterwards: then it may turn out to be written after all, as a whole.
+/// A write that answers with a [`StoreError`] did not happen. There is one exception: if the disk fails in the middle of a commit
+/// and the power is cut right afterwards, the whole write may turn out to have happened.
 pub struct Sqlite {
-    // In the order in which they end: the writer is the last to close the database, which empties its log; then the lock.
+    // In the order of dropping: the writer closes the database last, which empties the log; then the lock goes.
     readers: Readers,
-    /// One that may take minutes, so that no other read waits for it.
+    /// Reads that may take minutes, on a thread of their own.
     inspector: Readers,
-    /// Ends what the inspector is doing.
+    /// Stops a read of the inspector.
     interrupt: InterruptHandle,
     writer: Writer,
     path: PathBuf,
-    /// The database's file, as it was opened.
+    /// The database file that was opened.
     file: FileId,
-    /// What keeps other processes away.
+    /// Keeps other processes away.
     _lock: Box<dyn Send + Sync>,
 }
 
-/// How a database is opened.
+/// How to open a database.
 #[derive(Debug)]
 pub struct OpenOptions<'a, Lock> {
-    /// Its file.
+    /// The path of its file.
     pub path: &'a Path,
-    /// The resource of all grants up to layout 4, which name none: the first of the contract.
+    /// The resource of grants from before layout 5, which name none: the first resource of the contract.
     pub former_resource: &'a str,
-    /// Keeps other processes away. Dropped once the database is closed.
+    /// Keeps other processes away. Dropped after the database is closed.
     pub lock: Lock,
 }
 
-/// Which file lies at a path: its device and inode; `None` if there is none.
+/// The file at a path, by file system and inode; `None` if there is none.
 type FileId = Option<(u64, u64)>;
 
 impl Sqlite {
-    /// Opens the database at `path`, which it makes if it is missing, and brings its layout up to date. Blocks for as long as the
-    /// disk takes.
+    /// Opens a database, creates it if it is missing, and migrates it to the latest layout. Blocks for as long as the disk takes.
     ///
     /// # Errors
-    /// A newer program has written it, or it cannot be opened.
+    /// The database has a newer layout, or cannot be opened.
     pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
         let OpenOptions { path, former_resource, lock } = options;
         let connections = open::connect(path, former_resource, 0)?;
-        open::hold_lanes(&connections.writer)?;
+        open::load_target_locks(&connections.writer)?;
         Self::connected(path, Box::new(lock), connections)
     }
 
-    /// The same, where that changes nothing: of a database that has the latest layout. It takes no task on.
+    /// Opens a database of the latest layout without changing it. The store accepts no tasks.
     ///
     /// # Errors
-    /// Another program has written it, be it newer or older, or it cannot be opened.
+    /// The database has a newer or older layout, or cannot be opened.
     pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
         let OpenOptions { path, former_resource, lock } = options;
         Self::connected(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?)
@@ -94,21 +93,21 @@ impl Sqlite {
         Ok(Self { readers, inspector, interrupt, writer, path: path.to_owned(), file, _lock: lock })
     }
 
-    /// What it has written, and how many writes wait.
+    /// Returns its counters, and the number of waiting writes.
     #[must_use]
     pub fn written(&self) -> (&WriteCounts, usize) {
         (&self.writer.counts, self.writer.waiting())
     }
 }
 
-/// What a store has written since it was opened.
+/// Counters of writes since the store was opened.
 #[derive(Debug, Default)]
 pub struct WriteCounts {
-    /// Transactions that reached the disk.
+    /// Committed transactions.
     pub commits: Count,
-    /// Requests in them.
+    /// Requests in committed transactions.
     pub requests: Count,
-    /// Transactions that failed.
+    /// Failed transactions.
     pub failures: Count,
 }
 
@@ -119,11 +118,11 @@ impl Drop for Sqlite {
 }
 
 impl TaskStore for Sqlite {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
         self.writer.write(move |db| tasks::repeat(db, &identity))
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
         Box::pin(async {
             let state = tasks::ready(&new, new.at)?;
             self.writer.write(move |db| tasks::accept(db, &new, &state)).await
@@ -137,7 +136,7 @@ impl TaskStore for Sqlite {
         })
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
         self.readers.read(move |db| tasks::in_flight(db, after, limit))
     }
 
@@ -145,11 +144,11 @@ impl TaskStore for Sqlite {
         self.readers.read(move |db| tasks::task(db, id))
     }
 
-    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
-        self.readers.read(move |db| tasks::tasks(db, &which))
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>> {
+        self.readers.read(move |db| tasks::tasks(db, &filter))
     }
 
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
         self.readers.read(move |db| tasks::timeline(db, id))
     }
 
@@ -208,7 +207,7 @@ impl fmt::Debug for Sqlite {
     }
 }
 
-/// A [`StoreError`] that SQLite's own errors become by `?`.
+/// A [`StoreError`] that `?` makes from SQLite's errors.
 #[derive(Clone, Debug)]
 struct Fault(StoreError);
 
@@ -256,12 +255,12 @@ fn file_id(path: &Path) -> FileId {
     path.metadata().ok().map(|about| (about.dev(), about.ino()))
 }
 
-/// A moment as a column keeps it.
+/// A moment as a column stores it.
 fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-/// A moment from a column; one before the epoch was never written, and is read as the epoch.
+/// A moment from a column. Negative values are never written; they read as the epoch.
 fn moment(millis: i64) -> Timestamp {
     Timestamp(u64::try_from(millis).unwrap_or(0))
 }

@@ -20,9 +20,9 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow, StoreError};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Identity, InFlight, LedgerRow, Mark, Record, Unfinished, Which,
+    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, OpenTask, Record, TaskFilter,
 };
-use toolwarrant_tasks::task::{Phase, Status, Task, TaskId, Terms, Upstream};
+use toolwarrant_tasks::task::{Phase, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
 /// Each case once for each store.
 macro_rules! every_store {
@@ -53,9 +53,9 @@ every_store! {
     the_same_key_of_another_application_is_its_own
     a_busy_target_names_who_has_it_and_until_when
     a_target_of_another_kind_is_another_target
-    after_a_release_a_task_starts_when_the_target_has_settled
+    a_task_starts_when_the_target_has_cooled_down
     a_release_in_the_past_holds_nobody_up
-    after_a_clock_was_set_back_a_target_settles_little_longer_than_it_had_to
+    after_a_clock_was_set_back_a_target_cools_down_little_longer_than_it_had_to
     an_id_that_is_taken_changes_nothing
     a_step_from_another_version_or_of_an_unknown_task_is_fenced
     no_end_is_ever_written_over
@@ -68,7 +68,7 @@ every_store! {
     tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
     tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages
     only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
-    a_target_settles_on_when_its_task_is_forgotten
+    a_target_cools_down_on_when_its_task_is_purged
     marks_are_written_with_their_task_or_nothing_is
     marks_of_a_call_that_is_answered_without_a_task_are_written_too
     a_mark_is_made_once_and_again_after_it_was_purged
@@ -92,16 +92,16 @@ every_store! {
 async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(store: Arc<dyn Store>) {
     assert_eq!(repeat(&store, "app", "k").await, None);
     let task = alike(new(1, "k", "t"), |task| task.fingerprint = [7; 32]);
-    assert_eq!(store.accept(task).await.unwrap(), Accepted::Fresh { wake_at: AT });
-    let found = InFlight { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
+    assert_eq!(store.accept(task).await.unwrap(), Acceptance::Fresh { wake_at: AT });
+    let found = DuplicateOf { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
     assert_eq!(repeat(&store, "app", "k").await, Some(found.clone()));
     assert_eq!(repeat(&store, "app", "K").await, None);
     // Also for another target, which is free; and nothing is left behind of the attempt.
     for target in ["t", "u"] {
-        assert_eq!(store.accept(new(2, "k", target)).await.unwrap(), Accepted::Hit(found.clone()));
+        assert_eq!(store.accept(new(2, "k", target)).await.unwrap(), Acceptance::Hit(found.clone()));
     }
     assert_eq!(store.task(id(2)).await.unwrap(), None);
-    assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Accepted::Fresh { wake_at: AT });
+    assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
 async fn a_call_without_a_key_is_known_by_what_it_asks_for(store: Arc<dyn Store>) {
@@ -115,27 +115,27 @@ async fn a_call_without_a_key_is_known_by_what_it_asks_for(store: Arc<dyn Store>
         };
         NewTask { identity, ..new(number, "", "") }
     };
-    let hit = InFlight { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
+    let hit = DuplicateOf { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
     for round in 0..2 {
         assert_eq!(store.repeat(call(1, 7, "app").identity).await.unwrap(), None);
         let first = NewTask { id: id(1 + round), ..call(0, 7, "app") };
         accept(&store, first.clone()).await;
-        let hit = InFlight { id: first.id, ..hit.clone() };
+        let hit = DuplicateOf { id: first.id, ..hit.clone() };
         assert_eq!(store.repeat(first.identity.clone()).await.unwrap(), Some(hit.clone()));
-        assert_eq!(store.accept(NewTask { id: id(9), ..first.clone() }).await.unwrap(), Accepted::Hit(hit));
+        assert_eq!(store.accept(NewTask { id: id(9), ..first.clone() }).await.unwrap(), Acceptance::Hit(hit));
         // Neither is what asks for something else, what another application asks, nor a call with a key that asks the same.
         let with_key = alike(first, |call| call.key = Some("k".to_owned()));
         for other in [call(9, 8, "app"), call(9, 7, "other"), NewTask { id: id(9), ..with_key }] {
             assert_eq!(store.repeat(other.identity.clone()).await.unwrap(), None);
             let answer = store.accept(other).await.unwrap();
-            assert!(matches!(answer, Accepted::Busy { .. }), "{answer:?}");
+            assert!(matches!(answer, Acceptance::Busy { .. }), "{answer:?}");
         }
         end(&store, 1 + round, Status::Success, AT).await;
     }
     // A task with a key is not found by a call without one.
     accept(&store, alike(call(3, 7, "app"), |call| call.key = Some("k".to_owned()))).await;
     assert_eq!(store.repeat(call(9, 7, "app").identity).await.unwrap(), None);
-    assert!(matches!(store.accept(call(9, 7, "app")).await.unwrap(), Accepted::Busy { .. }));
+    assert!(matches!(store.accept(call(9, 7, "app")).await.unwrap(), Acceptance::Busy { .. }));
 }
 
 async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
@@ -157,10 +157,10 @@ async fn the_same_key_of_another_application_is_its_own(store: Arc<dyn Store>) {
 async fn a_busy_target_names_who_has_it_and_until_when(store: Arc<dyn Store>) {
     accept(&store, alike(new(1, "k", "t"), |task| task.application = "owner".to_owned())).await;
     let (application, deadline_at) = ("owner".to_owned(), AT.plus(Duration::from_secs(60)));
-    let busy = Accepted::Busy { id: id(1), application, deadline_at };
+    let busy = Acceptance::Busy { id: id(1), application, deadline_at };
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), busy);
     assert_eq!(store.task(id(2)).await.unwrap(), None);
-    assert_eq!(repeat(&store, "app", "k").await, None, "a refused call has no claim");
+    assert_eq!(repeat(&store, "app", "k").await, None, "a refused call holds no key");
 }
 
 async fn a_target_of_another_kind_is_another_target(store: Arc<dyn Store>) {
@@ -168,11 +168,11 @@ async fn a_target_of_another_kind_is_another_target(store: Arc<dyn Store>) {
     accept(&store, alike(new(2, "l", "t"), |task| task.resource = "tray".to_owned())).await;
 }
 
-async fn after_a_release_a_task_starts_when_the_target_has_settled(store: Arc<dyn Store>) {
+async fn a_task_starts_when_the_target_has_cooled_down(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let settled = AT.plus(Duration::from_secs(30));
     end(&store, 1, Status::Timeout, settled).await;
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
     let Record { created_at, task, .. } = store.task(id(2)).await.unwrap().unwrap();
     assert_eq!((created_at, task.not_before, task.wake_at), (AT, settled, Some(settled)));
     assert_eq!((task.start_delay_ms, task.deadline_at), (30_000, settled.plus(Duration::from_secs(60))));
@@ -181,18 +181,18 @@ async fn after_a_release_a_task_starts_when_the_target_has_settled(store: Arc<dy
 async fn a_release_in_the_past_holds_nobody_up(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Success, AT.minus(Duration::from_secs(1))).await;
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: AT });
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
-async fn after_a_clock_was_set_back_a_target_settles_little_longer_than_it_had_to(store: Arc<dyn Store>) {
+async fn after_a_clock_was_set_back_a_target_cools_down_little_longer_than_it_had_to(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let (tomorrow, settle) = (AT.plus(Duration::from_hours(24)), Duration::from_secs(9));
     end_at(&store, 1, Status::Success, tomorrow.plus(settle), tomorrow).await;
     let wake_at = AT.plus(settle).plus(Duration::from_mins(1));
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at });
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at });
     // The next release mends it.
     end(&store, 2, Status::Success, AT).await;
-    assert_eq!(store.accept(new(3, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: AT });
+    assert_eq!(store.accept(new(3, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
 async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {
@@ -207,7 +207,7 @@ async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {
 async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let step = |version| {
-        let mut task = Task::accepted(terms(), AT);
+        let mut task = Task::accepted(policy(), AT);
         task.phase = Phase::Sending;
         Advance { id: id(1), version, task, entries: vec![Entry::Charge], what: "sending".to_owned(), at: AT }
     };
@@ -250,7 +250,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
         target: "t".to_owned(),
         created_at: AT,
         version: 0,
-        task: Task::accepted(terms(), AT),
+        task: Task::accepted(policy(), AT),
         sealed: Some(b"sealed 1".to_vec()),
         refunded_at: None,
     };
@@ -261,7 +261,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
         attempts: 2,
         baseline: Some("\"\u{0}ü\n".to_owned()),
         operation: Some(String::new()),
-        outcome: Some((Upstream::None, Timestamp(AT.0 + 1))),
+        outcome: Some((UpstreamAnswer::None, Timestamp(AT.0 + 1))),
         ..record.task
     };
     let (what, task) = ("polling".to_owned(), record.task.clone());
@@ -283,13 +283,13 @@ async fn a_clock_that_goes_back_between_writes_changes_no_order(store: Arc<dyn S
         assert_eq!(store.advance(step).await.unwrap(), Advanced::Written);
     }
     end_at(&store, 1, Status::Success, ago(30), ago(40)).await;
-    let told: Vec<_> = store.timeline(id(1)).await.unwrap().into_iter().map(|happening| happening.phase).collect();
+    let told: Vec<_> = store.timeline(id(1)).await.unwrap().into_iter().map(|event| event.phase).collect();
     assert_eq!(told, ["ready", "baseline", "sending", "verifying", "success"]);
-    // What settles is free again at a moment of the same clock, or after as long as it took.
+    // What cools down is free again at a moment of the same clock, or after as long as it took.
     for (number, minutes, waits) in [(2, 50, 11), (3, 0, 0)] {
         let wake_at = ago(minutes).plus(Duration::from_mins(waits));
         let accepted = store.accept(NewTask { at: ago(minutes), ..new(number, "k", "t") }).await.unwrap();
-        assert_eq!(accepted, Accepted::Fresh { wake_at });
+        assert_eq!(accepted, Acceptance::Fresh { wake_at });
         end_at(&store, number, Status::Success, ago(minutes), ago(minutes)).await;
     }
     assert_eq!(store.purge(ago(39), 9).await.unwrap(), 2);
@@ -311,7 +311,7 @@ async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn
     assert_eq!((record.sealed, record.refunded_at), (None, Some(ended)));
     let row = |number, kind, at| LedgerRow { number, id: id(1), application: "app".to_owned(), kind, at };
     assert_eq!(store.ledger(0, 9).await.unwrap(), [row(1, "charge", AT), row(2, "refund", ended)]);
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
 async fn what_the_ledger_has_already_stops_the_whole_step(store: Arc<dyn Store>) {
@@ -328,7 +328,7 @@ async fn what_the_ledger_has_already_stops_the_whole_step(store: Arc<dyn Store>)
         assert_eq!((store.task(id(n)).await.unwrap(), store.timeline(id(n)).await.unwrap()), before);
         assert_eq!(store.ledger(0, 99).await.unwrap(), ledger);
         let busy = store.accept(new(9, "other", &target)).await.unwrap();
-        assert!(matches!(busy, Accepted::Busy { .. }), "{busy:?}");
+        assert!(matches!(busy, Acceptance::Busy { .. }), "{busy:?}");
         assert_eq!(repeat(&store, "app", &target).await.unwrap().id, id(n));
     }
     // Twice in one step is once too often, too.
@@ -352,8 +352,8 @@ pub(super) fn id(number: u128) -> TaskId {
     TaskId::from_bytes(number.to_be_bytes())
 }
 
-pub(super) fn terms() -> Terms {
-    Terms { probe: None, idempotent: true, settle_seconds: 10, deadline_seconds: 60 }
+pub(super) fn policy() -> TaskPolicy {
+    TaskPolicy { probe: None, idempotent: true, settle_seconds: 10, deadline_seconds: 60 }
 }
 
 pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
@@ -368,7 +368,7 @@ pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
         },
         tool: "print".to_owned(),
         sealed: format!("sealed {number}").into_bytes(),
-        terms: terms(),
+        policy: policy(),
         at: AT,
         marks: Vec::new(),
     }
@@ -381,7 +381,7 @@ pub(super) fn alike(mut new: NewTask, change: impl FnOnce(&mut Identity)) -> New
 }
 
 /// What a call of that application with that key finds.
-pub(super) async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<InFlight> {
+pub(super) async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<DuplicateOf> {
     let call = alike(new(0, key, "elsewhere"), |call| call.application = application.to_owned());
     store.repeat(call.identity).await.unwrap()
 }
@@ -399,7 +399,7 @@ pub(super) fn application(id: &str, name: &str) -> ApplicationRow {
 
 pub(super) async fn accept(store: &Arc<dyn Store>, new: NewTask) {
     let accepted = store.accept(new).await.unwrap();
-    assert!(matches!(accepted, Accepted::Fresh { .. }), "{accepted:?}");
+    assert!(matches!(accepted, Acceptance::Fresh { .. }), "{accepted:?}");
 }
 
 /// The next version of a task, in that phase.

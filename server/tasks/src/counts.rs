@@ -1,14 +1,14 @@
-//! What the engine counts: tasks, sends and entries in the ledger since the process began.
+//! Counters of the engine: tasks, sends and ledger entries since the process started.
 
 use crate::machine::{Entry, Sent};
 use crate::store::Advance;
 use crate::task::Status;
 use toolwarrant_core::counts::Count;
 
-/// What an engine has done since it started.
+/// Counters of one engine since it started.
 #[derive(Debug, Default)]
 pub struct Driven {
-    /// Tasks that were taken on.
+    /// Accepted tasks.
     pub accepted: Count,
     /// In the order of [`Status::ALL`].
     ended: [Count; Status::ALL.len()],
@@ -18,21 +18,21 @@ pub struct Driven {
     booked: [Count; BOOKED.len()],
 }
 
-/// What a send can come to.
+/// The outcomes of a send.
 const SENT: [&str; 5] = ["not_sent", "ok", "error", "pending", "no_answer"];
 
-/// What can be entered in the ledger.
+/// The entries that the ledger can have.
 const BOOKED: [Entry; 3] = [Entry::Charge, Entry::ReverseCharge, Entry::Refund];
 
 impl Driven {
-    /// Counts a step that was written down.
+    /// Counts a step that was stored.
     pub fn stepped(&self, step: &Advance) {
         let ended = Status::ALL.iter().zip(&self.ended).filter(|(status, _)| step.task.status() == Some(**status));
         let booked = BOOKED.iter().zip(&self.booked).filter(|(entry, _)| step.entries.contains(entry));
         ended.map(|(_, count)| count).chain(booked.map(|(_, count)| count)).for_each(|count| count.add(1));
     }
 
-    /// Counts a send by what it came to.
+    /// Counts a send by its outcome.
     pub fn sent(&self, sent: &Sent) {
         let [not_sent, ok, error, pending, no_answer] = &self.sent;
         let count = match sent {
@@ -45,17 +45,17 @@ impl Driven {
         count.add(1);
     }
 
-    /// Tasks that ended, by their status.
+    /// Returns the number of ended tasks by status.
     pub fn ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Status::ALL.iter().map(|status| status.as_str()).zip(self.ended.iter().map(Count::get))
     }
 
-    /// Sends, by what they came to.
+    /// Returns the number of sends by outcome.
     pub fn sends(&self) -> impl Iterator<Item = (&'static str, u64)> {
         SENT.into_iter().zip(self.sent.iter().map(Count::get))
     }
 
-    /// Entries in the ledger, by their kind.
+    /// Returns the number of ledger entries by kind.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
         BOOKED.iter().filter_map(|entry| entry.kind()).zip(self.booked.iter().map(Count::get))
     }

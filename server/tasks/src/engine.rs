@@ -1,19 +1,19 @@
-//! The engine: takes writes on, and drives each until it ends.
+//! The engine: accepts writes as tasks and drives each task until it ends.
 //!
-//! It owns the one index of what is due when, the count of what is in flight, and every future that carries a task on. Each
-//! step is written down before its effect is performed. [`Engine`] is what the pipeline asks; [`Engine::run`] is the runner.
+//! It owns the index of what is due when, the count of tasks in flight, and every future that advances a task. It stores each
+//! step before it performs the step's effect. The pipeline calls [`Engine`]; [`Engine::run`] is the runner.
 
-mod claims;
 mod drive;
 mod due;
+mod in_flight;
 
 use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
 use crate::counts::Driven;
-use crate::store::{self, Identity, InFlight, NewTask, Record, TaskStore, Unfinished};
-use claims::Claims;
+use crate::store::{self, DuplicateOf, Identity, NewTask, OpenTask, Record, TaskStore};
 use due::{DueList, State, Wake};
+use in_flight::InFlightIndex;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,62 +27,61 @@ use toolwarrant_core::tasks::{Accepted, NotAccepted, Poll, Proposal, TaskStatus,
 use toolwarrant_core::text::Secret;
 use toolwarrant_core::vault::{Digest, Vault};
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub struct Parts {
-    /// Where tasks are kept.
+    /// Stores tasks.
     pub store: Arc<dyn TaskStore>,
-    /// Who carries them out.
+    /// Carries them out.
     pub executor: Arc<dyn Executor>,
     /// Seals their arguments.
     pub vault: Vault,
     /// The time.
     pub clock: Clock,
-    /// Names them.
+    /// Makes their ids.
     pub random: Random,
-    /// Most tasks in flight; one more is refused.
-    pub room: usize,
+    /// Most tasks in flight. One more is refused.
+    pub max_in_flight: usize,
 }
 
-/// Takes writes on and drives them.
+/// Accepts writes as tasks and drives them.
 pub struct Engine {
     parts: Parts,
     due: Arc<DueList>,
-    claims: Arc<Claims>,
-    /// Writes that are being accepted: their clients may go away, what they have begun may not.
+    index: Arc<InFlightIndex>,
+    /// Writes that are being accepted. They go on if their clients leave.
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
     counts: Arc<Driven>,
 }
 
-/// How long a busy caller waits at most before it asks again, in seconds: tasks mostly end sooner than their deadline.
+/// Longest `retry_after_seconds` of a busy target: most tasks end long before their deadline.
 const BUSY_RETRY_SECONDS: u64 = 15;
 
-/// By when each task in flight is looked at after the start. Looking early does no harm; a clock that was set back would let
-/// some wait for ever.
+/// Longest time after the start until each task in flight is looked at. A look too early does no harm, and after a clock was set
+/// back some tasks would wait too long.
 const FOUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// Tasks in flight that are read at a time at the start.
+/// Tasks that are read at a time at the start.
 const PAGE: u32 = 10_000;
 
 impl Engine {
-    /// An engine that knows of every task in flight; whatever was under way when the last process ended is taken up by
-    /// [`Self::run`].
+    /// Makes an engine that knows every task in flight. [`Self::run`] resumes what the last process left in progress.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// The store cannot be read.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StoreError> {
         let polls = Polls::new(parts.clock.clone());
-        let (due, claims, accepting, counts) = Default::default();
-        let engine = Self { due, claims, accepting, polls, counts, parts };
+        let (due, index, accepting, counts) = Default::default();
+        let engine = Self { due, index, accepting, polls, counts, parts };
         let mut last = None;
         loop {
             let page = engine.parts.store.in_flight(last, PAGE).await?;
             let now = engine.parts.clock.now();
-            for Unfinished { id, identity, wake_at } in &page {
-                let claim = engine.claims.of(identity);
-                engine.claims.add(claim);
+            for OpenTask { id, identity, wake_at } in &page {
+                let hash = engine.index.of(identity);
+                engine.index.add(hash);
                 let wake_at = wake_at.unwrap_or(now).clamp(now, now.plus(FOUND_WITHIN));
-                engine.due.add(*id, wake_at, Wake { claim, state: State::Unknown });
+                engine.due.add(*id, wake_at, Wake { hash, state: State::Unknown });
             }
             last = page.last().map(|task| task.id);
             if last.is_none() {
@@ -91,38 +90,38 @@ impl Engine {
         }
     }
 
-    /// How many tasks are in flight.
+    /// Returns the number of tasks in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.claims.tasks()
+        self.index.tasks()
     }
 
-    /// What it has done since it started.
+    /// Returns its counters.
     #[must_use]
     pub fn counts(&self) -> &Driven {
         &self.counts
     }
 
-    /// How late it is in looking at the task that is due first.
+    /// Returns how long the first due task has been waiting.
     #[must_use]
     pub fn lag(&self) -> Duration {
         self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
     }
 
-    /// How many polls are held.
+    /// Returns the number of held polls.
     #[must_use]
     pub fn held(&self) -> usize {
         self.polls.held()
     }
 
-    /// Answers every poll that is held, and holds none from now on.
+    /// Releases all held polls and holds none from now on.
     pub fn close(&self) {
         self.polls.close();
     }
 
     async fn find(&self, proposal: &Proposal<'_>) -> Result<Option<Accepted>, StoreError> {
         let identity = self.identity(proposal);
-        if self.claims.is_free(self.claims.of(&identity)) {
+        if self.index.is_free(self.index.of(&identity)) {
             return Ok(None);
         }
         let fingerprint = identity.fingerprint;
@@ -131,10 +130,10 @@ impl Engine {
     }
 
     async fn take_on(&self, proposal: &Proposal<'_>, command: &Secret<String>) -> Result<Accepted, NotAccepted> {
-        let Parts { store, executor: _, vault, clock: _, random, room } = &self.parts;
+        let Parts { store, executor: _, vault, clock: _, random, max_in_flight } = &self.parts;
         let identity = self.identity(proposal);
-        let (claim, fingerprint) = (self.claims.of(&identity), identity.fingerprint);
-        let Some(place) = self.claims.reserve(claim, *room) else { return Err(NotAccepted::Full) };
+        let (hash, fingerprint) = (self.index.of(&identity), identity.fingerprint);
+        let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(NotAccepted::Full) };
         let at = proposal.now;
         let id = TaskId::new(at, random.bytes().map_err(broken)?);
         let new = NewTask {
@@ -142,7 +141,7 @@ impl Engine {
             identity,
             tool: proposal.tool.to_owned(),
             sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
-            terms: (&proposal.terms).into(),
+            policy: (&proposal.terms).into(),
             at,
             marks: Vec::new(),
         };
@@ -150,35 +149,35 @@ impl Engine {
         let accepting = async move {
             let accepted = store.accept(new).await;
             match accepted {
-                Ok(store::Accepted::Fresh { wake_at }) => {
-                    place.keep();
+                Ok(store::Acceptance::Fresh { wake_at }) => {
+                    reservation.keep();
                     counts.accepted.add(1);
-                    due.add(id, wake_at, Wake { claim, state: State::Left(0) });
+                    due.add(id, wake_at, Wake { hash, state: State::Left(0) });
                 }
-                // It may be written although the store said that it failed.
+                // The task may have been stored although the store reported a failure.
                 Err(_) => {
-                    place.keep();
-                    due.add(id, at.plus(drive::RETRY), Wake { claim, state: State::Unknown });
+                    reservation.keep();
+                    due.add(id, at.plus(drive::RETRY), Wake { hash, state: State::Unknown });
                 }
                 Ok(_) => {}
             }
             accepted
         };
         match self.begin(accepting).await.map_err(broken)?.map_err(broken)? {
-            store::Accepted::Fresh { .. } => {
+            store::Acceptance::Fresh { .. } => {
                 let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
                 let (task_id, status) = (id.to_string(), TaskStatus::Dispatched);
                 Ok(Accepted { task_id, tool, target, status, hit: false, matches: true })
             }
-            store::Accepted::Hit(hit) => Ok(repeated(hit, &fingerprint)),
-            store::Accepted::Busy { id, application: _, deadline_at } => {
+            store::Acceptance::Hit(hit) => Ok(repeated(hit, &fingerprint)),
+            store::Acceptance::Busy { id, application: _, deadline_at } => {
                 let retry_after_seconds = deadline_at.seconds_from(at).clamp(1, BUSY_RETRY_SECONDS);
                 Err(NotAccepted::Busy { task_id: id.to_string(), retry_after_seconds })
             }
         }
     }
 
-    /// Begins `work`, which goes on when nobody waits for it any more.
+    /// Starts `work`, which goes on even if nobody waits for it any longer.
     fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
         let (tell, told) = oneshot::channel();
         let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +203,7 @@ impl Engine {
             && let Some(held) = self.polls.hold(&poll, id)
         {
             record = self.visible(id, poll).await?;
-            // It may have ended before it was watched.
+            // It may have ended before the poll was held.
             if record.task.status().is_none() {
                 held.wait().await;
                 record = self.visible(id, poll).await?;
@@ -243,8 +242,8 @@ impl Tasks for Engine {
     }
 }
 
-fn repeated(hit: InFlight, asked: &Digest) -> Accepted {
-    let InFlight { id, tool, target, fingerprint } = hit;
+fn repeated(hit: DuplicateOf, asked: &Digest) -> Accepted {
+    let DuplicateOf { id, tool, target, fingerprint } = hit;
     let status = TaskStatus::Dispatched;
     Accepted { task_id: id.to_string(), tool, target, status, hit: true, matches: fingerprint == *asked }
 }

@@ -1,8 +1,9 @@
 //! Tasks: writes whose outcome is verified on the target before they end.
 //!
-//! [`task`] is what is known of one, [`machine`] how it goes from phase to phase. The machine is pure: it performs nothing and
-//! reads no clock, so that every order of events can be tried. [`engine`] drives it: it writes each step down, performs what
-//! the step asks of an [`executor`], and keeps the one index of what is due when. [`polls`] holds those who ask too early.
+//! [`task`] is the state of one task. [`machine`] takes it from phase to phase; it is pure, performs nothing and reads no clock,
+//! so tests can try every order of events. [`engine`] drives the machine: it stores each step before it performs the step's
+//! effect through an [`executor`], and keeps the index of what is due when. [`polls`] holds back clients that ask too early.
+//! [`store`] is the port to storage.
 
 pub mod counts;
 pub mod engine;

@@ -1,60 +1,60 @@
-//! How a task goes from phase to phase: [`step`], a pure function of the task, an event and the time.
+//! The state machine of a task: [`step`], a pure function of the task, an event and the time.
 //!
-//! Whoever runs it writes the new task and its entries down, in one transaction, before the effect is performed; and reports
-//! what the effect came to as the next event. So a crash between any two steps finds the task in a phase that says what may
-//! have left, and nothing is sent twice that must not be.
+//! The caller stores the new task and its entries in one transaction before it performs the effect, and reports the result of
+//! the effect as the next event. So after a crash between any two steps, the phase tells what may have left, and nothing is sent
+//! twice that must not be.
 
-use super::task::{Phase, Reading, Readings, Status, Task, Upstream, Verdict};
+use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
 use std::fmt;
 use std::time::Duration;
 use toolwarrant_core::clock::Timestamp;
 
-/// Sends of one task, the first included.
+/// Most sends of one task.
 const ATTEMPTS_MAX: u8 = 3;
-/// Before a send is tried again that did not leave; doubled each time.
+/// Wait before a retry of a send that did not leave; doubled each time.
 const BACKOFF: Duration = Duration::from_secs(2);
-/// Between two readings, and between two questions to the upstream.
+/// Wait between two readings, and between two look-ups.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// From the decision to send to the last moment at which a byte may leave.
+/// Time from the decision to send to the last moment at which a byte may leave.
 const SEND_WINDOW: Duration = Duration::from_secs(5);
-/// How long an effect may take; a send, from its last moment on.
+/// Longest time that an effect may take; for a send, counted from the last moment at which a byte may leave.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long after that moment a send found at start may still arrive: its patience, and the skew of clocks.
+/// Longest time that a send found at start may still arrive after that moment: [`PATIENCE`] and the skew of clocks.
 const QUIESCE: Duration = Duration::from_secs(12);
 
-/// What can happen to a task.
+/// An event in the life of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Its `wake_at` has come.
+    /// The task is due: `wake_at` has come.
     Due,
-    /// It was found by a new process: whatever was under way is lost.
+    /// A new process found the task. Whatever was in progress is lost.
     Found,
-    /// The reading from before the send; `None` if it could not be taken.
+    /// The reading before the send; `None` if it failed.
     Baseline(Option<String>),
-    /// What a send came to.
+    /// The outcome of a send.
     Sent(Sent),
-    /// What the upstream knows of the request: `None` if it could not be asked, `Some(None)` if it knows of none.
+    /// The answer to a look-up: `None` if it failed, `Some(None)` if the upstream knows no such request.
     LookedUp(Option<Option<Sent>>),
-    /// A reading of the target, and when it was begun: it says nothing of what happened later.
+    /// A reading of the target, and when it began. It says nothing about anything later than that.
     Probed(Reading, Timestamp),
 }
 
-/// What a send came to. The texts are for the operator.
+/// The outcome of a send. Texts are for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Definitely, no byte has left; and why.
+    /// Certainly no byte has left; with the reason.
     NotSent(String),
-    /// The upstream has answered that it is done.
+    /// The upstream reported success.
     Ok,
-    /// The upstream has answered that it failed; and how.
+    /// The upstream reported a failure; with its text.
     Err(String),
-    /// The upstream works on it, under this name.
+    /// The upstream is working on it; with its name of the operation.
     Pending(String),
-    /// It may have left, and there is no answer that could be understood; and what there is.
+    /// It may have left, and no answer could be understood; with what there is.
     NoAnswer(String),
 }
 
-/// As a line of a timeline.
+/// Its line in a timeline.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,10 +85,10 @@ impl fmt::Display for Sent {
     }
 }
 
-/// What is to be performed next.
+/// An effect to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Take the reading from before the send.
+    /// Take the reading before the send.
     Baseline,
     /// Send, unless this moment has passed.
     Send(Timestamp),
@@ -98,21 +98,21 @@ pub enum Effect {
     Probe,
 }
 
-/// What is written down beside the task, in the same transaction.
+/// An entry to store in the same transaction as the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// One unit is charged: the first send may leave.
+    /// Charges one unit, before the first send.
     Charge,
-    /// The charge is taken back: nothing has left.
+    /// Takes the charge back, because nothing has left.
     ReverseCharge,
-    /// The one refund, for `failed_silent`.
+    /// Refunds the charge of a task that ended as `failed_silent`.
     Refund,
-    /// The target takes another write from this moment on.
+    /// Frees the target lock. The target has cooled down at this moment.
     Release(Timestamp),
 }
 
 impl Entry {
-    /// What the ledger calls it; `None` if it is not of money.
+    /// Returns its kind in the ledger; `None` if it is not about money.
     #[must_use]
     pub fn kind(self) -> Option<&'static str> {
         match self {
@@ -123,7 +123,7 @@ impl Entry {
         }
     }
 
-    /// Whether a task that stands so has had it: each is made once at most, on the way there.
+    /// Returns whether a task in this state must have had this entry. A task has each at most once.
     #[must_use]
     pub fn is_due(self, task: &Task) -> bool {
         let Task { attempts, left, .. } = *task;
@@ -139,25 +139,25 @@ impl Entry {
 /// What an upstream can do about a request whose answer was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// It recognises a request that it has had before.
+    /// It recognises a repeated request and does not carry it out again.
     pub dedupes: bool,
-    /// It can be asked about a request.
+    /// It can be asked what became of a request.
     pub looks_up: bool,
 }
 
 /// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The task from now on.
+    /// The task after the step.
     pub task: Task,
-    /// What is written down with it.
+    /// Entries to store with it.
     pub entries: Vec<Entry>,
-    /// What to do once that is written.
+    /// What to perform once both are stored.
     pub effect: Option<Effect>,
 }
 
-/// Takes `task` through `event`. An event that does not belong to its phase changes nothing: it is an echo of one before.
-/// `facts` is called only where a send was lost.
+/// Takes `task` through `event`. An event that does not belong to the phase changes nothing: it is a late echo. `facts` is called
+/// only if the answer to a send was lost.
 #[must_use]
 pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Facts) -> Step {
     let task = if event == Event::Found { rewound(task, now) } else { task };
@@ -174,11 +174,11 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Fa
         (Phase::Sending, Event::Found) => step.quiesce(now),
         (Phase::Sending, Event::Due) => step.recover(now, facts()),
         (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now),
-        // Asked after it has quiesced, so what is unknown by now has never arrived.
+        // The look-up comes after the last moment at which the send could arrive: unknown now means never arrived.
         (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent(String::new()), now),
         (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now),
         (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_)))))) => step.sent(sent, now),
-        // It was taken once; whatever else is said of it, it has not become unsent.
+        // The upstream has accepted it once. Nothing that it says later makes the request unsent.
         (Phase::Polling, Event::LookedUp(_)) => step.poll(now),
         (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
         (Phase::Verifying, Event::Due | Event::Found) => step.verify(now),
@@ -187,10 +187,10 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Fa
     }
 }
 
-/// A task with no moment later than it can have, for a clock that was set back between two processes. It never starts before its
-/// target has settled: that may take longer than its own deadline.
+/// Caps every moment in a task at the latest that it can be, in case the clock was set back between two processes. The start is
+/// never moved before the end of the target's cool-down, which may be longer than the task's own deadline.
 fn rewound(task: Task, now: Timestamp) -> Task {
-    let deadline = task.terms.deadline();
+    let deadline = task.policy.deadline();
     let longest_wait = deadline.max(Duration::from_millis(task.start_delay_ms));
     let (latest_start, latest_send) = (now.plus(longest_wait), now.plus(SEND_WINDOW));
     let not_before = task.not_before.min(latest_start);
@@ -210,7 +210,7 @@ impl Step {
             let due = self.task.not_before;
             return self.wait(due);
         }
-        if self.task.terms.probe.as_ref().is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
+        if self.task.policy.probe.as_ref().is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
             return self.enter(Phase::Baseline).baseline(now);
         }
         self.send(now)
@@ -236,7 +236,7 @@ impl Step {
         self.enter(Phase::Sending).perform(Effect::Send(not_after))
     }
 
-    /// A process that died while sending leaves a send that may still arrive: wait until it cannot.
+    /// Waits until a send of a process that died can no longer arrive.
     fn quiesce(self, now: Timestamp) -> Self {
         let until = self.task.send_not_after.unwrap_or(now).plus(QUIESCE);
         self.wait(until.max(now))
@@ -253,12 +253,16 @@ impl Step {
                 step.task.last_send_at = Some(not_after);
                 step.perform(Effect::Send(not_after))
             }
-            Facts { .. } => self.answered(Upstream::None, now),
+            Facts { .. } => self.answered(UpstreamAnswer::None, now),
         }
     }
 
     fn ask_again(self, now: Timestamp) -> Self {
-        if now >= self.task.deadline_at { self.answered(Upstream::None, now) } else { self.wait(now.plus(INTERVAL)) }
+        if now >= self.task.deadline_at {
+            self.answered(UpstreamAnswer::None, now)
+        } else {
+            self.wait(now.plus(INTERVAL))
+        }
     }
 
     fn sent(mut self, sent: Sent, now: Timestamp) -> Self {
@@ -269,26 +273,26 @@ impl Step {
                 self.task.operation = Some(operation);
                 self.poll(now)
             }
-            Sent::Ok => self.answered(Upstream::Ok, now),
-            Sent::Err(_) => self.answered(Upstream::Err, now),
-            Sent::NoAnswer(_) => self.answered(Upstream::None, now),
+            Sent::Ok => self.answered(UpstreamAnswer::Ok, now),
+            Sent::Err(_) => self.answered(UpstreamAnswer::Err, now),
+            Sent::NoAnswer(_) => self.answered(UpstreamAnswer::None, now),
         }
     }
 
     fn poll(self, now: Timestamp) -> Self {
         if now >= self.task.deadline_at {
-            return self.answered(Upstream::None, now);
+            return self.answered(UpstreamAnswer::None, now);
         }
         self.enter(Phase::Polling).wait(now.plus(INTERVAL))
     }
 
-    fn answered(mut self, upstream: Upstream, now: Timestamp) -> Self {
+    fn answered(mut self, upstream: UpstreamAnswer, now: Timestamp) -> Self {
         self.task.left = true;
         self.task.outcome = Some((upstream, now));
-        self.task.unanswered |= upstream == Upstream::None;
-        match (upstream, &self.task.terms.probe) {
-            (Upstream::Ok, None) => self.done(Status::SuccessUnverified, now),
-            (Upstream::Err, None) => self.done(Status::Failed, now),
+        self.task.unanswered |= upstream == UpstreamAnswer::None;
+        match (upstream, &self.task.policy.probe) {
+            (UpstreamAnswer::Ok, None) => self.done(Status::SuccessUnverified, now),
+            (UpstreamAnswer::Err, None) => self.done(Status::Failed, now),
             _ => self.enter(Phase::Verifying).verify(now),
         }
     }
@@ -303,7 +307,7 @@ impl Step {
     }
 
     fn verify(self, now: Timestamp) -> Self {
-        match &self.task.terms.probe {
+        match &self.task.policy.probe {
             Some(_) => self.perform(Effect::Probe),
             None if now >= self.task.deadline_at => self.done(Status::Timeout, now),
             None => {
@@ -313,12 +317,12 @@ impl Step {
         }
     }
 
-    /// The decision table, for what can be verified. A reading begun at or after the deadline is the last.
+    /// The decision table for tasks with a probe. A reading that began at or after the deadline is the last.
     fn probed(mut self, reading: Reading, begun: Timestamp, now: Timestamp) -> Self {
         let Some((upstream, answered_at)) = self.task.outcome else { return self };
         let verdict = reading.verdict;
         self.task.reading = Some((reading, now));
-        let settle = self.task.terms.settle();
+        let settle = self.task.policy.settle();
         if begun >= answered_at.plus(settle) {
             let settled = &mut self.task.settled;
             match verdict {
@@ -330,13 +334,13 @@ impl Step {
         let settled = self.task.settled;
         let last = begun >= self.task.deadline_at;
         let seen = settled.absent >= 1 || settled.unreadable >= 2 || last;
-        // An earlier send that nobody answered may still act: an absence says nothing then.
+        // An unanswered earlier send may still take effect, so an absence proves nothing.
         let answered = !self.task.unanswered;
         match (upstream, verdict) {
             (_, Verdict::Present) => self.done(Status::Success, now),
-            (Upstream::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
-            (Upstream::Err, _) if answered && seen => self.done(Status::Failed, now),
-            (Upstream::None, Verdict::Absent) if self.may_repeat(begun, now) => {
+            (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
+            (UpstreamAnswer::Err, _) if answered && seen => self.done(Status::Failed, now),
+            (UpstreamAnswer::None, Verdict::Absent) if self.may_repeat(begun, now) => {
                 self.task.not_before = now;
                 self.task.settled = Readings::default();
                 self.enter(Phase::Ready).wait(now)
@@ -349,23 +353,23 @@ impl Step {
         }
     }
 
-    /// Whether a send that was not answered, and had no effect by the time it must have settled, may be followed by another.
+    /// Returns whether another send may follow one that was not answered and had no effect in time.
     fn may_repeat(&self, begun: Timestamp, now: Timestamp) -> bool {
-        let Task { terms, attempts, last_send_at, .. } = &self.task;
-        let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(terms.settle()));
-        terms.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
+        let Task { policy, attempts, last_send_at, .. } = &self.task;
+        let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(policy.settle()));
+        policy.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
     }
 
-    /// A send that cannot settle before the deadline is of no use.
+    /// The last useful moment to send: a later effect could not be read before the deadline.
     fn last_useful_send(&self) -> Timestamp {
-        let Task { deadline_at, terms, .. } = &self.task;
-        deadline_at.minus(terms.settle())
+        let Task { deadline_at, policy, .. } = &self.task;
+        deadline_at.minus(policy.settle())
     }
 
-    /// No send is useful any more. If an earlier one may have left, its effect is still to be judged.
+    /// Gives up sending. If an earlier send may have left, its effect is still judged.
     fn unsent(mut self, now: Timestamp) -> Self {
         if self.task.left {
-            return self.answered(Upstream::None, now);
+            return self.answered(UpstreamAnswer::None, now);
         }
         if self.task.attempts > 0 {
             self.entries.push(Entry::ReverseCharge);
@@ -378,10 +382,10 @@ impl Step {
         if status == Status::FailedSilent {
             self.entries.push(Entry::Refund);
         }
-        // Also where the effect is seen: what was wanted may have been so before, and the command still on its way.
-        let Task { terms, last_send_at, outcome, unanswered, .. } = &self.task;
-        let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(terms.settle()));
-        let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(terms.deadline()));
+        // Also after success: the target may have been in the wanted state before, with the command still on its way.
+        let Task { policy, last_send_at, outcome, unanswered, .. } = &self.task;
+        let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(policy.settle()));
+        let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(policy.deadline()));
         self.entries.push(Entry::Release(settled.max(given_up).map_or(now, |quiet| quiet.max(now))));
         self.task.wake_at = None;
         self.task.finished_at = Some(now);

@@ -1,7 +1,7 @@
-//! Polls that come too early, or that want to wait: held until the task ends, the poll is due, or the server stops.
+//! Long polls: a poll that comes early or wants to wait is held until the task ends, the poll is due, or the server stops.
 //!
-//! Owns when each key may ask about each task again, and how many answers of an application are held. Knows no store: who
-//! holds reads the task before and after. Start at [`Polls::hold`].
+//! Owns when each key may poll each task again, and how many polls of an application are held. Knows no store: the caller reads
+//! the task before and after. Start at `Polls::hold`.
 
 use super::task::TaskId;
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use tokio::sync::watch;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::tasks::{Hold, Poll};
 
-/// Answers of one application that are held at a time; one more is given at once.
+/// Most held polls of one application. One more is answered at once.
 pub const HELD_MAX: usize = 64;
 
-/// Polls whose due times are kept before those that are over are swept out.
+/// Number of kept due times at which those that have passed are removed.
 const SWEEP_AT: usize = 1_024;
 
-/// Who is held, and until when each may ask again.
+/// Held polls, and due times of the next ones.
 #[derive(Debug)]
 pub(super) struct Polls {
     clock: Clock,
@@ -27,11 +27,11 @@ pub(super) struct Polls {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By application: answers that are held.
+    /// Number of held polls by application.
     held: HashMap<Box<str>, usize>,
-    /// By task: told when it ends. Gone when nobody waits.
+    /// By task, notified when it ends. Removed when nobody waits.
     ends: HashMap<TaskId, watch::Sender<()>>,
-    /// By key and task: when the next poll is due.
+    /// Due time of the next poll by key and task.
     due: HashMap<(Box<str>, TaskId), Timestamp>,
     sweep_at: usize,
 }
@@ -42,7 +42,7 @@ impl Polls {
         Self { clock, closed: watch::Sender::new(false), state: Mutex::new(state) }
     }
 
-    /// A place to wait in, if this poll is to wait and may.
+    /// Holds a poll; `None` if it need not or may not wait.
     pub(super) fn hold(&self, poll: &Poll<'_>, id: TaskId) -> Option<Held<'_>> {
         let Poll { caller, id: _, wait, hold, interval: _ } = poll;
         let now = self.clock.now();
@@ -59,7 +59,7 @@ impl Polls {
         Some(Held { polls: self, application: application.clone(), id, until, end: Some(end) })
     }
 
-    /// Notes that a poll is answered; in how many seconds the next one is due. An answer ahead of its time does not move it.
+    /// Records an answered poll. Returns in how many seconds the next one is due; an early answer does not move that.
     pub(super) fn answered(&self, key_id: &str, id: TaskId, interval: Duration) -> u64 {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -74,17 +74,17 @@ impl Polls {
         due.seconds_from(now)
     }
 
-    /// How many are held.
+    /// Returns the number of held polls.
     pub(super) fn held(&self) -> usize {
         self.lock().held.values().sum()
     }
 
-    /// Answers everybody who waits for the end of that task.
+    /// Releases all polls that wait for the end of this task.
     pub(super) fn ended(&self, id: TaskId) {
         self.lock().ends.remove(&id);
     }
 
-    /// Answers everybody, and from now on at once.
+    /// Releases all polls and holds none from now on.
     pub(super) fn close(&self) {
         self.closed.send_replace(true);
     }
@@ -94,20 +94,20 @@ impl Polls {
     }
 }
 
-/// One answer that is held. Dropped, it makes room for another. A client that goes away is noticed only when it is answered:
-/// one that has sent all that it will cannot be told from one that is gone.
+/// A held poll. Dropping it makes room for another. A client that has gone is noticed only when it is answered: a half-closed
+/// connection looks the same.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
     polls: &'a Polls,
     application: Box<str>,
     id: TaskId,
     until: Timestamp,
-    /// Fails when the task has ended.
+    /// Closed when the task ends.
     end: Option<watch::Receiver<()>>,
 }
 
 impl Held<'_> {
-    /// Waits for the end of the task, for the time to be over, or for the server to stop.
+    /// Waits until the task ends, the time is over, or the server stops.
     pub(super) async fn wait(mut self) {
         let mut closed = self.polls.closed.subscribe();
         let Some(mut end) = self.end.take() else { return };

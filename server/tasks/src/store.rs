@@ -1,230 +1,233 @@
-//! What the engine asks of a store, and what is kept of a task.
+//! The port to storage: what the engine asks of a store, and what a store keeps of a task.
 //!
-//! Every method is one transaction: it has happened when it answers, or it has not happened.
+//! Every method is one transaction. It is durable when the method returns, or it did not happen.
 
 use crate::machine::Entry;
-use crate::task::{Task, TaskId, Terms};
+use crate::task::{Task, TaskId, TaskPolicy};
 use std::fmt::Debug;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::Stored;
 
-/// Keeps tasks, what happened to them, and the ledger.
+/// Stores tasks, their timelines, the ledger and marks.
 pub trait TaskStore: Debug + Send + Sync + 'static {
-    /// The task in flight that such a call has made.
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>>;
+    /// Finds the task in flight that has this identity.
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>>;
 
-    /// Takes a task on: claims its key and the lane of its target, which decide races, until it ends. It starts when the target
-    /// has settled, or at `new.at`. With the answer, whichever it is, `new.marks` are written: the call was seen. Where one of
-    /// them is there already, that is a conflict, and nothing is written.
-    fn accept(&self, new: NewTask) -> Stored<'_, Accepted>;
+    /// Accepts a task. It holds its idempotency key and its target lock until it ends; these decide races. It starts at `new.at`,
+    /// or when the target has cooled down.
+    ///
+    /// `new.marks` are written with every answer, a duplicate or a busy target included: the call was seen. If one of them exists
+    /// already, the answer is a conflict and nothing is written.
+    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance>;
 
-    /// Writes a task's next version with its entries, unless it is at another version or has ended. With the end, its sealed
-    /// arguments are wiped, and its key and its lane are free.
+    /// Writes the next version of a task with its entries, unless the task is at another version or has ended. The end of a task
+    /// wipes its sealed arguments and frees its key and its target lock.
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced>;
 
-    /// Tasks in flight after that one, in the order of their ids.
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>>;
+    /// Returns the tasks in flight with ids above `after`, in the order of ids.
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>>;
 
-    /// A task, in flight or ended.
+    /// Returns a task, in flight or ended.
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>>;
 
-    /// Tasks, in flight or ended, the latest first.
-    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>>;
+    /// Returns tasks, in flight or ended, the latest first.
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>>;
 
-    /// What has happened to a task, in order.
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>>;
+    /// Returns the timeline of a task, in order.
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;
 
-    /// The entries of the ledger after the `after`-th, in the order in which they were written, at most `limit`.
+    /// Returns at most `limit` ledger entries with numbers above `after`, in the order in which they were written.
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>>;
 
-    /// Forgets at most `limit` tasks that ended before then, the longest ended first, with their timelines; answers how
-    /// many. The ledger stays.
+    /// Deletes at most `limit` tasks that ended before `before`, the longest ended first, with their timelines. Returns how many.
+    /// The ledger stays.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32>;
 
-    /// Writes marks down, all or none: where one is there already, that is a conflict.
+    /// Writes all marks, or none: if one of them exists already, the answer is a conflict.
     fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()>;
 
-    /// Forgets at most `limit` marks that stood until before `now`, those of the earliest first; answers how many.
+    /// Deletes at most `limit` marks with `until` before `now`, the earliest first. Returns how many.
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32>;
 }
 
-/// What a call for a write is told from others by. In flight there is one task at most of an application under a key that it gave,
-/// and of its calls without a key one at most with the same fingerprint: two of these have one lane.
+/// Identifies a write. At most one task is in flight per application and idempotency key or, without a key, per application and
+/// fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Whose call it is.
+    /// The calling application.
     pub application: String,
-    /// The idempotency key that it gave.
+    /// The idempotency key, if one was given.
     pub key: Option<String>,
-    /// Stands for tool, target and arguments: equal exactly if these are.
+    /// A digest of tool, target and arguments: equal exactly if these are.
     pub fingerprint: [u8; 32],
-    /// What kind of thing it acts on, and which one: the two name the lane.
+    /// The resource of the target. Resource and target name the target lock.
     pub resource: String,
-    /// See `resource`.
+    /// The id of the target.
     pub target: String,
 }
 
-/// A write that is to be taken on.
+/// A write to accept.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// Names it.
+    /// The id of the task.
     pub id: TaskId,
-    /// What its call is told from others by.
+    /// The identity of the write.
     pub identity: Identity,
-    /// The tool.
+    /// The tool that was called.
     pub tool: String,
     /// The arguments, sealed.
     pub sealed: Vec<u8>,
     /// How it is carried out.
-    pub terms: Terms,
-    /// When it was asked for.
+    pub policy: TaskPolicy,
+    /// When the call arrived.
     pub at: Timestamp,
-    /// What is written down with it.
+    /// Marks to write in the same transaction.
     pub marks: Vec<Mark>,
 }
 
-/// Something that happens once: while it stands, it cannot be made again. It stands until it is purged, which is after `until`.
+/// Guards something that must not happen twice, such as the use of a nonce: a mark can be written once. It exists until it is
+/// purged, which is after `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// What kind of thing it is; equal keys of two spaces are two marks.
+    /// The name space of the key.
     pub space: &'static str,
-    /// Which one.
+    /// The key, unique in its name space.
     pub key: Vec<u8>,
-    /// How long it must stand.
+    /// Until when it must exist.
     pub until: Timestamp,
 }
 
-/// A task as it is kept.
+/// A stored task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Names it.
+    /// Its id.
     pub id: TaskId,
-    /// Whose it is.
+    /// The application that called.
     pub application: String,
-    /// The tool.
+    /// The tool that was called.
     pub tool: String,
-    /// What kind of thing it acts on.
+    /// The resource of the target.
     pub resource: String,
-    /// Which one.
+    /// The id of the target.
     pub target: String,
     /// When it was accepted.
     pub created_at: Timestamp,
-    /// Counts its changes, from 0.
+    /// The number of its changes.
     pub version: u32,
-    /// How far it has come.
+    /// Its state.
     pub task: Task,
-    /// Its arguments, until it ends.
+    /// Its sealed arguments, until it ends.
     pub sealed: Option<Vec<u8>>,
     /// When it was refunded, if it was.
     pub refunded_at: Option<Timestamp>,
 }
 
-/// Which tasks a list is to hold.
+/// Selects tasks for a list.
 #[derive(Clone, Debug)]
-pub struct Which {
-    /// Those of one application; `None` for all.
+pub struct TaskFilter {
+    /// Only those of this application.
     pub application: Option<String>,
-    /// Those on one target; `None` for all.
+    /// Only those on targets with this id, of any resource.
     pub target: Option<String>,
-    /// Those accepted before that one.
+    /// Only those accepted before this one.
     pub before: Option<TaskId>,
-    /// How many at most.
+    /// The most tasks to return.
     pub limit: u32,
 }
 
-/// A task in flight, as far as a new process must know of it.
+/// A task in flight: what a new process must know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
-    /// Names it.
+pub struct OpenTask {
+    /// The id of the task.
     pub id: TaskId,
-    /// What its call is told from others by.
+    /// The identity of the write.
     pub identity: Identity,
-    /// When to look at it next; `None` while an effect was under way.
+    /// When it is due; `None` if an effect was in progress.
     pub wake_at: Option<Timestamp>,
 }
 
-/// A task in flight that answers a repeated call.
+/// The task in flight that a repeated call is a duplicate of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InFlight {
-    /// Names it.
+pub struct DuplicateOf {
+    /// Its id.
     pub id: TaskId,
-    /// The tool that made it.
+    /// The tool that was called.
     pub tool: String,
-    /// What it acts on.
+    /// The id of the target.
     pub target: String,
-    /// What it was asked with.
+    /// The fingerprint of its write.
     pub fingerprint: [u8; 32],
 }
 
-/// What became of a [`NewTask`].
+/// The answer to a [`NewTask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// It was taken on.
+pub enum Acceptance {
+    /// The task was accepted.
     Fresh {
-        /// When it is due first.
+        /// When it is first due.
         wake_at: Timestamp,
     },
-    /// The application has a task in flight under that key.
-    Hit(InFlight),
+    /// The write is a duplicate of a task in flight.
+    Hit(DuplicateOf),
     /// Another task is in flight on the target.
     Busy {
-        /// That task.
+        /// The id of that task.
         id: TaskId,
-        /// Whose it is.
+        /// Its application.
         application: String,
         /// When it ends at the latest.
         deadline_at: Timestamp,
     },
 }
 
-/// A task's step from one version to the next.
+/// A step of a task from one version to the next.
 #[derive(Clone, Debug)]
 pub struct Advance {
-    /// Which task.
+    /// The task.
     pub id: TaskId,
-    /// The version that it comes from.
+    /// The version before the step.
     pub version: u32,
-    /// What it becomes.
+    /// The state after the step.
     pub task: Task,
-    /// What is written down with it.
+    /// Entries to write in the same transaction.
     pub entries: Vec<Entry>,
-    /// What happened, for the timeline.
+    /// A line for the timeline.
     pub what: String,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
 }
 
 /// Whether a step was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advanced {
-    /// It was.
+    /// The step was written.
     Written,
-    /// Somebody else has changed the task: whoever tried must stop.
+    /// Another process has changed the task. The caller must stop driving it.
     Fenced,
 }
 
-/// A line of a task's timeline.
+/// An event in a task's timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
-    /// When.
+pub struct TimelineEvent {
+    /// When it happened.
     pub at: Timestamp,
-    /// The phase that it led to, or the state that it ended in.
+    /// The phase after it, or the status of an ended task.
     pub phase: &'static str,
     /// What happened.
     pub what: String,
 }
 
-/// A line of the ledger: what was charged, taken back or refunded, and for what. It outlives its task.
+/// An entry in the ledger: a charge, reversal or refund. It outlives its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerRow {
-    /// Its place, from 1.
+    /// Its number, from 1.
     pub number: u64,
     /// The task.
     pub id: TaskId,
-    /// Whose account.
+    /// The application that is charged.
     pub application: String,
-    /// `charge`, `reversal` or `refund`; of each at most one a task.
+    /// `charge`, `reversal` or `refund`. A task has at most one of each.
     pub kind: &'static str,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
 }

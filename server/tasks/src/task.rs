@@ -1,4 +1,4 @@
-//! What is known of one task: what was promised, how far it has come, what was seen.
+//! The state of one task: its policy, its progress, its readings.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,15 +7,15 @@ use toolwarrant_core::catalogue;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::tasks::{Evidence, TaskStatus, UpstreamReport};
 
-/// Names a task: the millisecond at which it was accepted, and 80 random bits. In the order of acceptance.
+/// The id of a task: the millisecond of its acceptance and 80 random bits. Ids sort by acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(u128);
 
 impl TaskId {
-    /// What comes before the 32 hexadecimal digits.
+    /// The prefix before the 32 hexadecimal digits.
     const PREFIX: &str = "task_";
 
-    /// A name that nobody can guess, if `random` cannot be guessed.
+    /// Makes an id. Nobody can guess it if `random` cannot be guessed.
     #[must_use]
     pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
         let mut low = [0; 16];
@@ -23,7 +23,7 @@ impl TaskId {
         Self(u128::from(now.0) << 80 | u128::from_be_bytes(low))
     }
 
-    /// The task of that name, if it has the form of one.
+    /// Parses an id; `None` if `text` is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(Self::PREFIX)?;
@@ -31,13 +31,13 @@ impl TaskId {
         plain.then(|| u128::from_str_radix(digits, 16).ok().map(Self)).flatten()
     }
 
-    /// As a store keeps it; the order of the bytes is that of the ids.
+    /// Returns the bytes that a store keeps. They sort as the ids do.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    /// From how a store keeps it.
+    /// Restores an id from its bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(bytes))
@@ -56,46 +56,47 @@ impl fmt::Debug for TaskId {
     }
 }
 
-/// How far a task has come. A change of it is a new version, and a terminal one never changes.
+/// The state of a task. Each change is a new version. An ended task never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The terms at the time of acceptance; a change of the contract does not reach it.
-    pub terms: Terms,
-    /// Where it stands.
+    /// The policy at acceptance. Later changes of the contract do not affect them.
+    #[serde(rename = "terms")]
+    pub policy: TaskPolicy,
+    /// Its phase.
     pub phase: Phase,
-    /// Earliest send: the target may still be settling from a write before.
+    /// Earliest send. The target may still be cooling down from an earlier write.
     pub not_before: Timestamp,
-    /// For how long after its acceptance the target was settling, in milliseconds.
+    /// How long the start was delayed at acceptance because the target was cooling down, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_delay_ms: u64,
-    /// When it ends, counted from the first possible send.
+    /// When it ends at the latest, counted from the first possible send.
     pub deadline_at: Timestamp,
-    /// When to look at it next; `None` while an effect is under way, or after the end.
+    /// When it is due next; `None` while an effect is in progress and after the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_at: Option<Timestamp>,
-    /// Sends so far, the one under way included.
+    /// Sends so far, one in progress included.
     pub attempts: u8,
-    /// The probe's reading from before the send, where the probe compares.
+    /// The probe's reading before the send, if the probe compares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// No byte of the send under way may leave later.
+    /// No byte of the current send may leave later than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_not_after: Option<Timestamp>,
-    /// Whether any send may have left: false as long as each is known not to have.
+    /// Whether any send may have left. False as long as every send is known not to have left.
     pub left: bool,
-    /// When the latest send may have left.
+    /// When the latest send may have left at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_send_at: Option<Timestamp>,
-    /// What the upstream calls the operation that it works on.
+    /// The upstream's name of the operation in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// What the upstream said, and when.
+    /// What the upstream reported, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<(Upstream, Timestamp)>,
-    /// Whether any send was never answered: who knows for how long it is worked on.
+    pub outcome: Option<(UpstreamAnswer, Timestamp)>,
+    /// Whether any send was never answered. The upstream may still be working on it.
     #[serde(default)]
     pub unanswered: bool,
-    /// Readings at or after the settling of the outcome that say absent, and those that say nothing.
+    /// Readings begun after the outcome had time to settle.
     pub settled: Readings,
     /// The latest reading, and when it was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,99 +108,99 @@ pub struct Task {
 
 /// How an operation is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
-    /// What is read to verify it; without, it is never verified and never sent again.
+pub struct TaskPolicy {
+    /// The probe that verifies it. Without one, it is never verified and never sent again.
     pub probe: Option<Probe>,
-    /// Whether it may be sent again once a send has quiesced without effect.
+    /// Whether it may be sent again after a send had no effect and can no longer arrive.
     pub idempotent: bool,
-    /// Longest time that an accepted request takes to show on the target, in seconds.
+    /// Longest time until the effect of a request shows on the target, in seconds.
     pub settle_seconds: u32,
-    /// From the first possible send to the end, in seconds.
+    /// From the first possible send to the latest end, in seconds. No operation takes longer.
     pub deadline_seconds: u32,
 }
 
-/// A reading that verifies an operation.
+/// A probe that verifies an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// Its name in the contract.
     pub name: String,
-    /// Whether it compares with a reading from before the send.
+    /// Whether it compares with a reading before the send.
     pub baseline: bool,
 }
 
-/// Where a task stands. All but the last are `dispatched` to the outside.
+/// The phase of a task. Clients see `dispatched` for all but the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Waits to be sent, at first or again.
+    /// It waits to be sent, first or again.
     Ready,
-    /// The reading from before the send is being taken.
+    /// The reading before the send is being taken.
     Baseline,
-    /// A send is under way; this was written down before any byte left.
+    /// A send is in progress. This phase is stored before any byte leaves.
     Sending,
-    /// The upstream has taken it and works on it.
+    /// The upstream has accepted it and is working on it.
     Polling,
-    /// The upstream has answered, or will not; the target is read.
+    /// The upstream has answered or never will. The target is being read.
     Verifying,
     /// It has ended.
     Done(Status),
 }
 
-/// How a task has ended.
+/// How a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The effect was measured.
     Success,
-    /// The upstream says so, and there is no means to measure.
+    /// The upstream reported success, and no probe can measure the effect.
     SuccessUnverified,
-    /// The upstream says that it failed, or nothing ever left.
+    /// The upstream reported a failure, or nothing was ever sent.
     Failed,
-    /// The upstream says that it succeeded, and the effect is measurably absent: the one state that is refunded.
+    /// The upstream reported success, and the effect is measurably absent. The only status that is refunded.
     FailedSilent,
-    /// Nobody can say.
+    /// The outcome is unknown.
     Timeout,
 }
 
-/// What the upstream said of a send that left.
+/// What the upstream reported of a send that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Upstream {
-    /// It succeeded.
+pub enum UpstreamAnswer {
+    /// Success.
     Ok,
-    /// It failed.
+    /// Failure.
     Err,
-    /// Nothing that could be understood.
+    /// No answer, or none that could be understood.
     None,
 }
 
-/// Readings that count towards a verdict.
+/// Readings that count towards the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readings {
-    /// Those with positive evidence that nothing happened.
+    /// Readings with positive evidence that nothing happened.
     pub absent: u8,
-    /// Those that could not be taken.
+    /// Readings that failed.
     pub unreadable: u8,
 }
 
-/// What a reading says of the effect. The adapter judges; `Absent` needs positive evidence.
+/// The executor's judgement of a reading. `Absent` needs positive evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is there.
+    /// The effect is there.
     Present,
-    /// It is measurably not there.
+    /// The effect is measurably not there.
     Absent,
-    /// It could not be read.
+    /// The effect could not be read.
     Unreadable,
 }
 
 /// One reading of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// What it says of the effect.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What the effect would look like.
+    /// What would show the effect.
     pub expected: String,
     /// What was seen.
     pub observed: String,
@@ -211,19 +212,19 @@ fn is_zero(millis: &u64) -> bool {
 }
 
 impl Task {
-    /// A task as it is accepted: ready, to be sent at once.
+    /// A task accepted at that moment: ready to be sent at once.
     #[must_use]
-    pub fn accepted(terms: Terms, at: Timestamp) -> Self {
-        Self::delayed(terms, at, at)
+    pub fn accepted(policy: TaskPolicy, at: Timestamp) -> Self {
+        Self::delayed(policy, at, at)
     }
 
-    /// A task that is accepted `at` that moment: ready, not to be sent before `not_before`.
+    /// A task accepted at that moment: ready to be sent from `not_before` on.
     #[must_use]
-    pub fn delayed(terms: Terms, at: Timestamp, not_before: Timestamp) -> Self {
+    pub fn delayed(policy: TaskPolicy, at: Timestamp, not_before: Timestamp) -> Self {
         Self {
             start_delay_ms: not_before.0.saturating_sub(at.0),
-            deadline_at: not_before.plus(terms.deadline()),
-            terms,
+            deadline_at: not_before.plus(policy.deadline()),
+            policy,
             phase: Phase::Ready,
             not_before,
             wake_at: Some(not_before),
@@ -241,7 +242,7 @@ impl Task {
         }
     }
 
-    /// How it has ended, if it has.
+    /// Returns the status of an ended task.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         match self.phase {
@@ -256,17 +257,17 @@ impl Task {
         self.status().map_or(TaskStatus::Dispatched, TaskStatus::from)
     }
 
-    /// What its end rests on, if it has ended.
+    /// Returns the evidence for the status of an ended task.
     #[must_use]
     pub fn evidence(&self) -> Option<Evidence> {
         let finished_at = self.finished_at?;
         let reported = match self.outcome {
             None => UpstreamReport::NotSent,
-            Some((Upstream::Ok, _)) => UpstreamReport::Success,
-            Some((Upstream::Err, _)) => UpstreamReport::Failure,
-            Some((Upstream::None, _)) => UpstreamReport::NoAnswer,
+            Some((UpstreamAnswer::Ok, _)) => UpstreamReport::Success,
+            Some((UpstreamAnswer::Err, _)) => UpstreamReport::Failure,
+            Some((UpstreamAnswer::None, _)) => UpstreamReport::NoAnswer,
         };
-        let probe = self.terms.probe.as_ref();
+        let probe = self.policy.probe.as_ref();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
                 (&*probe.name, &**expected, &**observed, *at)
@@ -280,9 +281,9 @@ impl Task {
             (_, _, None) => ("upstream_answer", "an answer", "no request ever left, so nothing was done", finished_at),
             (_, _, Some((upstream, at))) => {
                 let observed = match upstream {
-                    Upstream::Ok => "it says that it is done",
-                    Upstream::Err => "it says that it failed",
-                    Upstream::None => "none that could be understood",
+                    UpstreamAnswer::Ok => "it says that it is done",
+                    UpstreamAnswer::Err => "it says that it failed",
+                    UpstreamAnswer::None => "none that could be understood",
                 };
                 ("upstream_answer", "an answer", observed, at)
             }
@@ -293,7 +294,7 @@ impl Task {
 }
 
 impl Verdict {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -305,7 +306,7 @@ impl Verdict {
 }
 
 impl Phase {
-    /// Its name in a timeline; for an end, that of its status.
+    /// Returns its name in a timeline; for an end, that of the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -320,11 +321,11 @@ impl Phase {
 }
 
 impl Status {
-    /// Every one, as the contract names it.
+    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Success, Self::SuccessUnverified, Self::Failed, Self::FailedSilent, Self::Timeout];
 
-    /// Its name on the wire.
+    /// Returns its name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         TaskStatus::from(self).as_str()
@@ -343,21 +344,21 @@ impl From<Status> for TaskStatus {
     }
 }
 
-impl Terms {
-    /// Longest time that an accepted request takes to show on the target.
+impl TaskPolicy {
+    /// Longest time until the effect of a request shows on the target.
     #[must_use]
     pub fn settle(&self) -> Duration {
         Duration::from_secs(self.settle_seconds.into())
     }
 
-    /// From the first possible send to the end; also the longest time that an operation takes of which nobody tells the end.
+    /// From the first possible send to the latest end; also the longest time that an unanswered operation may go on.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         Duration::from_secs(self.deadline_seconds.into())
     }
 }
 
-impl From<&catalogue::Terms> for Terms {
+impl From<&catalogue::Terms> for TaskPolicy {
     fn from(terms: &catalogue::Terms) -> Self {
         let catalogue::Terms { probe, baseline, idempotent, settle_seconds, deadline_seconds } = *terms;
         Self {
@@ -365,6 +366,38 @@ impl From<&catalogue::Terms> for Terms {
             idempotent,
             settle_seconds,
             deadline_seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What released programs have stored. The second has what the first leaves out.
+    const STORED: [&str; 2] = [
+        r#"{"terms":{"probe":null,"idempotent":true,"settle_seconds":10,"deadline_seconds":60},"phase":"ready",
+            "not_before":"2026-07-28T12:00:00.123Z","deadline_at":"2026-07-28T12:01:00.123Z","attempts":0,"left":false,
+            "settled":{"absent":0,"unreadable":0}}"#,
+        r#"{"terms":{"probe":{"name":"paper","baseline":true},"idempotent":false,"settle_seconds":10,"deadline_seconds":60},
+            "phase":{"done":"failed_silent"},"not_before":"2026-07-28T12:00:00.123Z","start_delay_ms":7,
+            "deadline_at":"2026-07-28T12:01:00.123Z","wake_at":"2026-07-28T12:00:09.000Z","attempts":1,"baseline":"3",
+            "send_not_after":"2026-07-28T12:00:05.123Z","left":true,"last_send_at":"2026-07-28T12:00:05.123Z",
+            "operation":"7","outcome":["none","2026-07-28T12:00:06.000Z"],"unanswered":true,
+            "settled":{"absent":1,"unreadable":2},
+            "reading":[{"verdict":"absent","expected":"4","observed":"3"},"2026-07-28T12:00:08.000Z"],
+            "finished_at":"2026-07-28T12:00:10.000Z"}"#,
+    ];
+
+    #[test]
+    fn a_stored_state_is_read_and_written_under_the_names_that_it_had() {
+        for stored in STORED {
+            let task: Task = serde_json::from_str(stored).unwrap();
+            let mut expected: serde_json::Value = serde_json::from_str(stored).unwrap();
+            if expected.get("unanswered").is_none() {
+                expected["unanswered"] = false.into();
+            }
+            assert_eq!(serde_json::to_value(&task).unwrap(), expected);
         }
     }
 }

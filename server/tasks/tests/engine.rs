@@ -9,7 +9,7 @@ use toolwarrant_core::catalogue::{PermissionSet, Terms};
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::tasks::{Hold, Poll, Proposal, Tasks, Told, Untold};
+use toolwarrant_core::tasks::{Hold, Poll, Proposal, TaskStatus, Tasks, Told, Untold, UpstreamReport};
 use toolwarrant_core::text::Secret;
 use toolwarrant_core::vault::Vault;
 use toolwarrant_store::memory::Memory;
@@ -80,9 +80,9 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
         vault: vault(),
         clock: clock.clone(),
         random: Random::seeded(1),
-        room: 10,
+        max_in_flight: 10,
     };
-    Engine::start(parts).await.unwrap()
+    Engine::start(parts).await.expect("a store that can be read")
 }
 
 /// A write of the application `owner`.
@@ -101,7 +101,7 @@ fn write(resource: &'static str, target: &str) -> Proposal<'static> {
 
 /// Takes a write on; the name of its task.
 async fn accept(engine: &Engine, write: Proposal<'_>) -> String {
-    engine.accept(&write, write.arguments.clone()).await.unwrap().task_id
+    engine.accept(&write, write.arguments.clone()).await.expect("a new write").task_id
 }
 
 /// Somebody with a key of an application with those grants.
@@ -110,7 +110,7 @@ fn caller(application: &str, grants: Grants) -> Caller {
     let window = Arc::new(Window::new(300));
     let application = Arc::new(Application::new(application, application, PermissionSet(1), grants, window));
     access.change(|directory| directory.put_key("key", &application, &[access.verifier("secret")], None));
-    access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).unwrap()
+    access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).expect("a live key")
 }
 
 async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<Told, Untold> {
@@ -144,7 +144,7 @@ async fn end(engine: &Arc<Engine>, id: &str) -> Told {
     let runner = tokio::spawn(Arc::clone(engine).run(std::future::pending()));
     let owner = caller("owner", Grants::nothing());
     let told = loop {
-        let told = poll(engine, &owner, id).await.unwrap();
+        let told = poll(engine, &owner, id).await.expect("a task of its application");
         if told.finished_at.is_some() {
             break told;
         }
@@ -158,12 +158,12 @@ async fn end(engine: &Arc<Engine>, id: &str) -> Told {
 async fn an_executor_that_only_sends_and_probes_is_enough() {
     let engine = engine(Obedient, &Clock::starting(START)).await;
     let id = accept(&engine, write("printer", "p-1")).await;
-    assert_eq!(end(&engine, &id).await.status, "success");
+    assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
     // Of a write whose probe compares there is no reading from before, so nothing is sent.
     let compared = Proposal { terms: Terms { baseline: true, ..TERMS }, ..write("printer", "p-2") };
     let id = accept(&engine, compared).await;
     let Told { status, evidence, .. } = end(&engine, &id).await;
-    assert_eq!((status, evidence.unwrap().reported), ("failed", "not_sent"));
+    assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Failed, UpstreamReport::NotSent));
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,6 +181,10 @@ async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
         let found = engine_on(&store, executor.clone(), &clock).await;
         let Told { evidence, .. } = end(&found, &id).await;
         assert_eq!(executor.looked_up.load(Relaxed), looked_up, "{target}");
-        assert_eq!(evidence.unwrap().reported, ["no_answer", "success"][looked_up as usize], "{target}");
+        assert_eq!(
+            evidence.unwrap().reported,
+            [UpstreamReport::NoAnswer, UpstreamReport::Success][looked_up as usize],
+            "{target}"
+        );
     }
 }

@@ -152,6 +152,8 @@ impl<'a> Lowering<'a> {
             |p| &p.name,
         );
         let target = match target {
+            // Refused below.
+            Some(_) if matches!(**effect, EffectName::ReadTask) => Some(None),
             Some(target) => self.target(target, &arguments).map(Some),
             None => Some(None),
         };

@@ -1,4 +1,4 @@
-//! A trail as it lies in its folder, for whoever reads it: an operator, a doctor. Knows nothing of what is still to be written.
+//! Reads a trail from its folder, for the operator and the doctor. Does not see lines that the writer still holds.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Makes a file in a trail's folder, and removes it.
+/// Checks that a trail's folder is writable: creates a file in it and removes that.
 ///
 /// # Errors
-/// Nothing can be written there.
+/// The folder is not writable.
 pub fn try_to_write(dir: &Path) -> io::Result<()> {
     let probe = dir.join(".writable");
-    // To open a pipe waits for whoever reads it.
+    // Opening a pipe would wait for a reader.
     if probe.symlink_metadata().is_ok_and(|about| !about.is_file()) {
         return Err(io::Error::other("`.writable` in it is no file; remove it"));
     }
@@ -20,7 +20,7 @@ pub fn try_to_write(dir: &Path) -> io::Result<()> {
     fs::remove_file(probe)
 }
 
-/// The last lines of a trail, at most `lines`, the latest last. What its writer still holds is not among them.
+/// Returns the last lines of a trail, at most `lines`, the latest last.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -40,7 +40,7 @@ pub fn tail(folder: &Path, lines: usize) -> io::Result<Vec<String>> {
     Ok(last)
 }
 
-/// The files of a trail, the oldest day first; whatever else lies beside them is left alone.
+/// Returns the files of a trail, the oldest day first. Ignores other files.
 ///
 /// # Errors
 /// The folder cannot be read.

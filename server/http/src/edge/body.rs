@@ -1,4 +1,4 @@
-//! Reading a body whole, within its size and its deadlines.
+//! Reads a whole request body within the limits on size and time.
 
 use super::Limits;
 use axum::body::{Body, HttpBody};
@@ -9,24 +9,24 @@ use std::pin::Pin;
 use std::task::Poll;
 use tokio::time::{Instant, timeout_at};
 
-/// Why a body was not read.
+/// Why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// It is larger than the limit, or says so.
+    /// It is larger than the limit, or its head says so.
     #[error("the body is larger than the server takes")]
     TooLarge,
-    /// It did not arrive in time.
+    /// It missed a deadline.
     #[error("the body did not arrive in time")]
     Timeout,
-    /// The connection ended or its framing is wrong.
+    /// The connection ended, or the framing is wrong.
     #[error("the body broke off")]
     Broken,
 }
 
-/// Reads `body` whole. A body of one piece, as all small ones are, is handed on without a copy.
+/// Reads the whole of `body`. A body that arrives in one piece, as small ones do, is returned without a copy.
 ///
 /// # Errors
-/// See [`BodyError`]. What says that it is too large is refused before anything of it is read.
+/// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is read.
 pub async fn read_body(mut body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
     let most = limits.body_bytes;
     if body.size_hint().lower() > most as u64 {
@@ -52,8 +52,8 @@ pub async fn read_body(mut body: Body, limits: &Limits) -> Result<Bytes, BodyErr
     Ok(if joined.is_empty() { first } else { joined.freeze() })
 }
 
-/// The next piece of the body; empty in place of trailers, which nobody asked for. The clock is read, and `deadline` set,
-/// only when there is something to wait for.
+/// The next piece of the body, or an empty piece in place of trailers, which no route uses. Reads the clock and sets `deadline`
+/// only if it has to wait.
 async fn next_piece(
     body: &mut Body,
     limits: &Limits,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_piece_is_handed_on_without_a_copy() {
+    async fn one_piece_is_returned_without_a_copy() {
         let bytes = Bytes::from("x".repeat(100));
         let read = read_body(Body::from(bytes.clone()), &Limits::default()).await.expect("read");
         assert_eq!(read.as_ptr(), bytes.as_ptr());

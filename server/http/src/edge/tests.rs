@@ -1,4 +1,4 @@
-//! The edge over real sockets. A server runs on a thread of its own, so that the clients here can simply block.
+//! The edge over real sockets. The server runs on its own thread, so the clients here can block.
 
 use super::*;
 use axum::body::Body;
@@ -11,20 +11,21 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use tokio::sync::{Semaphore, oneshot};
 
-/// A deadline that is meant to pass.
+/// A deadline that should pass during the test.
 const SHORT: Duration = Duration::from_millis(200);
-/// One that is not, while a test runs.
+/// A deadline that should not.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Deadlines that never pass, so that a test shortens the one that it is about.
-fn patient() -> Limits {
+/// Limits whose deadlines never pass. Each test shortens the one that it is about.
+fn long_deadlines() -> Limits {
     Limits { head: LONG, body_gap: LONG, body: LONG, answer: LONG, grace: LONG, ..Limits::default() }
 }
 
 struct TestServer {
     address: SocketAddr,
-    /// How many calls of `/wait` are running, and the permission to end one.
+    /// Counts calls of `/wait` that have started.
     waiting: Arc<Semaphore>,
+    /// Each permit ends one call of `/wait`.
     release: Arc<Semaphore>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -93,7 +94,7 @@ async fn length(State(limits): State<Limits>, body: Body) -> (StatusCode, String
     }
 }
 
-/// What the server sends until it closes; a reset is one way of closing.
+/// What the server sends until it closes the connection. A reset closes it too.
 fn everything(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -108,16 +109,16 @@ fn status(answer: &str) -> u16 {
 }
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let patience = Instant::now() + LONG;
+    let deadline = Instant::now() + LONG;
     while !done() {
-        assert!(Instant::now() < patience, "{what}");
+        assert!(Instant::now() < deadline, "{what}");
         thread::yield_now();
     }
 }
 
 #[test]
 fn a_connection_without_a_whole_head_is_closed_at_the_deadline() {
-    let server = TestServer::start(Limits { head: SHORT, ..patient() });
+    let server = TestServer::start(Limits { head: SHORT, ..long_deadlines() });
     let head = "POST / HTTP/1.1\r\nHost: x\r\n";
     let request = format!("{head}Content-Length: 2\r\n\r\nhi");
     for (sent, answers) in [("", 0), (head, 0), (request.as_str(), 1)] {
@@ -130,14 +131,14 @@ fn a_connection_without_a_whole_head_is_closed_at_the_deadline() {
 
 #[test]
 fn a_body_that_says_it_is_too_large_is_refused_before_it_is_sent() {
-    let server = TestServer::start(patient());
+    let server = TestServer::start(long_deadlines());
     let head = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", 1024 * 1024 + 1);
     assert_eq!(server.status(&head), 413);
 }
 
 #[test]
 fn a_body_that_turns_out_too_large_is_refused() {
-    let server = TestServer::start(Limits { body_bytes: 10, ..patient() });
+    let server = TestServer::start(Limits { body_bytes: 10, ..long_deadlines() });
     let head = "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(server.status(&format!("{head}5\r\nabcde\r\n5\r\nfghij\r\n0\r\n\r\n")), 200);
     assert_eq!(server.status(&format!("{head}5\r\nabcde\r\n6\r\nfghijk\r\n")), 413);
@@ -145,7 +146,7 @@ fn a_body_that_turns_out_too_large_is_refused() {
 
 #[test]
 fn a_body_in_pieces_is_read_whole() {
-    let server = TestServer::start(patient());
+    let server = TestServer::start(long_deadlines());
     let mut stream = server.connect();
     write!(stream, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1048576\r\n\r\n").expect("sent");
     stream.write_all(&[b'x'; 1024 * 1024]).expect("sent");
@@ -154,7 +155,7 @@ fn a_body_in_pieces_is_read_whole() {
 
 #[test]
 fn a_body_that_stalls_is_given_up_by_either_deadline() {
-    for limits in [Limits { body_gap: SHORT, ..patient() }, Limits { body: SHORT, ..patient() }] {
+    for limits in [Limits { body_gap: SHORT, ..long_deadlines() }, Limits { body: SHORT, ..long_deadlines() }] {
         let server = TestServer::start(limits);
         assert_eq!(server.status("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nfive!"), 408);
     }
@@ -162,7 +163,7 @@ fn a_body_that_stalls_is_given_up_by_either_deadline() {
 
 #[test]
 fn a_body_that_drips_is_given_up_when_its_time_is_over() {
-    let server = TestServer::start(Limits { body: SHORT, ..patient() });
+    let server = TestServer::start(Limits { body: SHORT, ..long_deadlines() });
     let mut stream = server.connect();
     write!(stream, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n").expect("sent");
     stream.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
@@ -176,13 +177,13 @@ fn a_body_that_drips_is_given_up_when_its_time_is_over() {
 
 #[test]
 fn a_body_that_breaks_off_is_no_body() {
-    let server = TestServer::start(patient());
+    let server = TestServer::start(long_deadlines());
     assert_eq!(server.status("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"), 400);
 }
 
 #[test]
 fn more_header_lines_than_the_limit_are_refused() {
-    let server = TestServer::start(patient());
+    let server = TestServer::start(long_deadlines());
     let request = |lines: usize| {
         let filler: String = (3..lines).map(|n| format!("X-{n}: x\r\n")).collect();
         format!("POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n{filler}\r\n")
@@ -193,13 +194,15 @@ fn more_header_lines_than_the_limit_are_refused() {
 
 #[test]
 fn a_head_larger_than_the_limit_is_refused() {
-    let server = TestServer::start(Limits { head_bytes: 8192, ..patient() });
+    let server = TestServer::start(Limits { head_bytes: 8192, ..long_deadlines() });
     assert_eq!(server.status(&format!("GET / HTTP/1.1\r\nX: {}\r\n", "x".repeat(20_000))), 431);
 }
 
 #[test]
-fn connections_beyond_a_cap_are_closed_and_a_place_is_free_again_after_an_end() {
-    for limits in [Limits { connections_per_address: 2, ..patient() }, Limits { connections: 2, ..patient() }] {
+fn connections_beyond_a_limit_are_closed_and_an_ended_one_makes_room() {
+    for limits in
+        [Limits { connections_per_address: 2, ..long_deadlines() }, Limits { connections: 2, ..long_deadlines() }]
+    {
         let server = TestServer::start(limits);
         let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
         let answered = || {
@@ -208,44 +211,44 @@ fn connections_beyond_a_cap_are_closed_and_a_place_is_free_again_after_an_end() 
             let alive = stream.write_all(request.as_bytes()).and_then(|()| stream.read_exact(&mut answer)).is_ok();
             alive.then_some(stream)
         };
-        let first = answered().expect("a place");
-        let second = answered().expect("a place");
-        assert!(answered().is_none(), "a third place");
+        let first = answered().expect("a permit");
+        let second = answered().expect("a permit");
+        assert!(answered().is_none(), "a third connection");
         second.shutdown(Shutdown::Both).expect("shut down");
         let mut third = None;
-        until("a place came back", || {
+        until("a permit is returned", || {
             third = answered();
             third.is_some()
         });
-        assert!(answered().is_none(), "a third place");
+        assert!(answered().is_none(), "a third connection");
         drop(first);
     }
 }
 
 #[test]
 fn a_client_that_does_not_read_is_given_up() {
-    let server = TestServer::start(Limits { answer: SHORT, grace: SHORT, ..patient() });
+    let server = TestServer::start(Limits { answer: SHORT, grace: SHORT, ..long_deadlines() });
     let mut stream = server.connect();
-    // Requests whose answers nobody reads fill both sockets' buffers; then the server gives up, and so fails the client's writes.
+    // Unread answers fill the buffers of both sockets. Then the server closes the connection, and the client's writes fail.
     let many = "GET /missing HTTP/1.1\r\nhost: x\r\n\r\n".repeat(10_000);
     stream.set_write_timeout(Some(LONG)).expect("set");
     let failed =
         (0..1_000).find_map(|_| stream.write_all(many.as_bytes()).err()).expect("the buffers are full by then");
     assert!(
         !matches!(failed.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
-        "the server waits for ever: {failed}"
+        "the server never gives up: {failed}"
     );
 }
 
 #[test]
 fn a_client_that_ends_its_side_after_the_request_is_answered() {
-    let server = TestServer::start(patient());
+    let server = TestServer::start(long_deadlines());
     for round in 1..=20 {
         let mut stream = server.connect();
         stream.write_all(b"GET /wait HTTP/1.1\r\nhost: x\r\n\r\n").expect("sent");
         until("the call runs", || server.waiting.available_permits() == round);
         stream.shutdown(Shutdown::Write).expect("half closed");
-        // Whatever the server makes of the end, it has read it once it has answered somebody else.
+        // Once the server has answered another client, it has seen the end of this one.
         assert_eq!(server.status("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"), 200);
         server.release.add_permits(1);
         assert_eq!(status(&everything(&mut stream)), 200);
@@ -254,7 +257,7 @@ fn a_client_that_ends_its_side_after_the_request_is_answered() {
 
 #[test]
 fn a_stop_refuses_connections_and_finishes_the_request_in_flight() {
-    let mut server = TestServer::start(patient());
+    let mut server = TestServer::start(long_deadlines());
     let idle = server.connect();
     let mut stream = server.connect();
     write!(stream, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
@@ -271,7 +274,7 @@ fn a_stop_refuses_connections_and_finishes_the_request_in_flight() {
 
 #[test]
 fn a_stop_drops_what_outlasts_the_grace() {
-    let mut server = TestServer::start(Limits { grace: SHORT, ..patient() });
+    let mut server = TestServer::start(Limits { grace: SHORT, ..long_deadlines() });
     let mut stream = server.connect();
     write!(stream, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
     until("the request arrived", || server.waiting.available_permits() == 1);
@@ -282,21 +285,21 @@ fn a_stop_drops_what_outlasts_the_grace() {
 
 #[test]
 fn an_address_leaves_no_trace_once_its_last_connection_ends() {
-    let limiter = Arc::new(ConnectionLimiter::new(patient()));
+    let limiter = Arc::new(ConnectionLimiter::new(long_deadlines()));
     let address = "192.0.2.1".parse().expect("an address");
     let mapped = "::ffff:192.0.2.1".parse().expect("an address");
-    let places = [limiter.enter(address), limiter.enter(mapped)];
-    assert_eq!(limiter.inside().by_address.get(&address), Some(&2));
-    drop(places);
-    assert!(limiter.inside().by_address.is_empty() && limiter.inside().all == 0);
+    let permits = [limiter.acquire(address), limiter.acquire(mapped)];
+    assert_eq!(limiter.open().by_address.get(&address), Some(&2));
+    drop(permits);
+    assert!(limiter.open().by_address.is_empty() && limiter.open().total == 0);
 }
 
 #[test]
 fn hosts_of_one_ipv6_network_count_as_one() {
-    let limiter = ConnectionLimiter::new(Limits { connections_per_address: 1, ..patient() });
-    let _first = limiter.enter("2001:db8::1".parse().expect("an address")).expect("a place");
-    assert!(limiter.enter("2001:db8::2".parse().expect("an address")).is_none());
-    assert!(limiter.enter("2001:db8:0:1::2".parse().expect("an address")).is_some());
-    assert!(limiter.enter("::ffff:192.0.2.1".parse().expect("an address")).is_some());
-    assert!(limiter.enter("192.0.2.2".parse().expect("an address")).is_some());
+    let limiter = ConnectionLimiter::new(Limits { connections_per_address: 1, ..long_deadlines() });
+    let _first = limiter.acquire("2001:db8::1".parse().expect("an address")).expect("a permit");
+    assert!(limiter.acquire("2001:db8::2".parse().expect("an address")).is_none());
+    assert!(limiter.acquire("2001:db8:0:1::2".parse().expect("an address")).is_some());
+    assert!(limiter.acquire("::ffff:192.0.2.1".parse().expect("an address")).is_some());
+    assert!(limiter.acquire("192.0.2.2".parse().expect("an address")).is_some());
 }

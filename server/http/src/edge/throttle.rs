@@ -1,23 +1,23 @@
-//! Failed authentications, by address: loosely limited, so that guessing is slow and nobody is locked out.
+//! Slows failed authentications by address, so that guessing takes long and nobody is locked out.
 
-use super::neighbourhood;
+use super::network_of;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use toolwarrant_core::clock::Timestamp;
 
-/// Failures of an address in a minute that are answered at once; a client that is set up wrongly makes a few at each start.
-const FREE: u32 = 60;
-/// How long every further failure waits for its answer.
+/// Failures of one address in a minute that are answered at once. A client with a wrong key makes a few at each start.
+const UNDELAYED: u32 = 60;
+/// Delay before the answer to each further failure.
 const DELAY: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// Most addresses that are remembered.
+/// Maximum number of addresses in memory.
 const CAPACITY: usize = 16_384;
 
-/// Who has failed of late.
+/// Counts recent failures by address.
 #[derive(Debug, Default)]
-pub struct AuthThrottle(Mutex<HashMap<IpAddr, Failures>>);
+pub(crate) struct AuthThrottle(Mutex<HashMap<IpAddr, Failures>>);
 
 #[derive(Debug)]
 struct Failures {
@@ -26,9 +26,9 @@ struct Failures {
 }
 
 impl AuthThrottle {
-    /// Notes a failure; says how long its answer is to wait. Valid credentials never come here.
-    pub fn failed(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
-        let address = neighbourhood(address);
+    /// Counts a failure and returns the delay before its answer, if any. Requests with valid credentials are never delayed.
+    pub(crate) fn failed(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
+        let address = network_of(address);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= CAPACITY && !all.contains_key(&address) {
             all.retain(|_, failures| now < failures.since.plus(MINUTE));
@@ -41,7 +41,7 @@ impl AuthThrottle {
             *failures = Failures { since: now, count: 0 };
         }
         failures.count = failures.count.saturating_add(1);
-        (failures.count > FREE).then_some(DELAY)
+        (failures.count > UNDELAYED).then_some(DELAY)
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
         let (throttle, start) = (AuthThrottle::default(), Timestamp(1_000));
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let one = address("192.0.2.1");
-        for _ in 0..FREE {
+        for _ in 0..UNDELAYED {
             assert_eq!(throttle.failed(one, start), None);
         }
         assert_eq!(throttle.failed(one, start), Some(DELAY));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_addresses_is_forgotten_before_it_fills_the_memory() {
+    fn the_number_of_addresses_in_memory_is_bounded() {
         let throttle = AuthThrottle::default();
         for n in 0..u32::try_from(CAPACITY).expect("small") * 2 {
             throttle.failed(IpAddr::V4(n.into()), Timestamp(0));

@@ -1,4 +1,4 @@
-//! A connection that does not wait for ever on a peer that does not read.
+//! Ends connections to clients that do not read their answers.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -8,26 +8,27 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A stream whose writes fail when the peer has taken nothing for as long as the patience lasts.
+/// A stream whose writes fail once the client has read nothing for `timeout`.
 pub(super) struct WriteTimeout {
     stream: TcpStream,
-    patience: Duration,
-    /// Runs while a write waits.
+    timeout: Duration,
+    /// Runs while a write is waiting.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl WriteTimeout {
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, waiting: None }
+    pub(super) fn new(stream: TcpStream, timeout: Duration) -> Self {
+        Self { stream, timeout, waiting: None }
     }
 
-    fn judge<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Passes on the outcome of a write; a write that has waited for the timeout fails.
+    fn limit<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waiting = None;
             return written;
         }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + patience)));
+        let timeout = self.timeout;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + timeout)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(ErrorKind::TimedOut.into()))
     }
@@ -42,7 +43,7 @@ impl AsyncRead for WriteTimeout {
 impl AsyncWrite for WriteTimeout {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(context, written)
+        self.limit(context, written)
     }
 
     fn poll_write_vectored(
@@ -51,7 +52,7 @@ impl AsyncWrite for WriteTimeout {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.judge(context, written)
+        self.limit(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,6 +1,6 @@
-//! JSON-RPC 2.0: what a body is, before anybody looks at what it asks for.
+//! Reads the JSON-RPC 2.0 messages in a body. Methods and parameters are not looked at here.
 //!
-//! Everything borrows from the body; ids stay as they were written, so that they are echoed with their exact type.
+//! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they were sent.
 
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::error::Category;
@@ -9,10 +9,10 @@ use std::borrow::Cow;
 use std::fmt;
 use toolwarrant_core::args::shown;
 
-/// Most messages in a batch.
+/// Maximum number of messages in a batch.
 const MAX_BATCH: usize = 50;
 
-/// Deepest nesting of a body: more than any tool takes, and far less than a stack.
+/// Maximum nesting of a body. No tool needs as much, and the stack has room for far more.
 const MAX_DEPTH: usize = 64;
 
 /// One message or a batch.
@@ -22,18 +22,18 @@ pub(super) enum Body<'a> {
     Batch(Vec<Message<'a>>),
 }
 
-/// A message, by what it wants.
+/// A message, by the answer that it needs.
 #[derive(Debug)]
 pub(super) enum Message<'a> {
-    /// An answer. `id` is the JSON of a string or an integer.
+    /// A request, which is answered. `id` is the JSON of a string or an integer.
     Request { id: &'a str, method: Cow<'a, str>, params: Option<&'a RawValue> },
-    /// Nothing: a notification, or a response to a request that this server never made.
-    Quiet,
-    /// It is none, and why; with its id where that can be read.
+    /// A notification, or a response to a request that this server never made. Neither is answered.
+    Unanswered,
+    /// Not a JSON-RPC message, and why. `id` is its id if it could be read.
     Invalid { id: Option<&'a str>, what: String },
 }
 
-/// Why a body is no message at all.
+/// Why a body contains no messages.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     /// It is not JSON, not UTF-8, or too deep.
@@ -47,16 +47,16 @@ impl<'a> Message<'a> {
     pub(super) fn request(&self) -> Option<(&'a str, &str)> {
         match self {
             Self::Request { id, method, .. } => Some((id, method)),
-            Self::Quiet | Self::Invalid { .. } => None,
+            Self::Unanswered | Self::Invalid { .. } => None,
         }
     }
 
     pub(super) fn wants_answer(&self) -> bool {
-        !matches!(self, Self::Quiet)
+        !matches!(self, Self::Unanswered)
     }
 }
 
-/// Reads a body.
+/// Reads the messages of a body.
 pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Unreadable::NotJson(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
@@ -84,7 +84,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     }
 }
 
-/// The messages of a batch, unread; reading stops at the first that is too many.
+/// The JSON of each message in a batch. Reading stops at the first message over the maximum.
 struct Batch<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Batch<'de> {
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for Batch<'de> {
     }
 }
 
-/// The members of a message that JSON-RPC knows; each is kept apart from absence even when it is null.
+/// The members of a message that JSON-RPC defines. A member that is null differs from one that is absent.
 #[derive(serde::Deserialize)]
 struct Members<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -127,12 +127,12 @@ struct Members<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A member that is there, whatever it is: `Option` alone takes null for absence.
+/// Reads a member that is present, even if it is null. A plain `Option` would treat null as absent.
 pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What serde_json says of a value that is JSON but not what was wanted, without its place in the text.
+/// The message of serde_json about JSON of the wrong shape, without the position in the text.
 pub(super) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().map(shown).unwrap_or_default()
@@ -150,9 +150,9 @@ fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
         Err(error) => return Err(error),
     };
     let Members { jsonrpc, id, method, params, result, error } = members;
-    let sound = id.map(RawValue::get).filter(|id| is_id(id));
-    let invalid = |what: String| Ok(Message::Invalid { id: sound, what });
-    if let (Some(id), None) = (id, sound) {
+    let known = id.map(RawValue::get).filter(|id| is_id(id));
+    let invalid = |what: String| Ok(Message::Invalid { id: known, what });
+    if let (Some(id), None) = (id, known) {
         return invalid(format!("`id` is {}; it must be a string or an integer", shown(id.get())));
     }
     if jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
@@ -160,16 +160,16 @@ fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
     }
     let Some(method) = method else {
         return match (id, result.is_some() || error.is_some()) {
-            (Some(_), true) => Ok(Message::Quiet),
+            (Some(_), true) => Ok(Message::Unanswered),
             _ => invalid("`method` is missing".to_owned()),
         };
     };
     let Some(method) = toolwarrant_core::args::read_text(method.get()) else {
         return invalid(format!("`method` is {}; it must be a string", shown(method.get())));
     };
-    Ok(match sound {
+    Ok(match known {
         Some(id) => Message::Request { id, method, params },
-        None => Message::Quiet,
+        None => Message::Unanswered,
     })
 }
 
@@ -177,7 +177,7 @@ fn is_id(json: &str) -> bool {
     json.starts_with('"') || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether brackets outside of strings open deeper than [`MAX_DEPTH`]. Where there are no more of them they cannot.
+/// Whether brackets outside of strings nest deeper than [`MAX_DEPTH`]. A body with no more brackets than that is not searched.
 fn is_too_deep(bytes: &[u8]) -> bool {
     if bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() <= MAX_DEPTH {
         return false;

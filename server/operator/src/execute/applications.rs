@@ -1,4 +1,4 @@
-//! Applications: what each may do and see.
+//! Commands about applications.
 
 use super::keys::KeyAnswer;
 use super::{Answer, answer, refused};
@@ -19,20 +19,20 @@ struct ApplicationLine {
     name: String,
     id: String,
     permissions: Vec<String>,
-    /// How many of each resource it sees, by the resource's plural; or `all`.
+    /// The number of targets that it sees, or `all`, by the plural of each resource.
     #[serde(flatten)]
     sees: Map<String, Value>,
     live_keys: usize,
     requests_per_minute: u32,
 }
 
-/// An application with all that belongs to it.
+/// An application in detail.
 #[derive(Serialize)]
 struct ApplicationAnswer {
     name: String,
     id: String,
     permissions: Vec<String>,
-    /// What it sees of each resource, by the resource's plural; or `all`.
+    /// The ids of the targets that it sees, or `all`, by the plural of each resource.
     #[serde(flatten)]
     sees: Map<String, Value>,
     requests_per_minute: u32,
@@ -85,7 +85,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
     }
 }
 
-/// An application, by its name or id.
+/// Shows an application, which is found by its name or id.
 pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys().await;
@@ -96,7 +96,7 @@ pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
     answer(ApplicationAnswer { name, id, permissions, sees, requests_per_minute, created_at, keys })
 }
 
-/// What an application sees of each resource.
+/// The targets that an application sees, by the plural of each resource.
 fn sees(
     context: &OperatorContext,
     row: &ApplicationRow,

@@ -1,4 +1,4 @@
-//! The contract, as an agent sees it.
+//! Shows the contract as an agent sees it.
 
 use super::{Answer, answer, refused};
 use serde::Serialize;
@@ -13,7 +13,7 @@ struct ToolLine {
     title: &'static str,
 }
 
-/// A tool.
+/// A tool in detail.
 #[derive(Serialize)]
 struct ToolAnswer {
     name: &'static str,
@@ -24,12 +24,12 @@ struct ToolAnswer {
     output_schema: Value,
 }
 
-/// A schema as a value; the generator has written it as JSON.
+/// Returns a schema as a value. The generator has written it as JSON.
 fn schema(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-/// All tools, or the one of that name.
+/// Lists all tools, or shows the tool of that name.
 pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer {
     let Some(name) = name else {
         let tools = catalogue.tools.iter();

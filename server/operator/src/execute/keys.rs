@@ -1,4 +1,4 @@
-//! Keys of applications.
+//! Commands about keys.
 
 use super::{Answer, answer, names};
 use crate::command::KeyCommand;
@@ -21,7 +21,7 @@ pub(super) struct KeyAnswer {
     expires_at: Option<Timestamp>,
 }
 
-/// A key that was made, or given another secret.
+/// A key that was created or rotated, with its new secret.
 #[derive(Serialize)]
 struct NewKeyAnswer<'a> {
     key_id: &'a str,
@@ -29,7 +29,7 @@ struct NewKeyAnswer<'a> {
     note: &'a str,
 }
 
-/// A key that was ended.
+/// A key that was revoked.
 #[derive(Serialize)]
 struct RevokedAnswer {
     key_id: String,
@@ -37,7 +37,7 @@ struct RevokedAnswer {
 }
 
 impl KeyAnswer {
-    /// A key of the application of that name.
+    /// Describes a key. `application` is the name of its application.
     pub(super) fn of(key: &KeyRow, application: &str, now: Timestamp) -> Self {
         let KeyRow { id, application: _, secrets, created_at, expires_at } = key;
         let state = match expires_at {

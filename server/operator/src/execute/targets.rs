@@ -1,16 +1,17 @@
-//! What tools act on, and which applications see it: the same commands for each resource.
+//! Commands about what tools act on. They are the same for each resource of the contract.
 
 use super::{Answer, applications, refused};
 use crate::cli::resources;
 use crate::command::TargetCommand;
 use crate::context::{Item, OperatorContext, OperatorError};
+use crate::flags::ALL;
 use serde_json::{Value, json};
 use toolwarrant_core::access::Granted;
 use toolwarrant_core::store::ApplicationRow;
 
 pub(super) async fn execute(context: &OperatorContext, resource: &str, command: TargetCommand) -> Answer {
-    let known = resources(context.catalogue).into_iter().find(|known| *known == resource);
-    let resource = known.ok_or_else(|| refused(format!("this service has no {resource}")))?;
+    let declared = resources(context.catalogue).into_iter().find(|declared| *declared == resource);
+    let resource = declared.ok_or_else(|| refused(format!("this service has no {resource}")))?;
     match command {
         TargetCommand::List { after, limit } => list(context, resource, after.as_deref(), limit).await,
         TargetCommand::Assign { app, ids, all } => {
@@ -30,7 +31,7 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
                 _ if all => {}
                 Some(Granted::All) => {
                     let why = format!(
-                        "`{app}` sees all {resource}s; unassign --all first, then assign those that it may see"
+                        "`{app}` sees all {resource}s; unassign --{ALL} first, then assign those that it may see"
                     );
                     return Err(refused(why));
                 }
@@ -51,7 +52,7 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
     }
 }
 
-/// Changes what an application sees of one resource; of the others it sees what it saw.
+/// Changes which targets of one resource an application sees. What it sees of other resources stays the same.
 async fn change(
     context: &OperatorContext,
     id: &str,
@@ -82,7 +83,7 @@ async fn list(context: &OperatorContext, resource: &'static str, after: Option<&
     Ok(items.into_iter().map(line).collect())
 }
 
-/// Refuses ids of what there is not, as far as the service can tell.
+/// Refuses ids that do not exist, if the service can list its resources.
 async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
     let Some(inventory) = &context.inventory else { return Ok(()) };
     match inventory.missing(resource, ids).await.map_err(refused)? {

@@ -1,4 +1,4 @@
-//! Tasks, and what was refunded for them.
+//! Commands about tasks and refunds.
 
 use super::{Answer, answer, names, refused};
 use crate::cli::resources;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::tasks::Evidence;
-use toolwarrant_tasks::store::{Record, Which};
+use toolwarrant_tasks::store::{Record, TaskFilter};
 use toolwarrant_tasks::task::TaskId;
 
 /// A task in a list.
@@ -19,18 +19,18 @@ struct TaskLine {
     task_id: String,
     application: String,
     tool: String,
-    /// What it acts on, by the name of the argument that names it.
+    /// The target, under the name of the argument that names it.
     #[serde(flatten)]
     target: Map<String, Value>,
     status: &'static str,
-    /// Where it stands; null once it has ended.
+    /// The phase of a task in flight; null once it has ended.
     phase: Option<&'static str>,
     attempts: u8,
     created_at: Timestamp,
     finished_at: Option<Timestamp>,
 }
 
-/// A task with all that happened to it.
+/// A task in detail, with everything that happened to it.
 #[derive(Serialize)]
 struct TaskAnswer {
     #[serde(flatten)]
@@ -58,7 +58,7 @@ struct TimelineLine {
     what: String,
 }
 
-/// A refund.
+/// A refund in a list.
 #[derive(Serialize)]
 struct RefundLine {
     refunded_at: Timestamp,
@@ -75,7 +75,7 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
                 Some(app) => Some(context.registry.find(&app).await?.id),
                 None => None,
             };
-            let records = context.store.tasks(Which { application, target, before: None, limit }).await?;
+            let records = context.store.tasks(TaskFilter { application, target, before: None, limit }).await?;
             answer(records.iter().map(|record| line(context, record, &names)).collect::<Vec<_>>())
         }
         TaskCommand::Show { task } => {
@@ -87,7 +87,7 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
                 deadline_at: record.task.deadline_at,
                 refunded_at: record.refunded_at,
                 meaning: record.task.outward_status().def(context.catalogue).map(|state| state.meaning),
-                evidence: record.task.evidence().map(shown),
+                evidence: record.task.evidence().map(evidence),
                 timeline: timeline
                     .map(|event| TimelineLine { at: event.at, phase: event.phase, what: event.what })
                     .collect(),
@@ -97,15 +97,15 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
     }
 }
 
-/// Lines of the ledger that are read at a time.
-const PAGE: u32 = 1_000;
+/// Number of ledger entries that are read at a time.
+const LEDGER_PAGE: u32 = 1_000;
 
-/// Refunds, the latest first.
+/// Lists refunds, the latest first.
 pub(super) async fn refunds(context: &OperatorContext, limit: usize) -> Answer {
     let names = names(context).await;
     let (mut last, mut refunds) = (0, Vec::new());
     loop {
-        let page = context.store.ledger(last, PAGE).await?;
+        let page = context.store.ledger(last, LEDGER_PAGE).await?;
         let Some(entry) = page.last() else { break };
         last = entry.number;
         refunds.extend(page.into_iter().filter(|entry| entry.kind == "refund"));
@@ -134,7 +134,7 @@ fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, Stri
     }
 }
 
-/// What a list calls what tasks act on: as tools do, where they act on one kind of thing.
+/// The name of the target in lists: the argument of the tools if the contract has one resource, otherwise `target`.
 fn target_name(catalogue: &Catalogue) -> &'static str {
     let mut targets = catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());
     match (resources(catalogue).len(), targets.next()) {
@@ -143,6 +143,6 @@ fn target_name(catalogue: &Catalogue) -> &'static str {
     }
 }
 
-fn shown(Evidence { checked, expected, observed, reported, at }: Evidence) -> EvidenceAnswer {
+fn evidence(Evidence { checked, expected, observed, reported, at }: Evidence) -> EvidenceAnswer {
     EvidenceAnswer { checked, expected, observed, reported: reported.as_str(), checked_at: at }
 }

@@ -1,4 +1,4 @@
-//! Which readings are evidence, row by row.
+//! TaskFilter readings are evidence, row by row.
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};

@@ -1,4 +1,4 @@
-//! What breaks a [`Rule`], in the words of every store.
+//! Checks each [`Rule`], in the words that all stores use.
 
 use super::Tables;
 use crate::Rule;
@@ -7,7 +7,7 @@ use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 
 impl Tables {
-    /// What breaks `rule`.
+    /// Returns what breaks `rule`.
     pub(super) fn violations(&self, rule: Rule) -> Vec<String> {
         let entered = |id: TaskId, kind| self.entered.contains(&(id, kind));
         let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);
@@ -15,7 +15,7 @@ impl Tables {
         let records = || self.tasks.values().map(|row| &row.record);
         let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
         match rule {
-            Rule::Integrity | Rule::Layout | Rule::Records | Rule::Lanes => Vec::new(),
+            Rule::Integrity | Rule::Layout | Rule::Records | Rule::TargetLocks => Vec::new(),
             Rule::Refunds => {
                 let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
                 let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));

@@ -14,7 +14,7 @@ const ALL: [Rule; 8] = [
     Rule::Layout,
     Rule::Refunds,
     Rule::Charges,
-    Rule::Lanes,
+    Rule::TargetLocks,
     Rule::Secrets,
     Rule::Deadlines(AT),
     Rule::Records,

@@ -1,4 +1,4 @@
-//! What is asked of SQL about applications, their grants and their keys.
+//! The SQL of applications, grants and keys.
 
 use super::{Fault, millis, moment};
 use rusqlite::Connection;
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
 
-/// Everything, as it was at one moment.
+/// Reads all applications and keys in one transaction.
 pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), Fault> {
     let snapshot = db.unchecked_transaction()?;
     Ok((applications(&snapshot)?, keys(&snapshot)?))
 }
 
-/// Writes an application down with its grants, in place of those that it had.
+/// Creates or replaces an application with its grants.
 pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(), Fault> {
     let ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at } = row;
     let namesake = "SELECT 1 FROM application WHERE name = ?1 AND id <> ?2";
@@ -45,7 +45,7 @@ pub(super) fn put_application(db: &Connection, row: &ApplicationRow) -> Result<(
     Ok(())
 }
 
-/// Writes a key down with its secrets, in place of those that it had.
+/// Creates or replaces a key with its secrets.
 pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
     let KeyRow { id, application, secrets, created_at, expires_at } = row;
     let (latest, previous) = match secrets.as_slice() {

@@ -1,4 +1,4 @@
-//! How a database is opened: its connections, its settings, and the layout that it must have.
+//! Opens a database: connections, settings and migrations.
 
 use super::Fault;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What takes a database from one layout to the next. Its `user_version` says which it has.
+/// Migrations from each layout to the next. `user_version` is the layout of a database.
 pub(super) const MIGRATIONS: [&str; 6] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
@@ -21,37 +21,37 @@ pub(super) const MIGRATIONS: [&str; 6] = [
 /// The layout that this program reads and writes.
 pub(super) const LAYOUT: u32 = MIGRATIONS.len() as u32;
 
-/// Connections that read.
+/// Number of reading connections.
 const READERS: usize = 2;
 
-/// How long to wait for a tool of the operator that has the database locked.
+/// How long to wait while another program, such as an operator's tool, has the database locked.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Statements that each connection keeps ready: more than there are.
+/// Prepared statements that each connection caches: more than there are.
 const STATEMENTS: usize = 32;
 
-/// `FULL` makes a commit survive the loss of power (on macOS only with `fullfsync`), `secure_delete` overwrites what is
-/// wiped, `temp_store` leaves nothing outside of the folder, and a database that was tampered with can call no function.
-/// The log grows to 32 MB before it is folded in: most pages change many times, and are then written once.
+/// Settings of every connection. `FULL` makes a commit survive a power cut (on macOS only with `fullfsync`). `secure_delete`
+/// overwrites what is wiped. `temp_store` keeps temporary data off the disk. Without `trusted_schema`, a manipulated database
+/// calls no functions. The log grows to 32 MB before it is merged: pages that change often are then written once.
 const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; \
                      PRAGMA secure_delete = FAST; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
                      PRAGMA wal_autocheckpoint = 8000;";
 
-/// One write at a time on a target: which task that is. For the connection that writes alone, and as long as it is open; it takes
-/// part in every transaction.
-const LANES: &str = "
-    CREATE TEMP TABLE lane (
+/// Target locks: the task in flight on each target. In memory, for the writing connection alone; the table takes part in its
+/// transactions.
+const TARGET_LOCKS: &str = "
+    CREATE TEMP TABLE target_lock (
         resource TEXT NOT NULL,
         target   TEXT NOT NULL,
         task_id  BLOB NOT NULL,
         PRIMARY KEY (target, resource)
     ) STRICT, WITHOUT ROWID;
-    INSERT OR IGNORE INTO lane SELECT resource, target, id FROM task WHERE terminal = 0;";
+    INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
 
-/// A database cannot be used.
+/// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Its file cannot be made.
+    /// Its file cannot be created.
     #[error("cannot use {path}: {source}; --data names another folder")]
     File {
         /// Its path.
@@ -59,7 +59,7 @@ pub enum OpenError {
         /// What the system says.
         source: io::Error,
     },
-    /// A newer program has brought it to a layout that this one does not know.
+    /// It has a layout that this program does not know: a newer one wrote it.
     #[error(
         "the database `{path}` has layout {found}, and this program knows none beyond {known}; \
          start the newer one that wrote it"
@@ -67,12 +67,12 @@ pub enum OpenError {
     Newer {
         /// Its path.
         path: PathBuf,
-        /// The layout that it has.
+        /// The layout of the database.
         found: u32,
         /// The latest layout that this program knows.
         known: u32,
     },
-    /// An older program has left it, and it is to stay as it is.
+    /// It has an older layout, and was to be opened without changes.
     #[error(
         "the database `{path}` has layout {found}, which is older than this program's {LAYOUT}; \
          the next start of a server brings it up to date"
@@ -80,13 +80,13 @@ pub enum OpenError {
     Older {
         /// Its path.
         path: PathBuf,
-        /// The layout that it has.
+        /// The layout of the database.
         found: u32,
     },
-    /// There is no thread to be had for it.
+    /// No thread can be started.
     #[error("the store has no thread: {0}")]
     Thread(#[from] io::Error),
-    /// SQLite does not open the database.
+    /// SQLite cannot open it.
     #[error("cannot open the database `{path}`: {source}")]
     Database {
         /// Its path.
@@ -96,19 +96,19 @@ pub enum OpenError {
     },
 }
 
-/// The connections of one database.
+/// The connections to one database.
 pub(super) struct Connections {
     pub(super) writer: Connection,
     pub(super) readers: Vec<Connection>,
-    /// Reads everything, for as long as that takes.
+    /// For reads that may take minutes.
     pub(super) inspector: Connection,
 }
 
-/// Opens a database, unless its layout is older than that one. `former_resource` is the one that its grants are of where they name
-/// none.
+/// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before layout 5 become grants of
+/// `former_resource`.
 pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, OpenError> {
     let path = path.to_owned();
-    // SQLite would make it readable by everybody, and gives its other files the mode of this one.
+    // SQLite would create it readable by everybody. It gives its other files the mode of this one.
     let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
     made.map_err(|source| OpenError::File { path: path.clone(), source })?;
     let failed = |source| OpenError::Database { path: path.clone(), source };
@@ -127,18 +127,18 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     Ok(Connections { writer, readers, inspector: reader()? })
 }
 
-/// Makes the lanes known to the connection that writes.
-pub(super) fn hold_lanes(writer: &Connection) -> Result<(), OpenError> {
+/// Loads the target locks into the writing connection.
+pub(super) fn load_target_locks(writer: &Connection) -> Result<(), OpenError> {
     let failed = |source| OpenError::Database { path: writer.path().unwrap_or_default().into(), source };
-    writer.execute_batch(LANES).map_err(failed)
+    writer.execute_batch(TARGET_LOCKS).map_err(failed)
 }
 
-/// Writes the number of the layout, which it has already: a page goes to the disk, and nothing changes.
+/// Writes the layout number that is there already: a page goes to the disk, and nothing changes.
 pub(super) fn touch(writer: &Connection) -> Result<(), Fault> {
     Ok(writer.pragma_update(None, "user_version", LAYOUT)?)
 }
 
-/// An empty database of the layout that this program knows.
+/// Returns an empty database of the latest layout.
 pub(super) fn blank() -> rusqlite::Result<Connection> {
     let mut blank = Connection::open_in_memory()?;
     migrate(&mut blank, 0, "")?;
@@ -153,8 +153,8 @@ fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Takes the database through the migrations that it has not seen, each as a whole. They read what only the opener knows from a
-/// table that is there meanwhile.
+/// Runs the migrations that the database has not had, each in a transaction. Meanwhile, a temporary table tells them what only the
+/// caller knows.
 fn migrate(writer: &mut Connection, found: u32, former_resource: &str) -> rusqlite::Result<()> {
     writer.execute_batch("PRAGMA journal_mode = WAL;")?;
     if found == LAYOUT {

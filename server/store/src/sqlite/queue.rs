@@ -1,4 +1,4 @@
-//! Threads that take jobs from one bounded queue: what connects callers, who must not block, with SQLite, which does.
+//! A bounded queue of jobs with threads that do them. It connects async callers with SQLite, which blocks.
 
 use super::Fault;
 use std::io;
@@ -6,38 +6,38 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 use toolwarrant_core::store::StoreError;
 
-/// Jobs that may wait; a caller beyond them waits for a place.
+/// Most waiting jobs. Further callers wait for a place.
 const PLACES: usize = 1024;
 
-/// A queue with the threads that empty it. When it is dropped, what is waiting is done, and the threads end.
+/// A queue with its threads. Dropping it finishes the waiting jobs and ends the threads.
 pub(super) struct Queue<J> {
     jobs: Option<mpsc::Sender<J>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Takes the answer of a job. Whoever asked may have gone; that is no matter.
+/// Takes the answer of a job. The caller may have gone.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Fault>>;
 
 impl<J: Send + 'static> Queue<J> {
-    /// A queue without threads, and the end from which they take.
+    /// Returns a queue without threads, and the end that threads take jobs from.
     pub(super) fn new() -> (Self, mpsc::Receiver<J>) {
         let (sender, receiver) = mpsc::channel(PLACES);
         (Self { jobs: Some(sender), threads: Vec::new() }, receiver)
     }
 
-    /// Adds a thread. It must end when it can take no more.
+    /// Adds a thread. It must end when the queue is closed.
     pub(super) fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
         self.threads.push(thread::Builder::new().name(name.to_owned()).spawn(body)?);
         Ok(())
     }
 
-    /// How many jobs wait.
+    /// Returns the number of waiting jobs.
     pub(super) fn waiting(&self) -> usize {
         self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity())
     }
 
-    /// Puts the job that `job` makes into the queue, and waits for its answer. Dropped before there was a place, nothing is
-    /// done; dropped later, only the answer is lost.
+    /// Queues a job and waits for its answer. If the future is dropped before there is a place, nothing is done; if it is dropped
+    /// later, only the answer is lost.
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> J) -> Result<T, StoreError> {
         let gone = || Fault::unavailable("a thread of the store has ended; the log says why".to_owned());
         let place = self.jobs.as_ref().ok_or_else(gone)?.reserve().await.map_err(|_| gone())?;

@@ -1,4 +1,4 @@
-//! The threads that read, each with a connection of its own, while the writer writes.
+//! The reading threads, each with its own connection. They do not wait for the writer.
 
 use super::Fault;
 use super::queue::Queue;
@@ -7,22 +7,22 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolwarrant_core::store::Stored;
 
-/// Reads what has been committed.
+/// Reads committed data.
 pub(super) struct Readers(Queue<Job>);
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
 impl Readers {
-    /// Starts a thread for each of the connections.
+    /// Starts a thread for each connection.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// A thread cannot be started.
     pub(super) fn start(connections: Vec<Connection>) -> io::Result<Self> {
         let (mut queue, jobs) = Queue::<Job>::new();
         let jobs = Arc::new(Mutex::new(jobs));
         for connection in connections {
             let jobs = Arc::clone(&jobs);
-            // The lock is held while one waits for a job, not while it is done.
+            // The lock is held while a thread waits for a job, not while it works.
             let next = move || jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
             queue.spawn("store-reader", move || {
                 while let Some(job) = next() {
@@ -33,7 +33,7 @@ impl Readers {
         Ok(Self(queue))
     }
 
-    /// What `work` reads. Several statements see the same state only inside a transaction.
+    /// Runs `work` on a reading thread. Several statements see the same state only inside a transaction.
     pub(super) fn read<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,

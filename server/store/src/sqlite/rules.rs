@@ -1,7 +1,7 @@
-//! What is asked of SQL about [`Rule`]s: each answer is what breaks one.
+//! The SQL that finds what breaks a [`Rule`].
 //!
-//! `Refunds` is asked often, so it touches only rows that are about refunds; the others may read everything. A task whose state
-//! cannot be read breaks `Records`, and keeps no other rule from being told of all others.
+//! `Refunds` is checked often, so it reads only rows about refunds; the others may read everything. A task whose state cannot be
+//! read breaks `Records`; all rules still check the other tasks.
 
 use super::{Fault, millis, open};
 use crate::rules::charged;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_tasks::task::{Status, Task, TaskId};
 
-/// A task, and what is wrong with it.
+/// A task, and what is wrong with its refund.
 const REFUNDS: &str = "
     SELECT id, 'ended as failed_silent and has no refund' FROM task
         WHERE status = 'failed_silent'
@@ -32,10 +32,10 @@ const CHARGES: &str = "
         WHERE kind = 'reversal'
           AND NOT EXISTS (SELECT 1 FROM ledger WHERE task_id = back.task_id AND kind = 'charge')";
 
-/// A task, its state, and what the ledger has of it.
+/// A task, its state, and the kinds of its ledger entries.
 const CHARGED: &str = "SELECT id, state, (SELECT group_concat(kind) FROM ledger WHERE task_id = id) FROM task";
 
-const LANES: &str = "
+const TARGET_LOCKS: &str = "
     SELECT max(id), 'is in flight on ' || target || ', and so is another task' FROM task
         WHERE terminal = 0 GROUP BY resource, target HAVING count(*) > 1";
 
@@ -43,7 +43,7 @@ const SECRETS: &str = "
     SELECT id, iif(terminal, 'has ended and its arguments were not wiped', 'is in flight and its arguments are gone')
         FROM task WHERE terminal = (sealed IS NOT NULL)";
 
-/// Its acceptance, version 0, is told by no event.
+/// The acceptance of a task, version 0, has no event.
 const RECORDS: &str = "
     SELECT task_id, 'has a ' || kind || ' on the account of ' || ledger.application || ', and is of ' || task.application
         FROM ledger JOIN task ON task.id = task_id WHERE ledger.application <> task.application
@@ -52,12 +52,12 @@ const RECORDS: &str = "
         WHERE (SELECT count(*) <> task.version OR min(version) < 1 OR max(version) > task.version
                FROM task_event WHERE task_id = id)";
 
-/// A task, its state, and what repeats that.
+/// A task, its state, and the columns that repeat parts of it.
 const REPEATED: &str = "
     SELECT id, state, status, wake_at, finished_at,
            ifnull((SELECT phase FROM task_event WHERE task_id = id ORDER BY version DESC LIMIT 1), 'ready') FROM task";
 
-/// What breaks `rule`.
+/// Returns what breaks `rule`.
 pub(super) fn violations(db: &Connection, rule: Rule) -> Result<Vec<String>, Fault> {
     let both = |sql, judged: Result<Vec<String>, Fault>| Ok([named(db, sql)?, judged?].concat());
     let mut found = match rule {
@@ -65,7 +65,7 @@ pub(super) fn violations(db: &Connection, rule: Rule) -> Result<Vec<String>, Fau
         Rule::Layout => layout(db),
         Rule::Refunds => named(db, REFUNDS),
         Rule::Charges => both(CHARGES, uncharged(db)),
-        Rule::Lanes => named(db, LANES),
+        Rule::TargetLocks => named(db, TARGET_LOCKS),
         Rule::Secrets => named(db, SECRETS),
         Rule::Deadlines(after) => late(db, after),
         Rule::Records => both(RECORDS, contradicted(db)),
@@ -102,7 +102,7 @@ fn layout(db: &Connection) -> Result<Vec<String>, Fault> {
     Ok(missing.chain(strange).collect())
 }
 
-/// Names of tables and indexes, with the SQL that makes them.
+/// Returns the names of tables and indexes with their SQL.
 fn made(db: &Connection) -> Result<BTreeSet<(String, String)>, Fault> {
     let mut select =
         db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")?;
@@ -149,7 +149,7 @@ fn contradicted(db: &Connection) -> Result<Vec<String>, Fault> {
     })
 }
 
-/// What is wrong with the tasks of which `sql` selects the id, the state, and what else `judge` needs of a row.
+/// Judges every task that `sql` selects: its id, its state, and further columns for `judge`.
 fn judged(
     db: &Connection,
     sql: &str,

@@ -1,9 +1,9 @@
-//! What is asked of SQL about tasks: each function is one read, or one write inside a transaction that its caller commits.
+//! The SQL of tasks, ledger and marks. Each function is one read, or one write inside a transaction that the caller commits.
 //!
-//! One connection writes, so what a write has read still holds when it writes; indexes guard that two never claim the same.
+//! Only one connection writes, so what a write has read still holds when it writes. Indexes guard uniqueness in addition.
 
 use super::{Fault, millis, moment};
-use crate::Settling;
+use crate::CoolDown;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -11,62 +11,63 @@ use serde::de::value::{Error, StrDeserializer};
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, Unfinished, Which,
+    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
+    TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, Status, Task, TaskId};
 
-/// The task in flight that such a call has made.
-pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<InFlight>, Fault> {
+/// Finds the task in flight with this identity.
+pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<DuplicateOf>, Fault> {
     let Identity { application, key, fingerprint, resource, target } = identity;
     let found = |row: &Row<'_>| {
         let (id, tool, target, fingerprint) = row.try_into()?;
-        Ok(InFlight { id: TaskId::from_bytes(id), tool, target, fingerprint })
+        Ok(DuplicateOf { id: TaskId::from_bytes(id), tool, target, fingerprint })
     };
     let found = if let Some(key) = key {
         let sql = "SELECT id, tool, target, fingerprint FROM task
                    WHERE application = ?1 AND idem_key = ?2 AND terminal = 0";
         db.prepare_cached(sql)?.query_row((application, key), found)
     } else {
-        let sql = "SELECT id, tool, task.target, fingerprint FROM lane JOIN task ON id = task_id
-                   WHERE lane.resource = ?1 AND lane.target = ?2 AND terminal = 0
+        let sql = "SELECT id, tool, task.target, fingerprint FROM target_lock JOIN task ON id = task_id
+                   WHERE target_lock.resource = ?1 AND target_lock.target = ?2 AND terminal = 0
                          AND application = ?3 AND idem_key IS NULL AND fingerprint = ?4";
         db.prepare_cached(sql)?.query_row((resource, target, application, fingerprint), found)
     };
     Ok(found.optional()?)
 }
 
-/// A task as its row has it, which can be written before its turn comes: there is one thread that writes, and many that ask.
+/// Serialises the state of a task. Done before the writer's turn: there is one writing thread, and many callers.
 pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
     serde_json::to_string(task)
         .map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
 }
 
-/// The state of a task that is to start then.
+/// Serialises the state of a new task that starts at `start`.
 pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
-    state(new.id, &Task::delayed(new.terms.clone(), new.at, start))
+    state(new.id, &Task::delayed(new.policy.clone(), new.at, start))
 }
 
-/// Takes a task on, if its key and its target's lane are free. Its state is that one, unless its target has to settle.
-pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Accepted, Fault> {
-    let NewTask { id, identity, tool, sealed, terms: _, at, marks } = new;
+/// Accepts a task if its key and its target lock are free. `state` is its state unless the target is cooling down.
+pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acceptance, Fault> {
+    let NewTask { id, identity, tool, sealed, policy: _, at, marks } = new;
     mark(db, marks)?;
     let Identity { application, key, fingerprint, resource, target } = identity;
-    let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Accepted::Hit));
+    let repeated = || Ok::<_, Fault>(repeat(db, identity)?.map(Acceptance::Hit));
     if key.is_some()
         && let Some(hit) = repeated()?
     {
         return Ok(hit);
     }
     let stored = id.to_bytes();
-    let take = "INSERT INTO lane (resource, target, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    let take = "INSERT INTO target_lock (resource, target, task_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     if db.prepare_cached(take)?.execute((resource, target, stored))? == 0 {
         return repeated()?.map_or_else(|| busy(db, resource, target), Ok);
     }
 
     let settling = "SELECT since, until FROM settling WHERE resource = ?1 AND target = ?2";
-    let found = |row: &Row<'_>| Ok(Settling { since: moment(row.get(0)?), until: moment(row.get(1)?) });
-    let settling = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
-    let start = settling.map_or(*at, |settling| settling.start(new));
+    let found = |row: &Row<'_>| Ok(CoolDown { since: moment(row.get(0)?), until: moment(row.get(1)?) });
+    let cool_down = db.prepare_cached(settling)?.query_row((resource, target), found).optional()?;
+    let start = cool_down.map_or(*at, |cool_down| cool_down.start(new));
     let later = if start == *at { None } else { Some(ready(new, start)?) };
     let insert =
         "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version,
@@ -87,10 +88,10 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
         sealed
     ];
     db.prepare_cached(insert)?.execute(values)?;
-    Ok(Accepted::Fresh { wake_at: start })
+    Ok(Acceptance::Fresh { wake_at: start })
 }
 
-/// Writes the next version of a task, its event and its entries.
+/// Writes the next version of a task with its event and entries.
 pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result<Advanced, Fault> {
     let Advance { id, version, task, entries, what, at } = advance;
     let status = task.status().map(Status::as_str);
@@ -107,7 +108,7 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     let happened = "INSERT INTO task_event (task_id, version, at, phase, what) VALUES (?1, ?2 + 1, ?3, ?4, ?5)";
     db.prepare_cached(happened)?.execute((stored, version, millis(*at), task.phase.as_str(), what))?;
     if status.is_some() {
-        let release = "DELETE FROM lane
+        let release = "DELETE FROM target_lock
                        WHERE (resource, target) = (SELECT resource, target FROM task WHERE id = ?1) AND task_id = ?1";
         db.prepare_cached(release)?.execute([stored])?;
     }
@@ -135,20 +136,20 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     Ok(Advanced::Written)
 }
 
-/// Tasks in flight after that one.
-pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<Unfinished>, Fault> {
+/// Reads tasks in flight, by id.
+pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<OpenTask>, Fault> {
     let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at FROM task
                WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
     let rows = select.query_map((after.map(TaskId::to_bytes), limit), |row| {
         let (id, application, key, fingerprint, resource, target, wake_at) = row.try_into()?;
         let identity = Identity { application, key, fingerprint, resource, target };
-        Ok(Unfinished { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
+        Ok(OpenTask { id: TaskId::from_bytes(id), identity, wake_at: Option::map(wake_at, moment) })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// All that is kept of a task.
+/// All columns of a [`Record`].
 const RECORD: &str = "SELECT id, application, tool, resource, target, created_at, version, state, sealed,
                              (SELECT at FROM ledger WHERE task_id = task.id AND kind = 'refund')
                       FROM task";
@@ -156,7 +157,7 @@ const RECORD: &str = "SELECT id, application, tool, resource, target, created_at
 /// A row of [`RECORD`].
 type Columns = ([u8; 16], String, String, String, String, i64, u32, String, Option<Vec<u8>>, Option<i64>);
 
-/// A task.
+/// Reads a task.
 pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault> {
     let row = db
         .prepare_cached(&format!("{RECORD} WHERE id = ?1"))?
@@ -166,9 +167,9 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
     row.map(record).transpose()
 }
 
-/// Tasks, the latest first.
-pub(super) fn tasks(db: &Connection, which: &Which) -> Result<Vec<Record>, Fault> {
-    let Which { application, target, before, limit } = which;
+/// Reads tasks, the latest first.
+pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Record>, Fault> {
+    let TaskFilter { application, target, before, limit } = filter;
     let sql = format!(
         "{RECORD} WHERE (?1 IS NULL OR application = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR id < ?3)
          ORDER BY id DESC LIMIT ?4"
@@ -185,8 +186,8 @@ fn record(columns: Columns) -> Result<Record, Fault> {
     Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at })
 }
 
-/// What has happened to a task. That it was accepted stands in its row.
-pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Fault> {
+/// Reads the timeline of a task. Its acceptance is in its own row.
+pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>, Fault> {
     let sql = "SELECT at, phase, what FROM
                (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what FROM task WHERE id = ?1
                 UNION ALL SELECT version, at, phase, what FROM task_event WHERE task_id = ?1)
@@ -197,12 +198,12 @@ pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<Happening>, Fa
     rows.map(|row| {
         let (at, name, what) = row.map_err(|error| broken(error.to_string()))?;
         let phase = phase(&name).ok_or_else(|| broken(format!("there is no phase `{name}`")))?.as_str();
-        Ok(Happening { at: moment(at), phase, what })
+        Ok(TimelineEvent { at: moment(at), phase, what })
     })
     .collect()
 }
 
-/// Entries of the ledger after the `after`-th.
+/// Reads ledger entries with numbers above `after`.
 pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<LedgerRow>, Fault> {
     let sql = "SELECT number, task_id, application, kind, at FROM ledger WHERE number > ?1 ORDER BY number LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
@@ -220,7 +221,7 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
     .collect()
 }
 
-/// Forgets ended tasks; their timelines go with them.
+/// Deletes ended tasks; their timelines go with them.
 pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u32, Fault> {
     let sql = "DELETE FROM task WHERE id IN
                (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
@@ -228,7 +229,7 @@ pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u3
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// Writes marks down, unless one of them is there.
+/// Writes marks, unless one of them exists.
 pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     let insert = "INSERT INTO mark (space, key, until) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     for Mark { space, key, until } in marks {
@@ -239,7 +240,7 @@ pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Forgets marks whose time is over.
+/// Deletes marks whose time is over.
 pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result<u32, Fault> {
     let sql = "DELETE FROM mark WHERE (space, key) IN
                (SELECT space, key FROM mark WHERE until < ?1 ORDER BY until, space, key LIMIT ?2)";
@@ -247,24 +248,24 @@ pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// The task that holds that lane, as an answer.
-fn busy(db: &Connection, resource: &str, target: &str) -> Result<Accepted, Fault> {
-    let sql = "SELECT id, application, state FROM lane JOIN task ON id = task_id
-               WHERE lane.resource = ?1 AND lane.target = ?2";
+/// The answer that names the task in flight on a target.
+fn busy(db: &Connection, resource: &str, target: &str) -> Result<Acceptance, Fault> {
+    let sql = "SELECT id, application, state FROM target_lock JOIN task ON id = task_id
+               WHERE target_lock.resource = ?1 AND target_lock.target = ?2";
     let row =
         db.prepare_cached(sql)?.query_row((resource, target), |row| <(_, _, String)>::try_from(row)).optional()?;
-    let gone = || Fault::corrupt(format!("the lane of the {resource} {target} is held by a task that is not there"));
+    let gone = || Fault::corrupt(format!("the lock of the {resource} {target} is held by a task that is not there"));
     let (id, application, state) = row.ok_or_else(gone)?;
     let id = TaskId::from_bytes(id);
     let deadline_at = parse(id, &state)?.deadline_at;
-    Ok(Accepted::Busy { id, application, deadline_at })
+    Ok(Acceptance::Busy { id, application, deadline_at })
 }
 
 fn parse(id: TaskId, state: &str) -> Result<Task, Fault> {
     serde_json::from_str(state).map_err(|error| Fault::corrupt(format!("the state of {id} cannot be read: {error}")))
 }
 
-/// The phase or the end of that name.
+/// Parses the name of a phase or status.
 fn phase(name: &str) -> Option<Phase> {
     let name = || -> StrDeserializer<'_, Error> { name.into_deserializer() };
     let ended = Status::deserialize(name()).map(Phase::Done);

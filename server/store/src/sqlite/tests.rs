@@ -8,7 +8,7 @@ mod model;
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::Store;
-use crate::tests::{AT, accept, advance, application, end, id, new, opening, repeat, terms};
+use crate::tests::{AT, accept, advance, application, end, id, new, opening, policy, repeat};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -84,7 +84,7 @@ async fn what_was_written_is_there_after_the_next_start() {
     drop(store);
     let store: Arc<dyn Store> = open(folder.path());
     assert_eq!(all(&store).await, before);
-    assert!(matches!(store.accept(new(3, "m", "t")).await.unwrap(), Accepted::Busy { .. }));
+    assert!(matches!(store.accept(new(3, "m", "t")).await.unwrap(), Acceptance::Busy { .. }));
 }
 
 #[tokio::test]
@@ -294,6 +294,6 @@ async fn a_moment_beyond_what_a_column_can_say_is_kept_as_the_latest_that_it_can
     let store: Arc<dyn Store> = open(folder.path());
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Timeout, Timestamp(u64::MAX)).await;
-    assert!(matches!(store.accept(new(2, "l", "t")).await.unwrap(), Accepted::Fresh { .. }));
+    assert!(matches!(store.accept(new(2, "l", "t")).await.unwrap(), Acceptance::Fresh { .. }));
     assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
 }

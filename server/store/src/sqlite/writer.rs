@@ -1,9 +1,9 @@
-//! The one thread that writes. Requests that arrive while a commit is under way share the next one.
+//! The one writing thread. Requests that arrive during a commit share the next one.
 //!
-//! Nobody is told before the commit has reached the disk. A request that fails takes its transaction with it, and the others
-//! are done anew without it: it is rare, and a savepoint for each would cost more than most requests. Of a commit that fails,
-//! each request is tried once more by itself: one that only asks needs no room on the disk. If the thread panics, the transaction is
-//! rolled back, and whoever waits or asks later is answered [`Fault`].
+//! A request is answered after its commit has reached the disk. If a request fails, its transaction is rolled back and repeated
+//! without it: failures are rare, and a savepoint for each request would cost more than most requests. If a commit fails, each of
+//! its requests is tried once more alone: one that only reads needs no room on the disk. If the thread panics, the transaction
+//! is rolled back, and waiting and later requests are answered with a [`Fault`].
 
 use super::Fault;
 use super::WriteCounts;
@@ -16,25 +16,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 use toolwarrant_core::store::Stored;
 
-/// Requests that share a commit at most.
+/// Most requests in one commit.
 const TOGETHER: usize = 512;
 
-/// How long a transaction takes further requests in, as long as there are any, or there were more in the one before: whoever
-/// was answered then is likely to come again, and shares this one if it is waited for.
+/// How long a transaction stays open for further requests, as long as some arrive or the one before had more: whoever was answered
+/// by that one is likely to come again and can share this one.
 const WINDOW: Duration = Duration::from_millis(2);
 
-/// Writes, one request after the other.
+/// Runs writes, one after the other.
 pub(super) struct Writer {
     queue: Queue<Box<dyn Request>>,
     pub(super) counts: Arc<WriteCounts>,
 }
 
-/// Something to be written, and who is to be told.
+/// A write, and where its answer goes.
 pub(super) trait Request: Send {
-    /// Writes, and says whether the transaction may be committed; if not, it may be asked again in another one.
+    /// Writes. Returns whether the transaction may be committed; if not, it may be called again in another one.
     fn write(&mut self, transaction: &Transaction<'_>) -> bool;
 
-    /// Tells whoever asked, given how the commit went.
+    /// Sends the answer, given the result of the commit.
     fn answer(self: Box<Self>, committed: Result<(), Fault>);
 }
 
@@ -42,7 +42,7 @@ impl Writer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     pub(super) fn start(mut connection: Connection) -> io::Result<Self> {
         let (mut queue, mut requests) = Queue::<Box<dyn Request>>::new();
         let counts = Arc::new(WriteCounts::default());
@@ -70,7 +70,7 @@ impl Writer {
                         failing = true;
                         tracing::error!(%why, "the store cannot write, and refuses what is asked of it until it can");
                     }
-                    // What has changed nothing needed no room.
+                    // A transaction without changes needs no room, so it proves nothing.
                     Ok(()) if failing && connection.total_changes() > changes => {
                         failing = false;
                         tracing::info!("the store can write again");
@@ -83,12 +83,12 @@ impl Writer {
         Ok(Self { queue, counts })
     }
 
-    /// How many requests wait.
+    /// Returns the number of waiting requests.
     pub(super) fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// What `work` writes, once it is on the disk. If it answers with an error, nothing of it is.
+    /// Runs `work` in a transaction and answers once it is on the disk. If `work` fails, nothing of it is written.
     pub(super) fn write<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,
@@ -98,13 +98,13 @@ impl Writer {
     }
 }
 
-/// Writes all of `requests` in one transaction, or else each in its own, and answers them.
+/// Runs all requests in one transaction or, if its commit fails, each in its own; answers them.
 pub(super) fn commit(
     connection: &mut Connection,
     mut requests: impl Iterator<Item = Box<dyn Request>>,
     counts: &WriteCounts,
 ) -> Result<(), Fault> {
-    // Before anything can fail, so that it is answered.
+    // Taken before anything can fail, so that it is answered.
     let mut taken = Vec::from_iter(requests.next());
     let committed = loop {
         match write(connection, &mut requests, &mut taken) {
@@ -133,7 +133,7 @@ pub(super) fn commit(
     committed
 }
 
-/// Writes what was taken and all that follows, or nothing of it if one fails: which one.
+/// Runs the taken requests and all that follow. If one fails, nothing is written; returns which one.
 fn write(
     connection: &mut Connection,
     requests: &mut impl Iterator<Item = Box<dyn Request>>,
@@ -153,7 +153,7 @@ fn write(
     Ok(None)
 }
 
-/// The one kind of request: a function, and the place for its answer.
+/// The one kind of request: a function, and where its answer goes.
 pub(super) struct Write<T, F> {
     work: F,
     done: Result<T, Fault>,
@@ -161,7 +161,7 @@ pub(super) struct Write<T, F> {
 }
 
 impl<T, F> Write<T, F> {
-    /// Not yet written.
+    /// A request that has not run yet.
     pub(super) fn new(work: F, reply: Reply<T>) -> Self {
         Self { work, done: Err(Fault::unavailable("not tried".to_owned())), reply }
     }
@@ -174,7 +174,7 @@ where
 {
     fn write(&mut self, transaction: &Transaction<'_>) -> bool {
         self.done = (self.work)(transaction);
-        // A full disk and the like make SQLite roll everything back at once.
+        // On a full disk and the like, SQLite rolls everything back at once.
         if transaction.is_autocommit() && self.done.is_ok() {
             self.done = Err(Fault::unavailable("the transaction was lost".to_owned()));
         }

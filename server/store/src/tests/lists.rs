@@ -14,11 +14,11 @@ pub(super) async fn a_timeline_tells_every_phase_in_order(store: Arc<dyn Store>)
             advance(&store, number, *phase, vec![]).await.unwrap();
         }
         let timeline = store.timeline(id(number)).await.unwrap();
-        let told: Vec<_> = timeline.iter().map(|happening| (happening.phase, happening.what.as_str())).collect();
+        let told: Vec<_> = timeline.iter().map(|event| (event.phase, event.what.as_str())).collect();
         let mut expected = vec![("ready", "accepted")];
         expected.extend(phases.iter().map(|phase| (phase.as_str(), "step")));
         assert_eq!(told, expected);
-        assert!(timeline.iter().all(|happening| happening.at == AT));
+        assert!(timeline.iter().all(|event| event.at == AT));
     }
     assert_eq!(store.timeline(id(99)).await.unwrap(), []);
 }
@@ -43,7 +43,7 @@ pub(super) async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(
     let mut known = Vec::new();
     for n in [4, 2, 5, 3, 1] {
         let task = new(n, &format!("k{n}"), &format!("t{}", n * 7 % 10));
-        known.push(Unfinished { id: task.id, identity: task.identity.clone(), wake_at: Some(AT) });
+        known.push(OpenTask { id: task.id, identity: task.identity.clone(), wake_at: Some(AT) });
         accept(&store, task).await;
     }
     end(&store, 3, Status::Success, AT).await;
@@ -66,7 +66,7 @@ pub(super) async fn tasks_are_listed_the_latest_first_of_an_application_on_a_tar
     end(&store, 5, Status::Failed, AT).await;
     let listed = async |application: Option<&str>, target: Option<&str>, before: Option<u128>, limit| {
         let (application, target) = (application.map(str::to_owned), target.map(str::to_owned));
-        let tasks = store.tasks(Which { application, target, before: before.map(id), limit }).await.unwrap();
+        let tasks = store.tasks(TaskFilter { application, target, before: before.map(id), limit }).await.unwrap();
         for task in &tasks {
             assert_eq!(store.task(task.id).await.unwrap().as_ref(), Some(task));
         }
@@ -114,10 +114,10 @@ pub(super) async fn only_what_ended_before_is_purged_the_longest_ended_first_and
     accept(&store, new(6, "k1", "t1")).await;
 }
 
-pub(super) async fn a_target_settles_on_when_its_task_is_forgotten(store: Arc<dyn Store>) {
+pub(super) async fn a_target_cools_down_on_when_its_task_is_purged(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let settled = AT.plus(Duration::from_secs(30));
     end(&store, 1, Status::Timeout, settled).await;
     assert_eq!(store.purge(AT.plus(Duration::from_secs(1)), 9).await.unwrap(), 1);
-    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Accepted::Fresh { wake_at: settled });
+    assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }

@@ -33,7 +33,7 @@ pub(super) async fn marks_of_a_call_that_is_answered_without_a_task_are_written_
     accept(&store, new(1, "k", "t")).await;
     let hit = store.accept(marked(2, "k", "t", vec![mark("nonce", "hit")])).await.unwrap();
     let busy = store.accept(marked(2, "l", "t", vec![mark("nonce", "busy")])).await.unwrap();
-    assert!(matches!((&hit, &busy), (Accepted::Hit(_), Accepted::Busy { .. })), "{hit:?} {busy:?}");
+    assert!(matches!((&hit, &busy), (Acceptance::Hit(_), Acceptance::Busy { .. })), "{hit:?} {busy:?}");
     end(&store, 1, Status::Success, AT).await;
     for key in ["hit", "busy"] {
         assert!(is_conflict(store.accept(marked(2, "l", "t", vec![mark("nonce", key)])).await), "{key}");

@@ -3,11 +3,11 @@
 use super::*;
 
 pub(super) async fn of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task(store: Arc<dyn Store>) {
-    // With two targets, so that no lane decides.
+    // With two targets, so that no target lock decides.
     let (fresh, others) = race(&store, (1..=64).map(|n| new(n, "k", &format!("t{}", n % 2)))).await;
     assert_eq!((fresh.len(), others.len()), (1, 63));
     for other in others {
-        assert!(matches!(&other, Accepted::Hit(hit) if hit.id == fresh[0]), "{other:?}");
+        assert!(matches!(&other, Acceptance::Hit(hit) if hit.id == fresh[0]), "{other:?}");
     }
 }
 
@@ -17,7 +17,7 @@ pub(super) async fn of_many_equal_calls_without_a_key_at_once_one_is_fresh_and_a
     let (fresh, others) = race(&store, (1..=64).map(|n| alike(new(n, "", "t"), |call| call.key = None))).await;
     assert_eq!((fresh.len(), others.len()), (1, 63));
     for other in others {
-        assert!(matches!(&other, Accepted::Hit(hit) if hit.id == fresh[0]), "{other:?}");
+        assert!(matches!(&other, Acceptance::Hit(hit) if hit.id == fresh[0]), "{other:?}");
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) async fn of_many_writes_on_one_target_at_once_one_is_fresh_and_all_ot
         let (fresh, others) = race(&store, numbers.map(|n| new(n, &format!("k{n}"), &format!("t{round}")))).await;
         assert_eq!((fresh.len(), others.len()), (1, 31));
         for other in others {
-            assert!(matches!(other, Accepted::Busy { id, .. } if id == fresh[0]), "{other:?}");
+            assert!(matches!(other, Acceptance::Busy { id, .. } if id == fresh[0]), "{other:?}");
         }
     }
 }
@@ -48,7 +48,7 @@ pub(super) async fn a_thousand_writes_on_targets_of_their_own_are_all_fresh_and_
 
 pub(super) async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
-    let task = Task::accepted(terms(), AT);
+    let task = Task::accepted(policy(), AT);
     let ended = Task { phase: Phase::Done(Status::FailedSilent), finished_at: Some(AT), wake_at: None, ..task.clone() };
     let sending = Task { phase: Phase::Sending, ..task };
     for (version, task, entry) in [(0, sending, Entry::Charge), (1, ended, Entry::Refund)] {
@@ -77,7 +77,7 @@ pub(super) async fn of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_l
         ending.await.unwrap();
         assert!(fresh.len() <= 1, "{fresh:?}");
         for other in others {
-            let (Accepted::Hit(InFlight { id: named, .. }) | Accepted::Busy { id: named, .. }) = other else {
+            let (Acceptance::Hit(DuplicateOf { id: named, .. }) | Acceptance::Busy { id: named, .. }) = other else {
                 panic!("{other:?}")
             };
             assert!(named == id(first) || fresh.contains(&named), "{named}");
@@ -111,13 +111,13 @@ pub(super) async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: 
 }
 
 /// The tasks that were fresh, and what the others were told.
-async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = NewTask>) -> (Vec<TaskId>, Vec<Accepted>) {
+async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = NewTask>) -> (Vec<TaskId>, Vec<Acceptance>) {
     let calls = calls.map(|new| {
         let store = Arc::clone(store);
         async move { (new.id, store.accept(new).await.unwrap()) }
     });
     let (fresh, others): (Vec<_>, Vec<_>) =
-        at_once(calls).await.into_iter().partition(|(_, answer)| matches!(answer, Accepted::Fresh { .. }));
+        at_once(calls).await.into_iter().partition(|(_, answer)| matches!(answer, Acceptance::Fresh { .. }));
     (fresh.into_iter().map(|(id, _)| id).collect(), others.into_iter().map(|(_, answer)| answer).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The runner: takes what is due, steps it, writes the step down, performs its effect, and feeds back what came of it.
+//! The runner: takes a due task, steps it, stores the step, performs its effect and feeds the result back.
 
 use super::due::{State, Wake};
 use super::{Engine, Parts};
@@ -16,21 +16,21 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_core::survive;
 use toolwarrant_core::text::Secret;
 
-/// Most tasks that are carried on at a time. The rest wait for their turn; their deadlines do not wait.
+/// Most tasks that are driven at a time. The others wait; their deadlines do not.
 const DRIVEN_MAX: usize = 4_096;
 
-/// After a failure of ours: until a task is taken up again.
+/// Wait after a failure of ours until the task is driven again.
 pub(super) const RETRY: Duration = Duration::from_secs(3);
 
 /// How long an ended task can be read.
 const RETENTION: Duration = Duration::from_hours(7 * 24);
 
-/// Between two looks for tasks to forget, and how many are forgotten at a time.
+/// Interval between purges, and the most rows that one transaction deletes.
 const PURGE_EVERY: Duration = Duration::from_mins(1);
 const PURGE_MAX: u32 = 500;
 
 impl Engine {
-    /// Drives tasks until `stop`, then lets effects that are under way come to their end.
+    /// Drives tasks until `stop`, then waits for effects in progress to end.
     pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>) {
         let clock = self.parts.clock.clone();
         let mut stop = pin!(stop);
@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Carries a task on until it waits or ends. Whatever goes wrong on our side, it is taken up again.
+    /// Drives a task until it waits or ends. After any failure of ours, it is driven again.
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
         let why = match survive(self.carry_on(id, wake)).await {
             Some(Ok(())) => return,
@@ -81,7 +81,7 @@ impl Engine {
     async fn carry_on(&self, id: TaskId, wake: Wake) -> Result<(), StoreError> {
         let Parts { store, executor, clock, .. } = &self.parts;
         let Some(mut record) = store.task(id).await? else {
-            self.claims.release(wake.claim);
+            self.index.release(wake.hash);
             return Ok(());
         };
         let mut event = match wake.state {
@@ -109,7 +109,7 @@ impl Engine {
                 }
                 (None, None) => {
                     report(&record);
-                    self.claims.release(wake.claim);
+                    self.index.release(wake.hash);
                     self.polls.ended(id);
                     return Ok(());
                 }
@@ -117,8 +117,8 @@ impl Engine {
         }
     }
 
-    /// Writes a step down, however often the store fails: what the upstream said must not be forgotten. A step that was written
-    /// although the store said that it failed looks like somebody else's, and is taken up like one.
+    /// Stores a step, and retries for as long as the store fails: the upstream's answer must not be lost. A step that was stored
+    /// although the store reported a failure looks like another process's, and the task is driven again from there.
     async fn write_down(&self, advance: &Advance) -> Result<(), StoreError> {
         let Parts { store, clock, .. } = &self.parts;
         let mut told = false;
@@ -136,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// Performs an effect, within its time.
+    /// Performs an effect within its time limit.
     async fn perform(&self, record: &Record, effect: Effect) -> Event {
         let Parts { executor, clock, .. } = &self.parts;
         let write = self.unsealed(record);
@@ -175,7 +175,7 @@ impl Engine {
             tool: tool.clone(),
             target: target.clone(),
             arguments: Secret::new(arguments),
-            probe: task.terms.probe.as_ref().map(|probe| probe.name.clone()),
+            probe: task.policy.probe.as_ref().map(|probe| probe.name.clone()),
             baseline: task.baseline.clone(),
             operation: task.operation.clone(),
         })
@@ -194,7 +194,7 @@ impl Engine {
     }
 }
 
-/// Tells the operator how a task has ended, the louder the more there is to look after.
+/// Logs the end of a task. The more there is to look after, the higher the level.
 fn report(record: &Record) {
     let Record { id, application, tool, target, task, .. } = record;
     let status = task.status().map(Status::as_str);
@@ -213,7 +213,7 @@ fn fenced() -> StoreError {
     StoreError::Conflict("another process drives this task".to_owned())
 }
 
-/// Whether a step is worth writing down: when the next look is, and a reading that decides nothing, a crash may forget.
+/// Returns whether a step must be stored. A crash may lose the next due time and a reading that decides nothing.
 fn differs(new: &Task, old: &Task) -> bool {
     let forgettable = |task: &Task| Task { wake_at: None, reading: None, ..task.clone() };
     forgettable(new) != forgettable(old)

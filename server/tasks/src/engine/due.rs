@@ -1,40 +1,40 @@
-//! What is due when: one ordered index over all tasks in flight, a few dozen bytes each.
+//! When each waiting task is due: one ordered index, a few dozen bytes a task.
 
-use super::claims::Claim;
+use super::in_flight::WriteHash;
 use crate::task::TaskId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use toolwarrant_core::clock::Timestamp;
 
-/// Tasks that wait, by the moment at which they are looked at next. A task that is being carried on is not in it.
+/// Waiting tasks by due time. A task that is being driven is not in the list.
 #[derive(Debug, Default)]
 pub(super) struct DueList {
     waiting: Mutex<BTreeMap<(Timestamp, TaskId), Wake>>,
-    /// Told when something is due earlier than all the rest.
+    /// Notified when a task is added before all others.
     earlier: Notify,
 }
 
-/// What is known of a task that is looked at.
+/// What the engine knows of a waiting task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wake {
-    /// What it has claimed.
-    pub(super) claim: Claim,
-    /// How far it came.
+    /// Its entry in the index of tasks in flight.
+    pub(super) hash: WriteHash,
+    /// How far it has come.
     pub(super) state: State,
 }
 
-/// How far a task came.
+/// How far a task has come.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum State {
-    /// This process left it at that version.
+    /// This process left it at this version.
     Left(u32),
     /// Only the store knows.
     Unknown,
 }
 
 impl DueList {
-    /// Wakes a task then.
+    /// Adds a task that is due at `at`.
     pub(super) fn add(&self, id: TaskId, at: Timestamp, wake: Wake) {
         let mut waiting = self.lock();
         let earliest = waiting.first_key_value().is_none_or(|((first, _), _)| at < *first);
@@ -45,7 +45,7 @@ impl DueList {
         }
     }
 
-    /// The first task that is due by then.
+    /// Takes the first task that is due.
     pub(super) fn take(&self, now: Timestamp) -> Option<(TaskId, Wake)> {
         let mut waiting = self.lock();
         let first = waiting.first_entry().filter(|entry| entry.key().0 <= now)?;
@@ -53,12 +53,12 @@ impl DueList {
         Some((id, wake))
     }
 
-    /// When the first task is due.
+    /// Returns when the first task is due.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.lock().first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Returns once something has become due earlier than all that was there.
+    /// Waits until a task is added before all others.
     pub(super) async fn earlier(&self) {
         self.earlier.notified().await;
     }

@@ -1,14 +1,14 @@
 //! The decision table, row by row, and what holds whatever happens.
 
-use super::super::task::{Probe, Terms};
+use super::super::task::{Probe, TaskPolicy};
 use super::*;
 use toolwarrant_core::random::SplitMix;
 
 const SETTLE: u32 = 10;
 const DEADLINE: u32 = 60;
 
-fn terms(probe: Option<Probe>, idempotent: bool) -> Terms {
-    Terms { probe, idempotent, settle_seconds: SETTLE, deadline_seconds: DEADLINE }
+fn policy(probe: Option<Probe>, idempotent: bool) -> TaskPolicy {
+    TaskPolicy { probe, idempotent, settle_seconds: SETTLE, deadline_seconds: DEADLINE }
 }
 
 fn probe(baseline: bool) -> Option<Probe> {
@@ -45,9 +45,9 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
 }
 
 /// A task, taken through events at their seconds: how it is then, and all that was written and performed.
-fn run(terms: Terms, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
+fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
     let (mut entries, mut effects) = (Vec::new(), Vec::new());
-    let mut task = Task::accepted(terms, at(0));
+    let mut task = Task::accepted(policy, at(0));
     for (seconds, event) in events {
         let step = step(task, event.clone(), at(*seconds), facts);
         task = step.task;
@@ -60,7 +60,7 @@ fn run(terms: Terms, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>
 /// One row: what the upstream says, what is read and when, how it ends.
 struct Row {
     name: &'static str,
-    terms: Terms,
+    policy: TaskPolicy,
     sent: Sent,
     then: Vec<(u64, Event)>,
     ends: Option<Status>,
@@ -69,10 +69,10 @@ struct Row {
 #[test]
 fn every_row_of_the_decision_table_ends_as_it_says() {
     use Verdict::{Absent, Present, Unreadable};
-    let sighted = || terms(probe(false), true);
-    let once = || terms(probe(false), false);
-    let blind = || terms(None, false);
-    let row = |name, terms, sent, then: &[(u64, Event)], ends| Row { name, terms, sent, then: then.to_vec(), ends };
+    let sighted = || policy(probe(false), true);
+    let once = || policy(probe(false), false);
+    let blind = || policy(None, false);
+    let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
     let rows = [
         row("ok, present", sighted(), Sent::Ok, &[(1, reading(Present))], Some(Status::Success)),
         row("err, present", sighted(), err(), &[(1, reading(Present))], Some(Status::Success)),
@@ -144,9 +144,9 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
             Some(Status::Failed),
         ),
     ];
-    for Row { name, terms, sent, then, ends } in rows {
+    for Row { name, policy, sent, then, ends } in rows {
         let events = [vec![(0, Event::Due), (0, Event::Sent(sent))], then].concat();
-        let (task, entries, _) = run(terms, Facts::default(), &events);
+        let (task, entries, _) = run(policy, Facts::default(), &events);
         assert_eq!(task.status(), ends, "{name}: {task:?}");
         let count = |entry| entries.iter().filter(|written| **written == entry).count();
         assert_eq!(count(Entry::Charge), 1, "{name}");
@@ -157,7 +157,7 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
 
 #[test]
 fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent() {
-    let compared = || terms(probe(true), false);
+    let compared = || policy(probe(true), false);
     let taken = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (4, Event::Baseline(Some("a".into())))];
     let (task, entries, effects) = run(compared(), Facts::default(), &taken);
     assert_eq!((task.phase, task.baseline.as_deref()), (Phase::Sending, Some("a")));
@@ -171,21 +171,21 @@ fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent(
 #[test]
 fn what_was_lost_while_sending_is_asked_for_sent_again_or_verified_as_the_upstream_allows() {
     let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
-    let of = |facts| run(terms(probe(false), false), facts, &found);
+    let of = |facts| run(policy(probe(false), false), facts, &found);
     assert_eq!(of(Facts { looks_up: true, dedupes: true }).2, [Effect::Send(at(5)), Effect::LookUp]);
     assert_eq!(of(Facts { looks_up: false, dedupes: true }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
     let (task, _, effects) = of(Facts::default());
     assert_eq!((task.phase, effects), (Phase::Verifying, vec![Effect::Send(at(5)), Effect::Probe]));
-    assert_eq!(task.outcome, Some((Upstream::None, at(17))));
-    let early = run(terms(None, false), Facts::default(), &found[..2]).0;
+    assert_eq!(task.outcome, Some((UpstreamAnswer::None, at(17))));
+    let early = run(policy(None, false), Facts::default(), &found[..2]).0;
     assert_eq!(early.wake_at, Some(at(17)), "a send that may still arrive is waited for");
 }
 
 #[test]
-fn a_lane_is_held_until_the_last_send_and_its_answer_have_settled() {
+fn a_target_cools_down_until_the_last_send_and_its_answer_have_settled() {
     let release = |sent, then: &[(u64, Event)]| {
         let events = [&[(0, Event::Due), (0, Event::Sent(sent))], then].concat();
-        run(terms(probe(false), true), Facts::default(), &events).1.pop()
+        run(policy(probe(false), true), Facts::default(), &events).1.pop()
     };
     assert_eq!(release(Sent::Ok, &[(2, reading(Verdict::Present))]), Some(Entry::Release(at(15))));
     let answered = Event::LookedUp(Some(Some(Sent::Ok)));
@@ -209,7 +209,7 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
         let probe = if random.below(4) > 0 { probe(random.below(2) == 0) } else { None };
         let idempotent = random.below(2) == 0;
         let facts = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0 };
-        let (mut task, mut now) = (Task::accepted(terms(probe, idempotent), at(0)), at(0));
+        let (mut task, mut now) = (Task::accepted(policy(probe, idempotent), at(0)), at(0));
         let (mut entries, mut effect, mut unsafe_sends, mut steps) = (Vec::new(), None, 0_u32, 0);
         let mut left = false;
         while task.status().is_none() {
@@ -264,13 +264,13 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
 #[test]
 fn a_new_process_starts_no_task_before_its_target_has_settled_however_long_that_takes() {
     // A write before had ten times the deadline of this one, and nobody answered it.
-    let task = Task::delayed(terms(None, false), at(100), at(700));
+    let task = Task::delayed(policy(None, false), at(100), at(700));
     let found = step(task.clone(), Event::Found, at(110), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(700)), at(760)));
     // Where the clock was set back, it waits from then on as long as it had to.
     let found = step(task, Event::Found, at(10), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(610)), at(670)));
-    let at_once = Task::accepted(terms(None, false), at(900));
+    let at_once = Task::accepted(policy(None, false), at(900));
     assert_eq!(step(at_once, Event::Found, at(10), Facts::default()).task.wake_at, Some(at(70)));
 }
 
@@ -279,14 +279,14 @@ fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_th
     let facts = Facts { looks_up: false, dedupes: true };
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
     events.extend([(19, Event::Due), (19, Event::Sent(not_sent())), (23, Event::Due), (23, Event::Sent(not_sent()))]);
-    let (task, entries, _) = run(terms(probe(false), false), facts, &events);
+    let (task, entries, _) = run(policy(probe(false), false), facts, &events);
     assert!(!entries.contains(&Entry::ReverseCharge), "the first send may have left, and its charge is taken back");
     assert_ne!(task.status(), Some(Status::Failed), "the first send may have worked, and nobody has looked");
 }
 
 #[test]
 fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
-    let (task, ..) = run(terms(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
+    let (task, ..) = run(policy(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
     let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), Facts::default).task;
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");

@@ -1,4 +1,4 @@
-//! A disk that is slow, fails, and freezes with its process; and with one of five mutants, forgets what a store must do.
+//! A disk that is slow, fails and freezes with its process. Under some mutants, it neglects a duty of a store.
 
 use super::{Mutant, Nature, short};
 use std::collections::{HashMap, HashSet};
@@ -9,8 +9,8 @@ use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
-    Accepted, Advance, Advanced, Happening, Identity, InFlight, LedgerRow, Mark, NewTask, Record, TaskStore,
-    Unfinished, Which,
+    Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
+    TaskStore, TimelineEvent,
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
@@ -18,11 +18,11 @@ use toolwarrant_tasks::task::{Phase, TaskId};
 #[derive(Debug, Default)]
 pub(super) struct Platters {
     pub(super) memory: Memory,
-    /// Refunds that a mutant has written on their own.
+    /// Refunds that a mutant wrote in a transaction of their own.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
-    /// Of every task in flight.
-    pub(super) claims: Mutex<HashMap<TaskId, Identity>>,
-    /// What must never happen, as soon as it does.
+    /// The identity of every task in flight.
+    pub(super) in_flight: Mutex<HashMap<TaskId, Identity>>,
+    /// Violations that were seen when they happened.
     pub(super) violations: Mutex<Vec<String>>,
 }
 
@@ -45,7 +45,7 @@ impl Disk {
         Self { nature: Arc::clone(nature), platters: Arc::clone(platters), frozen_until, held, mine }
     }
 
-    /// Stands still from the next step on that is written.
+    /// Stands still from the next step on.
     pub(super) fn freeze(&self, until: Timestamp) {
         *self.frozen_until.lock().expect("no panic") = Some(until);
     }
@@ -60,7 +60,7 @@ impl Disk {
         }
     }
 
-    /// Writes, unless the disk fails, before or after it has written.
+    /// Writes, unless the disk fails before or after writing.
     async fn write<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.wait().await;
         let fails = self.nature.chance(self.nature.weather.broken_disk);
@@ -73,48 +73,48 @@ impl Disk {
         if fails { Err(full()) } else { Ok(written) }
     }
 
-    async fn accepted(&self, mut new: NewTask) -> Result<Accepted, StoreError> {
-        let Platters { memory, claims, violations, .. } = &*self.platters;
+    async fn accepted(&self, mut new: NewTask) -> Result<Acceptance, StoreError> {
+        let Platters { memory, in_flight, violations, .. } = &*self.platters;
         if self.frozen_until().is_some() {
             return Err(StoreError::Unavailable("the folder is somebody else's".to_owned()));
         }
-        let claim = new.identity.clone();
-        if self.nature.is(Mutant::NoLane) {
+        let identity = new.identity.clone();
+        if self.nature.is(Mutant::NoTargetLock) {
             new.identity.resource = new.id.to_string();
         }
         if self.nature.is(Mutant::CheckThenInsert) {
             if let Some(hit) = memory.repeat(new.identity.clone()).await? {
-                return Ok(Accepted::Hit(hit));
+                return Ok(Acceptance::Hit(hit));
             }
             self.nature.pause(Duration::from_millis(20)).await;
             new.identity.key = Some(new.id.to_string());
         }
         let id = new.id;
         let accepted = memory.accept(new).await?;
-        if let Accepted::Fresh { .. } = accepted {
-            self.nature.note(|| format!("{} is taken on: {claim:?}", short(id)));
-            let mut claims = claims.lock().expect("no panic");
-            for (other, Identity { application, key, target, .. }) in &*claims {
-                let same_key = key.is_some() && (application, key) == (&claim.application, &claim.key);
-                if same_key || *target == claim.target {
-                    let what = format!("{} is taken on beside {}: {claim:?}", short(id), short(*other));
+        if let Acceptance::Fresh { .. } = accepted {
+            self.nature.note(|| format!("{} is accepted: {identity:?}", short(id)));
+            let mut in_flight = in_flight.lock().expect("no panic");
+            for (other, Identity { application, key, target, .. }) in &*in_flight {
+                let same_key = key.is_some() && (application, key) == (&identity.application, &identity.key);
+                if same_key || *target == identity.target {
+                    let what = format!("{} is accepted beside {}: {identity:?}", short(id), short(*other));
                     violations.lock().expect("no panic").push(what);
                 }
             }
-            claims.insert(id, claim);
+            in_flight.insert(id, identity);
         }
         Ok(accepted)
     }
 
     async fn advanced(&self, mut advance: Advance) -> Result<Advanced, StoreError> {
-        let Platters { memory, late_refunds, claims, .. } = &*self.platters;
+        let Platters { memory, late_refunds, in_flight, .. } = &*self.platters;
         let id = advance.id;
         self.mine.lock().expect("no panic").insert(id);
         match self.nature.mutant {
             Some(Mutant::NoFencing) => {
                 advance.version = memory.task(id).await?.map_or(0, |record| record.version);
             }
-            Some(Mutant::LaneReleasedEarly) => {
+            Some(Mutant::LockReleasedEarly) => {
                 let early = |entry| if let Entry::Release(_) = entry { Entry::Release(advance.at) } else { entry };
                 advance.entries = advance.entries.into_iter().map(early).collect();
             }
@@ -137,7 +137,7 @@ impl Disk {
         let advanced = memory.advance(advance).await?;
         self.nature.note(|| format!("{} {what} -> {} ({advanced:?})", short(id), phase.as_str()));
         if let (Advanced::Written, Phase::Done(_)) = (advanced, phase) {
-            claims.lock().expect("no panic").remove(&id);
+            in_flight.lock().expect("no panic").remove(&id);
         }
         if refund && advanced == Advanced::Written {
             self.nature.pause(Duration::from_secs(5)).await;
@@ -167,14 +167,14 @@ impl Disk {
 }
 
 impl TaskStore for Disk {
-    fn repeat(&self, identity: Identity) -> Stored<'_, Option<InFlight>> {
+    fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>> {
         Box::pin(async move {
             self.wait().await;
             self.platters.memory.repeat(identity).await
         })
     }
 
-    fn accept(&self, new: NewTask) -> Stored<'_, Accepted> {
+    fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
         Box::pin(self.write(self.accepted(new)))
     }
 
@@ -192,15 +192,15 @@ impl TaskStore for Disk {
         Box::pin(self.read(id))
     }
 
-    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<Unfinished>> {
+    fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
         self.platters.memory.in_flight(after, limit)
     }
 
-    fn tasks(&self, which: Which) -> Stored<'_, Vec<Record>> {
-        self.platters.memory.tasks(which)
+    fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>> {
+        self.platters.memory.tasks(filter)
     }
 
-    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<Happening>> {
+    fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>> {
         self.platters.memory.timeline(id)
     }
 

@@ -1,10 +1,10 @@
 //! The engine under simulation: the real step, runner and memory store, in a world that a seed decides.
 //!
-//! A world has a few [`wheels`] behind an upstream that fails in every way in which one can, a [`disk`] that is slow, fails and
-//! freezes, clients that repeat, race and go away, and processes that die at any moment, or live on beside their successor.
-//! tokio's clock is paused: time passes only when everybody waits, so a seed is the same run each time. In the end
-//! [`promises`] holds what the tasks say against what really happened. A [`Mutant`] is a disk or an upstream without one of
-//! the engine's safeguards: that each is caught shows that the promises can be broken here.
+//! A world has a few [`wheels`] behind an upstream that fails in every possible way, a [`disk`] that is slow, fails and freezes,
+//! clients that repeat, race and leave, and processes that die at any moment or live on beside their successor. tokio's clock is
+//! paused: time passes only when everybody waits, so a seed gives the same run each time. In the end, [`promises`] compares what
+//! the tasks say with what really happened. A [`Mutant`] is a disk or an upstream without one of the engine's safeguards. Catching
+//! each shows that these worlds can break the promises.
 
 mod disk;
 mod promises;
@@ -27,7 +27,7 @@ use wheels::{Act, Wheels};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
-/// One safeguard that is missing.
+/// A missing safeguard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     SendBeforePersisting,
@@ -35,10 +35,10 @@ enum Mutant {
     NoFencing,
     RefundInSecondTransaction,
     RefundOnFirstAbsent,
-    NoLane,
+    NoTargetLock,
     NoSendNotAfter,
     CheckThenInsert,
-    LaneReleasedEarly,
+    LockReleasedEarly,
 }
 
 const MUTANTS: [Mutant; 9] = [
@@ -47,14 +47,14 @@ const MUTANTS: [Mutant; 9] = [
     Mutant::NoFencing,
     Mutant::RefundInSecondTransaction,
     Mutant::RefundOnFirstAbsent,
-    Mutant::NoLane,
+    Mutant::NoTargetLock,
     Mutant::NoSendNotAfter,
     Mutant::CheckThenInsert,
-    Mutant::LaneReleasedEarly,
+    Mutant::LockReleasedEarly,
 ];
 
-/// How often what goes wrong in a world, in percent. Half of all faults do not occur in it at all, so that faults meet in every
-/// combination and calm worlds show what must come out where nothing hinders.
+/// Probability of each fault, in percent. Half of them are zero in a world, so faults meet in every combination, and calm worlds
+/// show the result where nothing interferes.
 #[derive(Clone, Debug)]
 struct Weather {
     refused: u64,
@@ -91,14 +91,14 @@ impl Weather {
     }
 }
 
-/// What all in a world share: its time, its chances, its history.
+/// Shared by all in a world: time, chance and history.
 #[derive(Debug)]
 struct Nature {
     clock: Clock,
     dice: Mutex<SplitMix>,
     weather: Weather,
     mutant: Option<Mutant>,
-    /// Kept only where somebody will read it.
+    /// Kept only if somebody will read it.
     history: Option<Mutex<Vec<String>>>,
 }
 
@@ -128,29 +128,29 @@ impl Nature {
     }
 }
 
-/// What a client asks for.
+/// A call of a client.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     application: &'static str,
     wheel: usize,
     act: Act,
     key: Option<&'static str>,
-    /// When the client goes away.
+    /// When the client leaves.
     patience: Option<Duration>,
 }
 
-/// What happens from outside.
+/// An event from outside.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Call(Call),
     /// The process dies.
     Crash,
-    /// It stands still for that long, and a new one is started beside it.
+    /// The process stands still for that long, and another starts beside it.
     Freeze(Duration),
     Start,
 }
 
-/// What was answered to a call.
+/// A call and its answer.
 type Said = (Call, Result<Accepted, NotAccepted>);
 
 /// A running server.
@@ -174,18 +174,18 @@ struct World {
     vault: Vault,
     random: Random,
     said: Arc<Mutex<Vec<Said>>>,
-    /// When a process began last.
+    /// When the latest process started.
     started: Timestamp,
     disturbed: bool,
 }
 
-/// What came of a world.
+/// The outcome of a world.
 struct Outcome {
     violations: Vec<String>,
     history: Vec<String>,
 }
 
-/// Lives through the world of that seed.
+/// Runs the world of that seed.
 fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
@@ -211,7 +211,7 @@ fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
     })
 }
 
-/// What happens in a world, and how long after its start.
+/// The events of a world, and how long after its start each happens.
 fn events(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
     let mut events = Vec::new();
     let (span, wheels) = ([5_000, 60_000][random.below(2) as usize], 1 + random.below(2));
@@ -305,7 +305,7 @@ impl World {
             vault: self.vault.clone(),
             clock: self.nature.clock.clone(),
             random: self.random.clone(),
-            room: 100,
+            max_in_flight: 100,
         });
         let engine = engine.await.expect("reading does not fail here");
         let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
@@ -347,7 +347,7 @@ impl World {
 }
 
 impl Nature {
-    /// A process that lives on for a while after it has thawed.
+    /// Lets a process live on for a while after it has thawed.
     async fn outlive(self: Arc<Self>, frozen: Process, until: Timestamp) {
         self.clock.sleep_until(until.plus(Duration::from_secs(5))).await;
         self.note(|| "the old process dies".to_owned());
@@ -355,13 +355,13 @@ impl Nature {
     }
 }
 
-/// The end of an id, to tell tasks apart in a history.
+/// The end of an id, enough to tell tasks apart in a history.
 fn short(id: TaskId) -> String {
     let id = id.to_string();
     id[id.len() - 6..].to_owned()
 }
 
-/// Lives through `seeds` worlds on all processors, until one breaks a promise: the first that does, if one does.
+/// Runs the worlds of `seeds` on all processors. Returns the first that breaks a promise.
 fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Option<u64> {
     let (next, found) = (AtomicU64::new(seeds.start), AtomicU64::new(u64::MAX));
     std::thread::scope(|scope| {
@@ -382,18 +382,18 @@ fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Optio
     Some(found.into_inner()).filter(|seed| *seed != u64::MAX)
 }
 
-/// What a maintainer reads of a world that broke a promise.
+/// The history and the violations of a world, for a maintainer.
 fn told(seed: u64, mutant: Option<Mutant>) -> String {
     let Outcome { violations, history } = live(seed, mutant, true);
     format!("{}\n\nseed {seed}:\n{}", history.join("\n"), violations.join("\n"))
 }
 
-/// A number that the maintainer gives by the environment.
+/// A number from the environment.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-/// Worlds beyond the usual that have broken a promise: what is known to be possible is looked at each time.
+/// Worlds outside the usual range that once broke a promise. They are always run.
 const BROKEN_ONCE: [u64; 3] = [674_487, 10_649_353, 12_925_087];
 
 #[test]

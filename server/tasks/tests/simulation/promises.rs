@@ -1,4 +1,4 @@
-//! What the engine promises, held against what really happened.
+//! The promises of the engine, compared with what really happened.
 
 use super::wheels::Truth;
 use super::{Said, World, short};
@@ -6,21 +6,21 @@ use std::collections::HashMap;
 use std::time::Duration;
 use toolwarrant_core::tasks::Accepted;
 use toolwarrant_store::{Integrity, Rule};
-use toolwarrant_tasks::store::{Record, TaskStore, Which};
-use toolwarrant_tasks::task::{Status, Task, TaskId, Upstream};
+use toolwarrant_tasks::store::{Record, TaskFilter, TaskStore};
+use toolwarrant_tasks::task::{Status, Task, TaskId, UpstreamAnswer};
 
-/// By when after its deadline, or after the last start, a task has ended: a send that was found quiesces, then there is a last
+/// Longest time from the deadline or the last start to the end of a task: a found send may still arrive, then comes a last
 /// reading, and the disk may fail a few times.
 const GRACE: Duration = Duration::from_secs(90);
 
-/// How long it takes to read twice.
+/// Longest time that two readings take.
 const TWO_READINGS: Duration = Duration::from_secs(12);
 
 impl World {
-    /// Every promise that was broken.
+    /// Returns every broken promise.
     pub(super) async fn violations(&self) -> Vec<String> {
         let mut broken = self.platters.violations.lock().expect("no panic").clone();
-        let all = Which { application: None, target: None, before: None, limit: 1_000 };
+        let all = TaskFilter { application: None, target: None, before: None, limit: 1_000 };
         let records = self.platters.memory.tasks(all).await.expect("memory");
         for rule in [Rule::Charges, Rule::Secrets] {
             broken.extend(self.platters.memory.violations(rule).await.expect("memory"));
@@ -54,7 +54,7 @@ impl World {
         broken
     }
 
-    /// An accepted write ends, once, in time, and leaves no secret.
+    /// An accepted write ends once and in time.
     fn ends(&self, record: &Record, ends: usize, violated: &mut impl FnMut(&str)) {
         let Some(finished_at) = record.task.finished_at else { return violated("it never ends") };
         if finished_at > self.started.max(record.task.deadline_at).plus(GRACE) {
@@ -66,7 +66,7 @@ impl World {
     }
 }
 
-/// A refund for `failed_silent` and for nothing else; a charge for what left.
+/// A task is refunded exactly if it is `failed_silent`, and charged if it left.
 fn money(record: &Record, entries: &[&str], truth: &Truth, violated: &mut impl FnMut(&str)) {
     let count = |kind: &str| entries.iter().filter(|entry| **entry == kind).count();
     let (charges, reversals, refunds) = (count("charge"), count("reversal"), count("refund"));
@@ -78,44 +78,46 @@ fn money(record: &Record, entries: &[&str], truth: &Truth, violated: &mut impl F
     }
 }
 
-/// The status agrees with the truth, as the decision table says.
+/// The status agrees with the truth, by the decision table.
 fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
-    let Task { terms, outcome, settled, .. } = &record.task;
+    let Task { policy, outcome, settled, .. } = &record.task;
     let said = outcome.map(|(upstream, _)| upstream);
-    if !terms.idempotent && truth.done > 1 {
+    if !policy.idempotent && truth.done > 1 {
         violated("it was done more than once");
     }
     match record.task.status() {
         Some(Status::Success) if truth.done == 0 && !truth.was_so => violated("it was not done"),
-        Some(Status::SuccessUnverified) if terms.probe.is_some() || !truth.claimed => violated("nobody said so"),
+        Some(Status::SuccessUnverified) if policy.probe.is_some() || !truth.claimed => violated("nobody said so"),
         Some(Status::FailedSilent) if truth.done > 0 => violated("it is refunded and was done"),
         Some(Status::FailedSilent) if !truth.claimed => violated("it is refunded and nobody said that it was done"),
         Some(Status::Failed) if said.is_none() && truth.left > 0 => violated("it left, and says that it did not"),
         Some(Status::Failed) if settled.absent > 0 && truth.done > 0 => violated("it was done"),
-        Some(Status::Failed) if !matches!(said, None | Some(Upstream::Err)) => violated("nobody said that it failed"),
+        Some(Status::Failed) if !matches!(said, None | Some(UpstreamAnswer::Err)) => {
+            violated("nobody said that it failed")
+        }
         _ => {}
     }
 }
 
-/// Where nothing hinders, an answer and readings leave nothing open.
+/// If nothing interferes, an answer and readings decide the status.
 fn says_all_that_can_be_known(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
-    let Task { terms, outcome: Some((upstream, answered_at)), deadline_at, .. } = &record.task else { return };
-    if answered_at.plus(terms.settle() + TWO_READINGS) > *deadline_at {
+    let Task { policy, outcome: Some((upstream, answered_at)), deadline_at, .. } = &record.task else { return };
+    if answered_at.plus(policy.settle() + TWO_READINGS) > *deadline_at {
         return;
     }
     let must = match (upstream, truth.done > 0 || truth.was_so) {
-        (_, _) if terms.probe.is_none() => return,
+        (_, _) if policy.probe.is_none() => return,
         (_, true) => Status::Success,
-        (Upstream::Ok, false) => Status::FailedSilent,
-        (Upstream::Err, false) => Status::Failed,
-        (Upstream::None, false) => Status::Timeout,
+        (UpstreamAnswer::Ok, false) => Status::FailedSilent,
+        (UpstreamAnswer::Err, false) => Status::Failed,
+        (UpstreamAnswer::None, false) => Status::Timeout,
     };
     if record.task.status() != Some(must) {
         violated(must.as_str());
     }
 }
 
-/// What a client was told and is not so.
+/// Returns a wrong answer to a client.
 fn misled((call, answer): &Said, records: &[Record]) -> Option<String> {
     let Accepted { task_id, tool, target, hit, matches, status: _ } = answer.as_ref().ok()?;
     let Some(record) = records.iter().find(|record| record.id.to_string() == *task_id) else {

@@ -1,8 +1,8 @@
-//! Wheels that can be painted, turned and rinsed, behind an upstream that fails in every way in which one can. They know the
-//! truth: what really left, arrived, and was done.
+//! Wheels that can be painted, turned and rinsed, behind an upstream that fails in every possible way. They know the truth: what
+//! really left, arrived and was done.
 //!
-//! What the engine may count on holds here too: a request arrives within 10 s of its leaving or never, and acts within the
-//! settle time of its arrival or of its answer, even if that gets lost; `NotSent` is never said of what has left; a reading never lies.
+//! They keep what the engine relies on. A request arrives within 10 s of leaving, or never. It acts within the settle time after
+//! its arrival or its answer, even if the answer is lost. `NotSent` is never reported of a request that left. A reading never lies.
 
 use super::{Mutant, Nature, short};
 use std::collections::HashMap;
@@ -19,10 +19,10 @@ use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 const SETTLE_SECONDS: u32 = 6;
 const DEADLINE_SECONDS: u32 = 40;
 
-/// An operation that the upstream works on is done after that long at the latest, or never.
+/// Longest time that an operation takes, if it ever ends.
 const WORKS_FOR: Duration = Duration::from_secs(20);
 
-/// After that long nothing acts any more.
+/// After this time, nothing acts any more.
 pub(super) const LATEST: Duration = Duration::from_secs(60);
 
 const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> Terms {
@@ -38,9 +38,9 @@ static RINSE: Terms = terms(None, false, false);
 pub(super) enum Act {
     /// Gives it a colour.
     Paint(u64),
-    /// Turns it once more; that rubs its colour off.
+    /// Turns it once more, which rubs its colour off.
     Turn,
-    /// Washes its colour off; nobody can see whether it was done.
+    /// Washes its colour off. Nobody can see whether it was done.
     Rinse,
 }
 
@@ -81,7 +81,7 @@ impl Act {
 /// The truth about one request id.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
-    /// How often it left; where the upstream can be asked, how often it arrived.
+    /// How often it left or, if the upstream can be asked, how often it arrived.
     pub(super) left: u32,
     /// How often it was done.
     pub(super) done: u32,
@@ -90,7 +90,7 @@ pub(super) struct Truth {
     /// Whether the upstream ever claimed that it was done.
     pub(super) claimed: bool,
     answer: Option<Sent>,
-    /// What an operation comes to, and when.
+    /// The result of an operation, and when it is known.
     operation: Option<(Timestamp, Option<Sent>)>,
 }
 
@@ -125,7 +125,7 @@ impl Wheels {
         self.state.lock().expect("no panic")
     }
 
-    /// A request on its way, whatever becomes of its sender.
+    /// Carries a request, whatever becomes of its sender.
     async fn travel(self, id: TaskId, wheel: usize, act: Act, tell: oneshot::Sender<Sent>) {
         let Nature { clock, weather, .. } = &*self.nature;
         let slow = self.nature.chance(weather.slow_answers);
@@ -195,7 +195,7 @@ impl Wheels {
         Duration::from_millis(self.nature.below(over.as_millis() as u64 + 1))
     }
 
-    /// What the upstream knows of a request.
+    /// Returns what the upstream knows of a request.
     fn known(&self, write: &Write) -> Option<Sent> {
         let state = self.state();
         let truth = state.truths.get(&write.id)?;
@@ -206,7 +206,7 @@ impl Wheels {
         }
     }
 
-    /// Whether what was wanted is so, and what is so.
+    /// Returns whether the wheel is in the wanted state, and its state.
     fn seen(&self, write: &Write, wheel: usize, act: Act) -> (bool, String) {
         let mut state = self.state();
         let Wheel { colour, turns } = state.wheels[wheel];
@@ -217,7 +217,7 @@ impl Wheels {
         (painted || turned, format!("{colour} {turns}"))
     }
 
-    /// Takes a while, and now and then all the time there is; whether it can be read.
+    /// Takes a while, sometimes for ever. Returns whether the wheel can be read.
     async fn look(&self) -> bool {
         let dark = self.nature.weather.dark;
         if dark > 0 && self.nature.chance(dark / 8) {

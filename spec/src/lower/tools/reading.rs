@@ -1,4 +1,4 @@
-//! The tool that reads tasks: its arguments, its result, its errors and, where the contract has none, its words.
+//! The tool that reads tasks: its arguments, its result and its errors, which no spec writes down.
 
 use super::tasks::{plain, task_status};
 use super::{Lowering, Scope};

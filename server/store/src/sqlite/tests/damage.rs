@@ -70,14 +70,14 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there() {
         }
         let (charges, open) =
             (reopened.ledger(0, u32::MAX).await.unwrap(), reopened.in_flight(None, u32::MAX).await.unwrap());
-        for Unfinished { id, .. } in open {
+        for OpenTask { id, .. } in open {
             let charged = charges.iter().any(|row| row.id == id);
             let record = reopened.task(id).await.unwrap().unwrap();
             let told = reopened.timeline(id).await.unwrap().len();
             assert_eq!((record.version as usize, told), (usize::from(charged), 1 + usize::from(charged)));
             assert!(matches!(
                 reopened.accept(new(u128::MAX, "k", &record.target)).await.unwrap(),
-                Accepted::Busy { .. }
+                Acceptance::Busy { .. }
             ));
         }
         drop(reopened);
@@ -181,13 +181,13 @@ async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_take
     let database = Connection::open(super::database(folder.path())).unwrap();
     database.execute_batch("UPDATE task SET target = 't1'").unwrap();
     let mut store: Arc<dyn Store> = open(folder.path());
-    let found = store.violations(Rule::Lanes).await.unwrap();
+    let found = store.violations(Rule::TargetLocks).await.unwrap();
     assert_eq!(found, [format!("{} is in flight on t1, and so is another task", id(2))]);
     for n in 1..=2 {
         let left: Vec<_> = store.in_flight(None, 9).await.unwrap().iter().map(|task| task.id).collect();
         assert_eq!(left, (n..=2).map(id).collect::<Vec<_>>());
         let refused = store.accept(new(3, "k3", "t1")).await.unwrap();
-        assert!(matches!(refused, Accepted::Busy { .. }), "{refused:?}");
+        assert!(matches!(refused, Acceptance::Busy { .. }), "{refused:?}");
         end(&store, n, Status::Timeout, AT).await;
         drop(store);
         store = open(folder.path());

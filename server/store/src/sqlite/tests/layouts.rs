@@ -40,7 +40,7 @@ fn a_database_of_every_earlier_layout_is_brought_to_the_latest() {
 }
 
 #[tokio::test]
-async fn what_tasks_in_flight_have_claimed_and_what_settles_outlives_every_migration() {
+async fn locks_keys_and_cool_downs_outlive_every_migration() {
     let row = |id, key, target| {
         format!(
             "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version, terminal,
@@ -66,7 +66,7 @@ async fn what_tasks_in_flight_have_claimed_and_what_settles_outlives_every_migra
         let found: Vec<_> = store.in_flight(None, 9).await.unwrap().into_iter().map(|task| task.id).collect();
         assert_eq!(found, [id(1), id(2)]);
         let settling = store.accept(new(4, "m", "v")).await.unwrap();
-        assert_eq!(settling, Accepted::Fresh { wake_at: settled_at }, "from {earlier}");
+        assert_eq!(settling, Acceptance::Fresh { wake_at: settled_at }, "from {earlier}");
     }
 }
 

@@ -18,7 +18,7 @@ enum Operation {
     Repeat { application: u8, key: Option<u8>, target: u8, fingerprint: u8 },
     Task(u8),
     Tasks { whose: Option<u8>, target: Option<u8>, before: Option<u8>, limit: u32 },
-    InFlight { limit: u32 },
+    ListOpen { limit: u32 },
     Ledger { after: u64, limit: u32 },
     Directory,
     PutApplication { id: u8, name: u8, grants: Option<Vec<(bool, Option<u8>)>> },
@@ -28,7 +28,7 @@ enum Operation {
 
 /// An operation, and by how many milliseconds the clock moves before it: it may go back.
 fn operation() -> impl Strategy<Value = (i64, Operation)> {
-    use Operation::{Accept, Advance, Directory, InFlight, Ledger, Purge, PutApplication, PutKey, Reopen, Repeat};
+    use Operation::{Accept, Advance, Directory, Ledger, ListOpen, Purge, PutApplication, PutKey, Reopen, Repeat};
     use proptest::option::of;
     let marks = |most| proptest::collection::vec(0..9_u8, 0..most);
     let accept = (0..2_u8, of(0..3_u8), 0..3_u8, 0..2_u8, 0..2_u8, marks(2));
@@ -51,7 +51,7 @@ fn operation() -> impl Strategy<Value = (i64, Operation)> {
         1 => (0..8_u8).prop_map(Operation::Task),
         1 => (of(0..2_u8), of(0..3_u8), of(0..24_u8), 0..9_u32)
             .prop_map(|(whose, target, before, limit)| Operation::Tasks { whose, target, before, limit }),
-        1 => (0..9_u32).prop_map(|limit| InFlight { limit }),
+        1 => (0..9_u32).prop_map(|limit| ListOpen { limit }),
         1 => (0..9_u64, 0..9_u32).prop_map(|(after, limit)| Ledger { after, limit }),
         1 => Just(Directory),
         1 => any::<bool>().prop_map(|killed| Reopen { killed }),
@@ -145,7 +145,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         Operation::Advance { task, stale, step } => {
             let record = store.task(number(task)).await.unwrap();
             let (version, task_then) =
-                record.map_or((0, Task::accepted(terms(), at)), |record| (record.version, record.task));
+                record.map_or((0, Task::accepted(policy(), at)), |record| (record.version, record.task));
             let (phase, entries) = STEPS[step];
             let (mut entries, done) = (entries.to_vec(), matches!(phase, Phase::Done(_)));
             entries.extend(done.then(|| Entry::Release(at.plus(Duration::from_secs(10)))));
@@ -167,10 +167,10 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
         }
         Operation::Tasks { whose, target, before, limit } => {
             let (application, target) = (whose.map(|n| format!("a{n}")), target.map(|n| format!("t{n}")));
-            let which = Which { application, target, before: before.map(number), limit };
-            format!("{:?}", store.tasks(which).await.map_err(drop))
+            let filter = TaskFilter { application, target, before: before.map(number), limit };
+            format!("{:?}", store.tasks(filter).await.map_err(drop))
         }
-        Operation::InFlight { limit } => {
+        Operation::ListOpen { limit } => {
             let first = store.in_flight(None, limit).await.unwrap();
             let rest = store.in_flight(first.last().map(|task| task.id), 99).await.unwrap();
             format!("{first:?} {rest:?}")

@@ -1,0 +1,21 @@
+//! The names of flags, without their dashes.
+//!
+//! The command line declares its flags with these names and messages refer to them by the same names, so that a renamed flag
+//! leaves no old name behind. Flags that the HTTP crate checks are named there.
+
+pub use toolwarrant_http::edge::{ALLOW_HOST, ALLOW_ORIGIN, PUBLIC_URL};
+
+/// The address that the server listens on.
+pub const LISTEN: &str = "listen";
+
+/// The address that the monitoring server listens on.
+pub const ADMIN_LISTEN: &str = "admin-listen";
+
+/// The data folder.
+pub const DATA: &str = "data";
+
+/// A permission of a new application.
+pub const PERMISSION: &str = "permission";
+
+/// Stands for everything of a resource.
+pub(crate) const ALL: &str = "all";

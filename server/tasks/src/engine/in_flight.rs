@@ -1,0 +1,99 @@
+//! An index of the writes in flight, a few bytes each. It saves the store most look-ups for duplicates, and counts the tasks.
+//!
+//! A write that is not in the index has no duplicate in flight. One that is in it may have: two identities can have one hash.
+
+use crate::store::Identity;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The identities of all tasks in flight, by hash.
+#[derive(Debug, Default)]
+pub(super) struct InFlightIndex {
+    hasher: RandomState,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    tasks: usize,
+    times: HashMap<WriteHash, u32>,
+}
+
+/// A hash of an application and its idempotency key or, without a key, the fingerprint of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WriteHash(u64);
+
+impl InFlightIndex {
+    pub(super) fn of(&self, identity: &Identity) -> WriteHash {
+        let Identity { application, key, fingerprint, resource: _, target: _ } = identity;
+        WriteHash(self.hasher.hash_one((application, key.as_ref().ok_or(fingerprint))))
+    }
+
+    /// Returns whether certainly no task in flight has it.
+    pub(super) fn is_free(&self, hash: WriteHash) -> bool {
+        !self.lock().times.contains_key(&hash)
+    }
+
+    /// Returns the number of tasks in flight.
+    pub(super) fn tasks(&self) -> usize {
+        self.lock().tasks
+    }
+
+    /// Reserves a place for a task to be accepted; `None` if there are `max_in_flight` already.
+    pub(super) fn reserve(self: &Arc<Self>, hash: WriteHash, max_in_flight: usize) -> Option<Reservation> {
+        let mut taken = self.lock();
+        (taken.tasks < max_in_flight).then(|| {
+            taken.add(hash);
+            Reservation { index: Some(Arc::clone(self)), hash }
+        })
+    }
+
+    /// Adds a task that is in the store.
+    pub(super) fn add(&self, hash: WriteHash) {
+        self.lock().add(hash);
+    }
+
+    /// Removes a task that has ended.
+    pub(super) fn release(&self, hash: WriteHash) {
+        let mut taken = self.lock();
+        taken.tasks = taken.tasks.saturating_sub(1);
+        if let Some(times) = taken.times.get_mut(&hash) {
+            *times -= 1;
+            if *times == 0 {
+                taken.times.remove(&hash);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn add(&mut self, hash: WriteHash) {
+        self.tasks += 1;
+        *self.times.entry(hash).or_default() += 1;
+    }
+}
+
+/// A place among the tasks in flight. Dropping it frees the place unless it was kept.
+pub(super) struct Reservation {
+    index: Option<Arc<InFlightIndex>>,
+    hash: WriteHash,
+}
+
+impl Reservation {
+    pub(super) fn keep(mut self) {
+        self.index = None;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(index) = &self.index {
+            index.release(self.hash);
+        }
+    }
+}
