@@ -16,8 +16,11 @@ async fn a_folder_of_another_service_is_refused_by_its_name() {
         let start = program().args(["--listen", "127.0.0.1:0", "--data"]).arg(&folder).kill_on_drop(true).output();
         let start = start.await.expect("the program runs");
         let said = String::from_utf8_lossy(&start.stderr);
-        assert!(!start.status.success() && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
+        assert!(
+            !start.status.success() && said.contains("is a folder of cloudphone, and this is print-shop"),
+            "{said}"
+        );
         let (code, said) = operate(&folder, "app list").await;
-        assert!(code != 0 && said.contains("cloudphone"), "{said}");
+        assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
     }
 }

@@ -14,11 +14,9 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
 
     assert_eq!(ask("list_machines", json!({})).await, Ok(json!({"printers": [], "trays": ["p-1"]})));
     ask("get_tray", json!({"tray_id": "p-1"})).await.expect("its tray");
-    for (tool, arguments) in [
-        ("get_printer", json!({})),
-        ("clean_rollers", json!({})),
-        ("print_page", json!({"mode": "draft"})),
-    ] {
+    for (tool, arguments) in
+        [("get_printer", json!({})), ("clean_rollers", json!({})), ("print_page", json!({"mode": "draft"}))]
+    {
         let on = |id: &str| [arguments.clone(), json!({"printer_id": id})].into_iter().fold(json!({}), merged);
         let [there, nowhere] = [ask(tool, on("p-1")).await, ask(tool, on("p-9")).await];
         assert_eq!(there, nowhere, "{tool}: it cannot be told from one that does not exist");
@@ -33,7 +31,9 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
     assert_eq!(code(read(&page).await), "not_found");
     assert_eq!(read(&paper).await.expect("a job")["tray_id"], "p-1");
 
-    let seen_by = async |resource: &str| json_of(&shop.data, &format!("{resource} list --limit 1")).await[0]["applications"].clone();
+    let seen_by = async |resource: &str| {
+        json_of(&shop.data, &format!("{resource} list --limit 1")).await[0]["applications"].clone()
+    };
     assert_eq!([seen_by("printer").await, seen_by("tray").await], [json!(["demo"]), json!(["demo", "feeder"])]);
 }
 

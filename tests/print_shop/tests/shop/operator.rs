@@ -71,7 +71,8 @@ async fn a_task_is_listed_with_the_resource_that_it_is_on() {
         shop.end(&job).await;
     }
     let tasks = json_of(&shop.data, "task list --target p-1").await;
-    let told: Vec<_> = tasks.as_array().expect("tasks").iter().map(|task| json!([task["resource"], task["target"]])).collect();
+    let told: Vec<_> =
+        tasks.as_array().expect("tasks").iter().map(|task| json!([task["resource"], task["target"]])).collect();
     assert_eq!(told, [json!(["tray", "p-1"]), json!(["printer", "p-1"])]);
     let shown = json_of(&shop.data, &format!("task show {}", tasks[1]["task_id"].as_str().expect("an id"))).await;
     assert_eq!((&shown["status"], &shown["evidence"]["checked"]), (&json!("success"), &json!("page_counter")));
