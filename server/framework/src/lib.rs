@@ -14,6 +14,7 @@ pub mod failure;
 pub mod generated;
 pub mod handler;
 pub mod hex;
+pub mod keyring;
 pub mod limit;
 pub mod pipeline;
 pub mod random;
@@ -22,7 +23,6 @@ pub mod reply;
 pub mod store;
 pub mod tasks;
 pub mod text;
-pub mod vault;
 
 pub use clock::Timestamp;
 
