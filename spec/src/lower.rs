@@ -12,9 +12,9 @@ mod words;
 
 use crate::model::{Contract, Kind, Member, PermissionSpec, ProbeSpec, ResourceSpec, ServiceSpec};
 use crate::raw::{self, At, Files, Named};
-use crate::report::{Place, Report};
+use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
-use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, Source, TYPES};
+use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
 use crate::{describe, names};
 pub(crate) use generated::rust_names;
 use std::collections::HashMap;

@@ -110,7 +110,7 @@ fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStrea
     match &tool.effect {
         EffectSpec::ReadTask => (
             None,
-            quote!(rt::tasks::outcome(call, args.task_id.as_str(), args.wait_seconds.map(WaitSeconds::get)).await),
+            quote!(rt::reading::outcome(call, args.task_id.as_str(), args.wait_seconds.map(WaitSeconds::get)).await),
         ),
         EffectSpec::Read | EffectSpec::Issue => {
             (None, quote!(Outcome::answer(call, #handlers::#method(handlers, call, #proof args).await?)))

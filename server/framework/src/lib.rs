@@ -18,6 +18,7 @@ pub mod keyring;
 pub mod limit;
 pub mod pipeline;
 pub mod random;
+pub mod reading;
 pub mod registry;
 pub mod reply;
 pub mod store;

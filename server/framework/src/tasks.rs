@@ -1,9 +1,5 @@
 //! What is asked of whoever keeps tasks: whether a write is in flight already, to accept one, and what became of it.
 
-mod reading;
-
-pub use reading::outcome;
-
 use super::BoxFuture;
 use super::access::Caller;
 use super::args::{self, Arguments};

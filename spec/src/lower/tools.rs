@@ -14,9 +14,8 @@ use crate::model::{
     TargetSpec, ToolSpec, Type,
 };
 use crate::raw::{self, At, EffectName, Files, Named, Unread};
-use crate::report::Report;
+use crate::report::{Report, Source, line_column};
 use crate::rules::Rule;
-use crate::source::{Source, line_column};
 use crate::{fit, names};
 use std::collections::HashMap;
 use std::sync::Arc;

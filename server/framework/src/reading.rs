@@ -1,12 +1,12 @@
 //! The tool that reads tasks: the same for every contract, so no handler is asked.
 
-use super::{Evidence, TaskReadError, TaskView, UpstreamReport};
 use crate::catalogue::Catalogue;
 use crate::clock::Timestamp;
 use crate::failure::Failure;
 use crate::handler::Call;
 use crate::pipeline::Outcome;
 use crate::reply::Reply;
+use crate::tasks::{Evidence, TaskReadError, TaskView, UpstreamReport};
 use crate::text::Untrusted;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
