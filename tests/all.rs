@@ -2,7 +2,7 @@
 
 mod harness;
 mod polls;
-mod print_shop;
+mod shop;
 
 mod arguments;
 mod bad_input;

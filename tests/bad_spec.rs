@@ -17,9 +17,11 @@ const TYPES: &str = "types.toml";
 const RESERVED: &str = "reserved.toml";
 const PRINTERS: &str = "tools/printers.toml";
 const PRINTING: &str = "tools/printing.toml";
+const TRAYS: &str = "tools/trays.toml";
+const FLOOR: &str = "tools/floor.toml";
 const JOBS: &str = "tools/jobs.toml";
 
-const FILES: [&str; 7] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING, JOBS];
+const FILES: [&str; 9] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING, TRAYS, FLOOR, JOBS];
 
 /// What no parser takes for TOML.
 const GARBAGE: &str = "this is [[[ no TOML\n";
@@ -90,19 +92,10 @@ fn what_the_framework_has_words_for_can_be_left_out() {
 /// A task acts on one of them; the field of the other is null.
 #[test]
 fn tasks_on_two_resources_are_read_with_a_field_for_each() {
-    let copy = copy();
-    let spec = copy.path().join("spec");
-    let more = |file: &str, more: &str| {
-        let text = fs::read_to_string(spec.join(file)).expect("a file of the copy");
-        fs::write(spec.join(file), text + more).expect("a file of the copy");
-    };
-    more(SERVICE, "[resource.paper_tray]\nid = \"TrayId\"\ndoc = \"A tray.\"\n");
-    more(TYPES, "[type.TrayId]\nkind = \"string\"\nmax_length = 5\ndoc = \"Identifier of a tray.\"\n");
-    more(PRINTERS, cases::FILL_TRAY);
-    let contract = load(&spec).unwrap_or_else(|report| panic!("{report}"));
+    let contract = spoiled(&[]).unwrap_or_else(|report| panic!("{report}"));
     let read_tool = contract.read_tool().expect("a tool that reads tasks");
     let schema = output_schema(read_tool);
-    for (field, resource) in [("printer_id", "printer"), ("tray_id", "paper tray")] {
+    for (field, resource) in [("printer_id", "printer"), ("tray_id", "tray")] {
         let field = &schema["properties"][field];
         assert_eq!(field["type"], serde_json::json!(["string", "null"]));
         assert_eq!(field["description"], format!("The {resource} that it acts on; null if it acts on something else."));

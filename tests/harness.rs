@@ -1,6 +1,6 @@
 //! A server in this process, on a free port, with a clock that stands still; and what a test asks of it.
 
-use crate::print_shop::Mute;
+use crate::shop::Mute;
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;

@@ -1,10 +1,9 @@
 //! The budget of an application, and the audit of what was asked with it.
 
-use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, serve};
-use crate::print_shop::{self, Mute, Shop};
+use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones};
+use crate::shop::shop;
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_core::catalogue::PermissionSet;
 
@@ -83,7 +82,7 @@ async fn calls_over_the_budget_share_a_line_a_second() {
 #[tokio::test]
 async fn a_call_that_is_given_up_has_its_line_too() {
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
-    let (server, keys) = serve(|_| (print_shop::Contract(Arc::new(Shop)), Arc::new(Mute)), tenants).await;
+    let (server, keys) = shop(tenants).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-slow"}}}"#;
     let waiting = tokio::spawn(server.post(&keys[0][0]).body(call).send());
     // Answered on another connection only after the slow call has arrived, or before; either way it is in flight by then.
@@ -99,7 +98,7 @@ async fn the_audit_has_a_line_for_every_call_and_no_secret() {
         let few = Tenant { requests_per_minute: 6, ..Tenant::with(PermissionSet(u64::MAX)) };
         vec![few, Tenant::with(PermissionSet::default())]
     };
-    let (server, keys) = serve(|_| (print_shop::Contract(Arc::new(Shop)), Arc::new(Mute)), tenants()).await;
+    let (server, keys) = shop(tenants()).await;
     let calls = [
         (0, "get_printer", json!({"printer_id": "p-1", "words": null}), "ok"),
         (0, "open_panel", json!({"copies": 3, "pin": "hunter2"}), "ok"),

@@ -1,7 +1,7 @@
 //! The wire table: what each request to the endpoint is answered with, row by row.
 
-use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read, serve};
-use crate::print_shop::{self, Mute, Shop};
+use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read};
+use crate::shop::{self, shop};
 use reqwest::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -348,7 +348,7 @@ async fn a_prefixed_name_is_told_the_servers_own() {
 #[tokio::test]
 async fn a_panic_is_a_result_and_the_connection_goes_on() {
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
-    let (server, keys) = serve(|_| (print_shop::Contract(Arc::new(Shop)), Arc::new(Mute)), tenants).await;
+    let (server, keys) = shop(tenants).await;
     let body = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-bug"}}}"#;
     let response =
         server.post(&keys[0][0]).header("x-request-id", "mine.1").body(body).send().await.expect("an answer");
@@ -360,7 +360,7 @@ async fn a_panic_is_a_result_and_the_connection_goes_on() {
         (200, &json!(4), &json!("internal"), &json!("mine.1"))
     );
     assert!(!answer.to_string().contains("this printer is a bug"), "what a panic says stays here");
-    assert_eq!(server.list(&keys[0][0]).await.len(), print_shop::CATALOGUE.tools.len());
+    assert_eq!(server.list(&keys[0][0]).await.len(), shop::CATALOGUE.tools.len());
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! Every mistake: what is done to the copy of the print shop, under the name of what a maintainer then reads.
 
 use super::Edit::{self, Append, Change, Remove, Write};
-use super::{ERRORS, JOBS, PRINTERS, PRINTING, SERVICE, TYPES};
+use super::{ERRORS, FLOOR, JOBS, PRINTERS, PRINTING, SERVICE, TRAYS, TYPES};
 
 /// How the print shop lists its tools.
-const TOOLS: &str = "tools = [\"printers\", \"printing\", \"jobs\"]";
+const TOOLS: &str = "tools = [\"printers\", \"printing\", \"trays\", \"floor\", \"jobs\"]";
 
 /// A tool without mistakes.
 const FAX: &str = r#"
@@ -20,30 +20,15 @@ use_when = "you must."
 not_when = "you need not."
 "#;
 
-/// A tool of tasks on another resource.
-pub(super) const FILL_TRAY: &str = r#"
+/// A tool of trays whose argument is named as that of printers.
+const MOVE_TRAY: &str = r#"
 [[tool]]
-name = "fill_tray"
-title = "Fill"
+name = "move_tray"
+title = "Move"
 permission = "print"
-target = { resource = "paper_tray", arg = "tray_id" }
+target = { resource = "tray", arg = "printer_id" }
 effect = "task"
-summary = "Fills a tray."
-use_when = "it is empty."
-not_when = "it is full."
-task = { idempotent = true, settle_seconds = 1, deadline_seconds = 2 }
-args.tray_id = { type = "TrayId", doc = "The tray." }
-"#;
-
-/// The same, whose argument is named as another resource's.
-const FILL_TRAY_AS_PRINTER: &str = r#"
-[[tool]]
-name = "fill_tray"
-title = "Fill"
-permission = "print"
-target = { resource = "paper_tray", arg = "printer_id" }
-effect = "task"
-summary = "Fills a tray."
+summary = "Moves a tray."
 use_when = "it is empty."
 not_when = "it is full."
 task = { idempotent = true, settle_seconds = 1, deadline_seconds = 2 }
@@ -95,7 +80,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
                 Change("[service]\nname = \"service-printshop\"\ntitle = \"Print shop\"\nversion = \"1.0.0\"\n", ""),
             ),
             (SERVICE, Change("doc = \"A print shop with printers that can be looked at and printed on.\"\n", "")),
-            (SERVICE, Change("tools = [\"printers\", \"printing\", \"jobs\"]\n", "")),
+            (SERVICE, Change("tools = [\"printers\", \"printing\", \"trays\", \"floor\", \"jobs\"]\n", "")),
         ],
     ),
     (
@@ -108,7 +93,14 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "a_contract_without_tools_is_none",
-        &[(PRINTERS, Remove), (PRINTING, Remove), (JOBS, Remove), (SERVICE, Change(TOOLS, "tools = []"))],
+        &[
+            (PRINTERS, Remove),
+            (PRINTING, Remove),
+            (TRAYS, Remove),
+            (FLOOR, Remove),
+            (JOBS, Remove),
+            (SERVICE, Change(TOOLS, "tools = []")),
+        ],
     ),
     ("a_file_that_is_not_listed_is_shown_with_the_line_to_write", &[("tools/faxing.toml", Write(FAX))]),
     ("a_listed_file_that_is_missing_is_shown_with_the_line_to_write", &[(JOBS, Remove)]),
@@ -367,14 +359,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             ),
         )],
     ),
-    (
-        "tasks_on_two_resources_name_them_by_two_arguments",
-        &[
-            (SERVICE, Append("[resource.paper_tray]\nid = \"TrayId\"\ndoc = \"A tray.\"\n")),
-            (TYPES, Append("[type.TrayId]\nkind = \"string\"\nmax_length = 5\ndoc = \"Identifier of a tray.\"\n")),
-            (PRINTERS, Append(FILL_TRAY_AS_PRINTER)),
-        ],
-    ),
+    ("tasks_on_two_resources_name_them_by_two_arguments", &[(TRAYS, Append(MOVE_TRAY))]),
     ("what_must_not_repeat_needs_a_baseline", &[(SERVICE, Change("baseline = true", "baseline = false"))]),
     // All at once.
     (

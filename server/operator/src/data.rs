@@ -97,9 +97,7 @@ impl DataFolder {
         if mode & 0o077 != 0 {
             tracing::warn!(folder = %path.display(), mode = %format!("{mode:o}"), "others can enter the data folder");
         }
-        if let Some(owner) = owner(path, names).map_err(failed)?.filter(|owner| *owner != names.program) {
-            return Err(FolderError::OtherService { path: path.to_owned(), owner, program: names.program.to_owned() });
-        }
+        refuse_foreign(path, names)?;
         let name = path.join("lock");
         let lock = private().create(true).truncate(false).open(&name).map_err(|error| FolderError::Io(name, error))?;
         match lock.try_lock() {
@@ -167,6 +165,21 @@ impl DataFolder {
         writeln!(file, "{line}").and_then(|()| file.sync_all())?;
         std::fs::rename(&draft, self.join(name))?;
         File::open(&self.path).and_then(|folder| folder.sync_all())
+    }
+}
+
+/// Refuses a folder that is another service's. One that does not exist is nobody's.
+///
+/// # Errors
+/// [`FolderError::OtherService`], or the folder cannot be read.
+pub(crate) fn refuse_foreign(path: &Path, names: &Names) -> Result<(), FolderError> {
+    let owner = match path.is_dir() {
+        true => owner(path, names).map_err(|error| FolderError::Io(path.to_owned(), error))?,
+        false => None,
+    };
+    match owner.filter(|owner| *owner != names.program) {
+        Some(owner) => Err(FolderError::OtherService { path: path.to_owned(), owner, program: names.program.to_owned() }),
+        None => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::command::OperatorCommand;
 use crate::context::{Check, Explanation, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
-use crate::data::{DataFolder, has_database};
+use crate::data::{DataFolder, has_database, refuse_foreign};
 use crate::doctor;
 use crate::execute::{execute, tools};
 use crate::flags;
@@ -41,6 +41,8 @@ impl Offline<'_> {
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
+        // Before its server is asked: another service's would carry the command out.
+        refuse_foreign(folder, &names).map_err(OpenError::from)?;
         if let Some(answer) = socket::ask(folder, &command).await {
             return answer;
         }

@@ -19,7 +19,7 @@ struct TaskLine {
     task_id: String,
     application: String,
     tool: String,
-    /// The target, under the name of the argument that names it.
+    /// The target, under the name of the argument that names it; of several resources, which one and its id.
     #[serde(flatten)]
     target: Map<String, Value>,
     status: &'static str,
@@ -120,12 +120,12 @@ pub(super) async fn refunds(context: &OperatorContext, limit: usize) -> Answer {
 }
 
 fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> TaskLine {
-    let Record { id, application, tool, resource: _, target, created_at, task, .. } = record;
+    let Record { id, application, tool, created_at, task, .. } = record;
     TaskLine {
         task_id: id.to_string(),
         application: names.get(application).unwrap_or(application).clone(),
         tool: tool.clone(),
-        target: [(target_name(context.catalogue).to_owned(), json!(target))].into_iter().collect(),
+        target: target(context.catalogue, record),
         status: task.outward_status().as_str(),
         phase: task.status().is_none().then(|| task.phase.as_str()),
         attempts: task.attempts,
@@ -134,13 +134,15 @@ fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, Stri
     }
 }
 
-/// The name of the target in lists: the argument of the tools if the contract has one resource, otherwise `target`.
-fn target_name(catalogue: &Catalogue) -> &'static str {
+/// What a task is on. If the contract has one resource, its name is the argument of the tools. Things of several resources can have
+/// the same id, so each is listed with its resource.
+fn target(catalogue: &Catalogue, Record { resource, target, .. }: &Record) -> Map<String, Value> {
     let mut targets = catalogue.tools.iter().filter_map(|tool| tool.target.as_ref());
-    match (resources(catalogue).len(), targets.next()) {
-        (1, Some(target)) => target.arg,
-        _ => "target",
-    }
+    let members = match (resources(catalogue).len(), targets.next()) {
+        (1, Some(only)) => vec![(only.arg, json!(target))],
+        _ => vec![("resource", json!(resource)), ("target", json!(target))],
+    };
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn evidence(Evidence { checked, expected, observed, reported, at }: Evidence) -> EvidenceAnswer {

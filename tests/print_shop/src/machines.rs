@@ -1,0 +1,146 @@
+//! The world outside: simulated printers and trays, each with a habit. [`PRINTERS`] and [`TRAYS`] say which has which.
+//!
+//! A real shop has a client of its printers in place of this file. It knows nothing of tools, tasks or callers.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A machine: its id, what is written on it, and what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Its id, among machines of its kind.
+    pub id: &'static str,
+    /// What is written on it.
+    pub label: &'static str,
+    /// What it does.
+    pub habit: Habit,
+}
+
+/// What a machine does when it is told to do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    /// It does what it is told, and says so.
+    Obeys,
+    /// It has no paper, or cannot be opened, and its flags say so.
+    Lacks,
+    /// It says that it is done, and has done nothing.
+    Swallows,
+    /// It does what it is told, and its answer is lost.
+    LosesAnswer,
+    /// It does nothing, and its answer is lost.
+    LosesOrder,
+    /// It says no.
+    Refuses,
+    /// It does what it is told and says so, and cannot be read any more.
+    GoesDark,
+    /// Nobody reaches it.
+    Unplugged,
+}
+
+/// The printers.
+pub const PRINTERS: &[Machine] = &[
+    machine("p-1", "Old\u{202e} faithful", Habit::Obeys),
+    machine("p-2", "Hungry", Habit::Lacks),
+    machine("p-3", "Paper eater", Habit::Swallows),
+    machine("p-4", "Mumbler", Habit::LosesAnswer),
+    machine("p-5", "Sleeper", Habit::LosesOrder),
+    machine("p-6", "Grump", Habit::Refuses),
+    machine("p-7", "Lights out", Habit::GoesDark),
+    machine("p-gone", "Cut wire", Habit::Unplugged),
+];
+
+/// The trays. A tray has the id of the printer that it feeds.
+pub const TRAYS: &[Machine] = &[
+    machine("p-1", "A4", Habit::Obeys),
+    machine("p-2", "Locked", Habit::Lacks),
+    machine("p-3", "Jammed", Habit::Refuses),
+    machine("p-4", "A3", Habit::LosesAnswer),
+    machine("p-gone", "Cut wire", Habit::Unplugged),
+];
+
+/// What `--help` says of them.
+pub const USAGE: &str = "\
+Without a command it serves simulated machines on http://127.0.0.1:8080/mcp; its first start prints a key to try it with.
+
+print_page on          what the printer does                     the task ends as
+  p-1                  prints                                    success
+  p-2                  has no paper                              (not_supported)
+  p-3                  says that it printed, and did not         failed_silent, refunded
+  p-4                  prints, and its answer is lost            success
+  p-5                  neither prints nor answers                timeout
+  p-6                  refuses                                   failed
+  p-7                  prints, and cannot be read any more       timeout
+  p-gone               cannot be reached                         (upstream_unavailable)
+
+fill_tray on           what the tray does                        the task ends as
+  p-1                  says that it is filled                    success_unverified
+  p-2                  is locked                                 (not_supported)
+  p-3                  refuses                                   failed
+  p-4                  does not answer                           timeout
+  p-gone               cannot be reached                         (upstream_unavailable)";
+
+const fn machine(id: &'static str, label: &'static str, habit: Habit) -> Machine {
+    Machine { id, label, habit }
+}
+
+/// What a machine answers to an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It is done.
+    Done,
+    /// It was not done, and why.
+    No(&'static str),
+    /// Nothing.
+    Nothing,
+}
+
+/// A machine could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dark;
+
+/// All machines, and what they have done since the program began.
+#[derive(Debug, Default)]
+pub struct Machines {
+    /// Pages that each printer has printed.
+    pages: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Machines {
+    /// Tells a printer to print a page.
+    pub fn print(&self, printer: &Machine) -> Said {
+        if matches!(printer.habit, Habit::Obeys | Habit::LosesAnswer | Habit::GoesDark) {
+            *self.pages().entry(printer.id).or_default() += 1;
+        }
+        answer(printer.habit)
+    }
+
+    /// Tells a tray to take paper. Nobody can tell whether it did.
+    pub fn fill(&self, tray: &Machine) -> Said {
+        answer(tray.habit)
+    }
+
+    /// Reads a printer's page counter.
+    ///
+    /// # Errors
+    /// [`Dark`], once it has printed and that is its habit.
+    pub fn counter(&self, printer: &Machine) -> Result<u64, Dark> {
+        let pages = self.pages().get(printer.id).copied().unwrap_or_default();
+        match printer.habit {
+            Habit::Unplugged => Err(Dark),
+            Habit::GoesDark if pages > 0 => Err(Dark),
+            _ => Ok(pages),
+        }
+    }
+
+    fn pages(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answer(habit: Habit) -> Said {
+    match habit {
+        Habit::Obeys | Habit::Swallows | Habit::GoesDark => Said::Done,
+        Habit::Refuses | Habit::Lacks => Said::No("not today"),
+        Habit::LosesAnswer | Habit::LosesOrder | Habit::Unplugged => Said::Nothing,
+    }
+}

@@ -1,0 +1,98 @@
+//! The shop: what all tools share, and how a printer or a tray is found.
+//!
+//! Each resource has its own `resolve`, so that a grant of tray `p-1` is no grant of printer `p-1`.
+
+use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
+use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId};
+use crate::machines::{Habit, Machine, Machines, PRINTERS, TRAYS};
+use toolwarrant::{BoxFuture, Caller, Clock, Flag, Resource, Terms, Timestamp, ToolDef, Unresolved, Untrusted};
+
+/// The shop.
+#[derive(Debug)]
+pub struct Shop {
+    pub(crate) machines: Machines,
+    pub(crate) clock: Clock,
+}
+
+impl Shop {
+    /// A shop with those machines.
+    #[must_use]
+    pub fn new(machines: Machines, clock: Clock) -> Self {
+        Self { machines, clock }
+    }
+}
+
+impl Resource<PrinterId> for Shop {
+    type View = Printer;
+    type Capability = PrinterCapability;
+
+    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a PrinterId) -> BoxFuture<'a, Result<Printer, Unresolved>> {
+        Box::pin(async move { find("printer", PRINTERS, caller, id.as_str()).map(|machine| printer(id, machine)) })
+    }
+
+    fn flag(view: &Printer, capability: PrinterCapability) -> Flag {
+        let PrinterCapabilities { paper, rollers } = view.capabilities;
+        match capability {
+            PrinterCapability::Paper => offered(paper, "the tray is empty"),
+            PrinterCapability::Rollers => offered(rollers, "it has none"),
+        }
+    }
+
+    /// These printers are quicker than the contract asks for: a page shows on the counter within a second.
+    fn policy(_: &Printer, _: &'static ToolDef, declared: Terms) -> Terms {
+        Terms { settle_seconds: 1, deadline_seconds: 8, ..declared }
+    }
+}
+
+impl Resource<TrayId> for Shop {
+    type View = Tray;
+    type Capability = TrayCapability;
+
+    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a TrayId) -> BoxFuture<'a, Result<Tray, Unresolved>> {
+        Box::pin(async move { find("tray", TRAYS, caller, id.as_str()).map(|machine| tray(id, machine)) })
+    }
+
+    fn flag(view: &Tray, capability: TrayCapability) -> Flag {
+        match capability {
+            TrayCapability::Refill => offered(view.capabilities.refill, "it is locked"),
+        }
+    }
+}
+
+/// The machine of that id, if the caller may see it. What it may not see is as what does not exist.
+fn find(
+    resource: &str,
+    machines: &'static [Machine],
+    caller: &Caller,
+    id: &str,
+) -> Result<&'static Machine, Unresolved> {
+    let granted = caller.application.grants.covers(resource, id);
+    match machines.iter().find(|machine| granted && machine.id == id) {
+        Some(Machine { habit: Habit::Unplugged, .. }) => Err(Unresolved::Unavailable),
+        Some(machine) => Ok(machine),
+        None => Err(Unresolved::NotFound),
+    }
+}
+
+/// What is known of a printer. Its label is text that anybody may have written, so it is cleaned before a client reads it.
+fn printer(id: &PrinterId, machine: &Machine) -> Printer {
+    let ready = machine.habit != Habit::Lacks;
+    Printer {
+        printer_id: id.clone(),
+        label: Untrusted::clean(machine.label),
+        capabilities: PrinterCapabilities { paper: ready, rollers: ready },
+        modes: Mode::ALL.to_vec(),
+        serviced_at: ready.then_some(Timestamp(1_700_000_000_123)),
+        last_mode: None,
+    }
+}
+
+/// What is known of a tray.
+fn tray(id: &TrayId, machine: &Machine) -> Tray {
+    let capabilities = TrayCapabilities { refill: machine.habit != Habit::Lacks };
+    Tray { tray_id: id.clone(), label: Untrusted::clean(machine.label), capabilities }
+}
+
+fn offered(flag: bool, otherwise: &'static str) -> Flag {
+    if flag { Flag::Offered } else { Flag::Refused(otherwise.into()) }
+}

@@ -1,0 +1,21 @@
+//! What there is: `spec/tools/floor.toml`.
+
+use crate::contract::{Floor, FloorTools, ListMachinesArgs, ListMachinesError, PrinterId, TrayId};
+use crate::machines::{Machine, PRINTERS, TRAYS};
+use crate::shop::Shop;
+use toolwarrant::{Call, Reply};
+
+impl FloorTools for Shop {
+    /// Asks for each resource by its name: what is granted of one says nothing of another.
+    async fn list_machines(&self, call: &Call<'_>, _: ListMachinesArgs) -> Result<Reply<Floor>, ListMachinesError> {
+        let seen = |resource: &'static str, machines: &'static [Machine]| {
+            let grants = &call.caller.application.grants;
+            machines.iter().map(|machine| machine.id).filter(move |id| grants.covers(resource, id))
+        };
+        Ok(Floor {
+            printers: seen("printer", PRINTERS).flat_map(PrinterId::new).collect(),
+            trays: seen("tray", TRAYS).flat_map(TrayId::new).collect(),
+        }
+        .into())
+    }
+}

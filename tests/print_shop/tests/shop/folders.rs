@@ -1,0 +1,26 @@
+//! Whose a data folder is.
+
+use crate::process::{operate, program};
+use tempfile::TempDir;
+use toolwarrant::{DataFolder, Names};
+
+#[tokio::test]
+async fn a_folder_of_another_service_is_refused_by_its_name() {
+    let home = TempDir::new().expect("a temporary folder");
+    // One that says whose it is, and one from before folders did.
+    let [named, unnamed] = ["named", "unnamed"].map(|name| home.path().join(name));
+    drop(DataFolder::open(&named, &Names::of("cloudphone", "1.0.0")).expect("a folder"));
+    std::fs::create_dir(&unnamed).expect("a folder");
+    std::fs::write(unnamed.join("cloudphone.db"), "something").expect("a database");
+    for folder in [named, unnamed] {
+        let start = program().args(["--listen", "127.0.0.1:0", "--data"]).arg(&folder).kill_on_drop(true).output();
+        let start = start.await.expect("the program runs");
+        let said = String::from_utf8_lossy(&start.stderr);
+        assert!(
+            !start.status.success() && said.contains("is a folder of cloudphone, and this is print-shop"),
+            "{said}"
+        );
+        let (code, said) = operate(&folder, "app list").await;
+        assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
+    }
+}

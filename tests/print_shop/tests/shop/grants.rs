@@ -1,0 +1,58 @@
+//! What an application sees: by resource and by id, so that a tray is not the printer of the same name.
+
+use crate::process::{Process, call, json_of, operate};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
+    let shop = Process::start().await;
+    let feeder = shop.application("feeder", &["print", "service"]).await;
+    let (code, said) = operate(&shop.data, "tray assign feeder p-1").await;
+    assert_eq!(code, 0, "{said}");
+    let ask = async |tool, arguments| call(&shop.url, &feeder, tool, arguments).await;
+    let code = |answer: Result<Value, Value>| answer.expect_err("it is refused")["code"].clone();
+
+    assert_eq!(ask("list_machines", json!({})).await, Ok(json!({"printers": [], "trays": ["p-1"]})));
+    ask("get_tray", json!({"tray_id": "p-1"})).await.expect("its tray");
+    for (tool, arguments) in
+        [("get_printer", json!({})), ("clean_rollers", json!({})), ("print_page", json!({"mode": "draft"}))]
+    {
+        let on = |id: &str| [arguments.clone(), json!({"printer_id": id})].into_iter().fold(json!({}), merged);
+        let [there, nowhere] = [ask(tool, on("p-1")).await, ask(tool, on("p-9")).await];
+        assert_eq!(there, nowhere, "{tool}: it cannot be told from one that does not exist");
+        assert_eq!(code(there), "not_found", "{tool}");
+    }
+    assert_eq!(code(ask("get_tray", json!({"tray_id": "p-2"})).await), "not_found");
+
+    // Of what somebody else has done, it sees what was done to its tray.
+    let page = shop.call("print_page", json!({"printer_id": "p-1", "mode": "draft"})).await.expect("a job");
+    let paper = shop.call("fill_tray", json!({"tray_id": "p-1", "sheets": 5})).await.expect("a job");
+    let read = async |job: &Value| ask("get_job", json!({"task_id": job["task_id"], "wait_seconds": 0})).await;
+    assert_eq!(code(read(&page).await), "not_found");
+    assert_eq!(read(&paper).await.expect("a job")["tray_id"], "p-1");
+
+    let seen_by = async |resource: &str| {
+        json_of(&shop.data, &format!("{resource} list --limit 1")).await[0]["applications"].clone()
+    };
+    assert_eq!([seen_by("printer").await, seen_by("tray").await], [json!(["demo"]), json!(["demo", "feeder"])]);
+}
+
+/// Takes a tray away, and gives the printer of the same name.
+#[tokio::test]
+async fn what_is_unassigned_of_one_resource_stays_assigned_of_the_other() {
+    let shop = Process::start().await;
+    let feeder = shop.application("feeder", &["look"]).await;
+    for line in ["tray assign feeder p-1 p-3", "printer assign feeder p-1", "tray unassign feeder p-1"] {
+        let (code, said) = operate(&shop.data, line).await;
+        assert_eq!(code, 0, "{line}: {said}");
+    }
+    let floor = call(&shop.url, &feeder, "list_machines", json!({})).await;
+    assert_eq!(floor, Ok(json!({"printers": ["p-1"], "trays": ["p-3"]})));
+}
+
+fn merged(mut whole: Value, part: Value) -> Value {
+    if let (Value::Object(whole), Value::Object(part)) = (&mut whole, part) {
+        whole.extend(part);
+    }
+    whole
+}

@@ -1,0 +1,66 @@
+//! What a person reads first: the help, the welcome and the README.
+
+use crate::process::{Process, program};
+use print_shop::machines::{Habit, PRINTERS, TRAYS, USAGE};
+use std::fmt::Write;
+use tokio::process::Command;
+
+const README: &str = include_str!("../../README.md");
+
+#[tokio::test]
+async fn help_speaks_of_this_services_permissions_resources_and_machines() {
+    let mut out = String::new();
+    for line in ["", "app create ", "printer ", "tray assign ", "task list "] {
+        let output = program().args(line.split_whitespace()).arg("--help").output().await.expect("the program runs");
+        writeln!(out, "$ print-shop {line}--help\n{}", String::from_utf8_lossy(&output.stdout)).expect("text");
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
+async fn the_printed_curl_line_works_as_pasted() {
+    let shop = Process::start().await;
+    let (_, after) = shop.welcome.split_once("Try it:").expect("a line to paste");
+    let (curl, _) = after.split_once("Connect a client").expect("its end");
+    let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
+    let answer = String::from_utf8_lossy(&output.stdout);
+    assert!(answer.contains("dispatched") && answer.contains("\"isError\":false"), "{curl}\n{answer}");
+}
+
+/// The table that people read has a line for each machine, under its kind.
+#[test]
+fn the_table_of_machines_is_whole() {
+    for text in [USAGE, README] {
+        let (printers, trays) = text.split_once("fill_tray on").expect("two tables");
+        let (_, printers) = printers.split_once("print_page on").expect("two tables");
+        for (machines, table) in [(PRINTERS, printers), (TRAYS, trays)] {
+            let rows = table.lines().filter_map(|line| line.trim_start().split_once("  ")).map(|(id, _)| id);
+            let rows: Vec<_> = rows.filter(|id| id.starts_with("p-")).collect();
+            assert_eq!(rows, machines.iter().map(|machine| machine.id).collect::<Vec<_>>());
+            let unplugged = machines.iter().filter(|machine| machine.habit == Habit::Unplugged).count();
+            assert_eq!(table.matches("(upstream_unavailable)").count(), unplugged);
+        }
+    }
+}
+
+/// The README's lines, as written: those that start the program aside, which a test does on a port and a folder of its own.
+#[tokio::test]
+async fn the_readme_can_be_followed() {
+    let shop = Process::start().await;
+    let blocks: Vec<_> = README.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("")).collect();
+    let (started, blocks) = blocks.split_at(2);
+    assert!(started[0].starts_with("cargo run") && started[1].starts_with("export URL="));
+    let script = blocks.concat().replace("cargo run --quiet --package print-shop --", env!("CARGO_BIN_EXE_print-shop"));
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", &script]).env("PRINT_SHOP_DATA", &shop.data).env("URL", &shop.url);
+    let output = shell.env("KEY_ID", &shop.demo.id).env("SECRET", &shop.demo.secret).output().await.expect("a shell");
+    let [said, complaints] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(output.status.success(), "{said}{complaints}");
+    let ends: Vec<_> = said.lines().filter(|line| line.starts_with("{\"jsonrpc\"")).collect();
+    for (end, status) in ends.iter().zip(["success", "failed_silent", "timeout"]) {
+        assert!(end.contains(&format!("\\\"status\\\":\\\"{status}\\\"")), "{end}");
+        assert_eq!(end.contains("refunded_at"), status == "failed_silent", "{end}");
+    }
+    assert_eq!(ends.len(), 3, "{said}");
+    assert!(said.contains("healthy"), "{said}");
+}

@@ -1,0 +1,10 @@
+//! The print shop at its boundary: the program as it is started and called, and in this process where time must stand still.
+
+mod process;
+
+mod folders;
+mod grants;
+mod help;
+mod operator;
+mod outcomes;
+mod stopped_clock;

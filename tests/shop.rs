@@ -1,0 +1,146 @@
+//! The print shop as a second contract for the tests of the framework, with what no honest shop has: a printer that makes its
+//! handler panic, one that never answers, and writes that never end.
+
+pub(crate) use print_shop::contract::{CATALOGUE, Contract};
+
+use crate::harness::{Key, Server, Tenant, serve};
+use print_shop::Shop;
+use print_shop::contract::{
+    CleanRollersArgs, CleanRollersError, Command, FillTrayArgs, FillTrayError, Floor, FloorTools, GetPrinterArgs,
+    GetPrinterError, GetTrayArgs, GetTrayError, ListMachinesArgs, ListMachinesError, OpenPanelArgs, OpenPanelError,
+    Panel, PrintPageArgs, PrintPageError, Printer, PrinterCapability, PrinterId, PrintersTools, PrintingTools, Tray,
+    TrayCapability, TrayId, TraysTools,
+};
+use print_shop::machines::Machines;
+use std::sync::Arc;
+use toolwarrant::{
+    BoxFuture, Call, Caller, Executor, Flag, Reading, Reply, Resource, Sent, Target, Timestamp, Unreadable, Unresolved,
+    Write,
+};
+
+/// Serves the shop, whose writes never end.
+pub(crate) async fn shop(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
+    let parts = |clock: &toolwarrant::Clock| Unruly(Shop::new(Machines::default(), clock.clone()));
+    serve(|clock| (Contract(Arc::new(parts(clock))), Arc::new(Mute)), tenants).await
+}
+
+/// The shop with two printers more: `p-bug` makes a handler panic, `p-slow` has it wait for ever. Else they are as `p-1`.
+pub(crate) struct Unruly(Shop);
+
+impl Resource<PrinterId> for Unruly {
+    type View = Printer;
+    type Capability = PrinterCapability;
+
+    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a PrinterId) -> BoxFuture<'a, Result<Printer, Unresolved>> {
+        if !["p-bug", "p-slow"].contains(&id.as_str()) {
+            return self.0.resolve(caller, id);
+        }
+        Box::pin(async move {
+            let known = PrinterId::new("p-1").map_err(|_| Unresolved::NotFound)?;
+            self.0.resolve(caller, &known).await.map(|printer| Printer { printer_id: id.clone(), ..printer })
+        })
+    }
+
+    fn flag(view: &Printer, capability: PrinterCapability) -> Flag {
+        <Shop as Resource<PrinterId>>::flag(view, capability)
+    }
+}
+
+impl Resource<TrayId> for Unruly {
+    type View = Tray;
+    type Capability = TrayCapability;
+
+    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a TrayId) -> BoxFuture<'a, Result<Tray, Unresolved>> {
+        self.0.resolve(caller, id)
+    }
+
+    fn flag(view: &Tray, capability: TrayCapability) -> Flag {
+        <Shop as Resource<TrayId>>::flag(view, capability)
+    }
+}
+
+impl PrintersTools for Unruly {
+    async fn get_printer(
+        &self,
+        call: &Call<'_>,
+        printer: &Target<Printer>,
+        args: GetPrinterArgs,
+    ) -> Result<Reply<Printer>, GetPrinterError> {
+        match printer.printer_id.as_str() {
+            "p-bug" => panic!("this printer is a bug"),
+            "p-slow" => std::future::pending().await,
+            _ => self.0.get_printer(call, printer, args).await,
+        }
+    }
+
+    async fn clean_rollers(
+        &self,
+        call: &Call<'_>,
+        printer: &Target<Printer>,
+        args: CleanRollersArgs,
+    ) -> Result<Reply<Printer>, CleanRollersError> {
+        self.0.clean_rollers(call, printer, args).await
+    }
+}
+
+impl PrintingTools for Unruly {
+    async fn open_panel(&self, call: &Call<'_>, args: OpenPanelArgs) -> Result<Reply<Panel>, OpenPanelError> {
+        self.0.open_panel(call, args).await
+    }
+
+    async fn print_page(
+        &self,
+        call: &Call<'_>,
+        printer: &Target<Printer>,
+        args: PrintPageArgs,
+    ) -> Result<Command, PrintPageError> {
+        self.0.print_page(call, printer, args).await
+    }
+}
+
+impl TraysTools for Unruly {
+    async fn get_tray(
+        &self,
+        call: &Call<'_>,
+        tray: &Target<Tray>,
+        args: GetTrayArgs,
+    ) -> Result<Reply<Tray>, GetTrayError> {
+        self.0.get_tray(call, tray, args).await
+    }
+
+    async fn fill_tray(
+        &self,
+        call: &Call<'_>,
+        tray: &Target<Tray>,
+        args: FillTrayArgs,
+    ) -> Result<Command, FillTrayError> {
+        self.0.fill_tray(call, tray, args).await
+    }
+}
+
+impl FloorTools for Unruly {
+    async fn list_machines(&self, call: &Call<'_>, args: ListMachinesArgs) -> Result<Reply<Floor>, ListMachinesError> {
+        self.0.list_machines(call, args).await
+    }
+}
+
+/// Takes every write and says no more.
+pub(crate) struct Mute;
+
+impl Executor for Mute {
+    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async { Ok("1".to_owned()) })
+    }
+
+    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(std::future::pending())
+    }
+
+    fn look_up<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
+        Box::pin(std::future::pending())
+    }
+}
