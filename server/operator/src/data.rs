@@ -178,7 +178,9 @@ pub(crate) fn refuse_foreign(path: &Path, names: &Names) -> Result<(), FolderErr
         false => None,
     };
     match owner.filter(|owner| *owner != names.program) {
-        Some(owner) => Err(FolderError::OtherService { path: path.to_owned(), owner, program: names.program.to_owned() }),
+        Some(owner) => {
+            Err(FolderError::OtherService { path: path.to_owned(), owner, program: names.program.to_owned() })
+        }
         None => Ok(()),
     }
 }
