@@ -92,8 +92,7 @@ fn what_the_framework_has_words_for_can_be_left_out() {
 /// A task acts on one of them; the field of the other is null.
 #[test]
 fn tasks_on_two_resources_are_read_with_a_field_for_each() {
-    let copy = copy();
-    let contract = load(&copy.path().join("spec")).unwrap_or_else(|report| panic!("{report}"));
+    let contract = load(&copy().path().join("spec")).unwrap_or_else(|report| panic!("{report}"));
     let read_tool = contract.read_tool().expect("a tool that reads tasks");
     let schema = output_schema(read_tool);
     for (field, resource) in [("printer_id", "printer"), ("tray_id", "tray")] {

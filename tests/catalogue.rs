@@ -9,7 +9,7 @@ use std::path::Path;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_spec::model::{Contract, Tool};
+use toolwarrant_spec::model::{Contract, ToolSpec};
 
 /// Both contracts with a server each: one key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
@@ -196,7 +196,7 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
 }
 
 /// The arguments of a tool's example, about that target.
-fn on(tool: &Tool, target: &str) -> Value {
+fn on(tool: &ToolSpec, target: &str) -> Value {
     let mut arguments = tool.examples[0].arguments.clone();
     arguments.extend(tool.target.as_ref().map(|known| (known.arg.clone(), json!(target))));
     Value::Object(arguments)

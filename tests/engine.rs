@@ -6,9 +6,9 @@ mod world;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
-use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::clock::Clock;
-use toolwarrant_core::tasks::{NotAccepted, UpstreamReport};
+use toolwarrant_core::tasks::{UpstreamReport, WriteRefusal};
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::machine::{Facts, Sent};
 use toolwarrant_tasks::task::Status::{Failed, FailedSilent, Success, SuccessUnverified, Timeout};
@@ -18,7 +18,7 @@ use world::*;
 
 /// A row of the decision table: what the upstream says and what is read, how it ends and when, and what the ledger says.
 type Row =
-    (&'static str, &'static Terms, &'static [fn() -> Sent], &'static [(u64, Verdict)], Status, u64, &'static str);
+    (&'static str, &'static PolicyDef, &'static [fn() -> Sent], &'static [(u64, Verdict)], Status, u64, &'static str);
 
 const TABLE: &[Row] = &[
     ("any, present: ok", &SIGHTED, &[|| Sent::Ok], &[(0, Present)], Success, 0, "charge"),
@@ -94,7 +94,7 @@ async fn without_a_reading_to_compare_with_nothing_is_sent_or_charged() {
 }
 
 /// The phase, how the write is to be carried out and by whom, what is read from second 2 on; how often it is sent, how it ends.
-type Crash = (&'static str, &'static Terms, Facts, Vec<Sent>, Verdict, usize, Status);
+type Crash = (&'static str, &'static PolicyDef, Facts, Vec<Sent>, Verdict, usize, Status);
 
 /// For each phase in which a process can die: what is sent by the end, how it ends, under each kind of upstream.
 #[tokio::test(start_paused = true)]
@@ -212,7 +212,7 @@ async fn a_repeat_is_a_hit_until_the_end_and_then_a_new_task() {
     let repeat = world.ask(&SIGHTED, "w-3", None).await.expect("a hit");
     assert_eq!((&repeat.task_id, repeat.hit, repeat.matches), (&blind.task_id, true, true), "without a key");
     let full = world.ask(&SIGHTED, "w-4", None).await.expect_err("no room");
-    assert!(matches!(full, NotAccepted::Full), "{full:?}");
+    assert!(matches!(full, WriteRefusal::Full), "{full:?}");
     assert!(world.ask(&SIGHTED, "w-1", Some("k")).await.expect("a hit").hit, "a hit needs no room");
 
     world.end(TaskId::parse(&first.task_id).expect("an id")).await;
@@ -239,7 +239,7 @@ async fn a_target_has_one_write_in_flight_and_the_next_waits_until_it_has_settle
     let world = World::new(&[err(), Sent::Ok], &[(0, Absent), (30, Present)]).await;
     let first = world.begin(&SIGHTED).await;
     let busy = world.ask_as("two", &ONCE, "w-1", None, "other").await.expect_err("one at a time");
-    let NotAccepted::Busy { task_id, retry_after_seconds } = busy else { panic!("{busy:?}") };
+    let WriteRefusal::Busy { task_id, retry_after_seconds } = busy else { panic!("{busy:?}") };
     assert_eq!((task_id, retry_after_seconds), (first.to_string(), 15));
     // Judged after 12 s, while a byte sent as late as after 5 s settles until 15 s.
     assert_eq!(world.end(first).await, (Failed, 12));

@@ -24,16 +24,16 @@ async fn write(server: &Server, key: &Key, device: &str) -> String {
 }
 
 /// An answer that is to come.
-struct Asked(JoinHandle<Value>);
+struct ToolCall(JoinHandle<Value>);
 
-fn ask(server: &Server, key: &Key, arguments: Value) -> Asked {
+fn ask(server: &Server, key: &Key, arguments: Value) -> ToolCall {
     let params = json!({"name": "get_task", "arguments": arguments});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let request = server.post(key).body(body);
-    Asked(tokio::spawn(async move { request.send().await.expect("an answer").json().await.expect("JSON") }))
+    ToolCall(tokio::spawn(async move { request.send().await.expect("an answer").json().await.expect("JSON") }))
 }
 
-impl Asked {
+impl ToolCall {
     /// Whether it is held: other requests come and go, and it is still open.
     async fn is_held(&self, server: &Server, key: &Key) -> bool {
         for _ in 0..20 {

@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
@@ -63,7 +63,7 @@ async fn measure(data: &Path) -> Result<()> {
             lock: (),
         })?),
         executor: target.clone(),
-        vault: Vault::new("bench", &[7; 32], Random::System),
+        keyring: KeyRing::new("bench", &[7; 32], Random::System),
         clock: clock.clone(),
         random: Random::System,
         max_in_flight: usize::MAX,
@@ -118,7 +118,7 @@ impl Executor for Target {
 
 /// Writes `count` tasks down: some verified at present, the others to begin in an hour.
 async fn fill(data: &Path, count: u64) -> Result<()> {
-    let vault = Vault::new("bench", &[7; 32], Random::System);
+    let keyring = KeyRing::new("bench", &[7; 32], Random::System);
     let store =
         Arc::new(Sqlite::open(OpenOptions { path: &data.join("bench.db"), former_resource: "device", lock: () })?);
     let mut writing = JoinSet::new();
@@ -142,7 +142,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
                 target: format!("target-{number:09}"),
             },
             tool: "set_proxy".to_owned(),
-            sealed: vault.seal(&id.to_string(), r#"{"host":"proxy.example.com","port":1080}"#)?,
+            sealed: keyring.seal(&id.to_string(), r#"{"host":"proxy.example.com","port":1080}"#)?,
             policy: policy.clone(),
             at,
         };

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolwarrant_core::access::{Credentials, Grants};
 use toolwarrant_core::clock::Clock;
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, Registry};
-use toolwarrant_core::vault::Vault;
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 
 /// Repetitions of each measurement; the median counts.
@@ -65,10 +65,10 @@ async fn main() -> Result<()> {
 
 async fn open(database: &Path) -> Result<Registry> {
     let (random, clock) = (Random::System, Clock::system());
-    let vault = Vault::new("bench", &[7; 32], random.clone());
+    let keyring = KeyRing::new("bench", &[7; 32], random.clone());
     let store = Arc::new(Sqlite::open(OpenOptions { path: database, former_resource: "device", lock: () })?);
     let prefixes = KeyPrefixes { id: "cpk_", secret: "cps_" };
-    Registry::open(store, &CATALOGUE, prefixes, vault, clock, random)
+    Registry::open(store, &CATALOGUE, prefixes, keyring, clock, random)
         .await
         .context("a folder that was written just now")
 }

@@ -15,12 +15,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::clock::Clock;
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::tasks::{Proposal, Tasks};
+use toolwarrant_core::tasks::{Tasks, WriteRequest};
 use toolwarrant_core::text::Secret;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -37,8 +37,8 @@ const ROW: i64 = 650;
 const FLEET: u64 = 1_000_000;
 const STRIDE: u64 = 618_033;
 
-static TERMS: Terms =
-    Terms { probe: Some("exit_ip"), baseline: true, idempotent: true, settle_seconds: 15, deadline_seconds: 60 };
+static TERMS: PolicyDef =
+    PolicyDef { probe: Some("exit_ip"), baseline: true, idempotent: true, settle_seconds: 15, deadline_seconds: 60 };
 
 type Way = fn(&Path, usize) -> Result<Vec<Duration>>;
 
@@ -74,7 +74,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (clock, random) = (Clock::system(), Random::System);
     let sim = Arc::new(Sim::new(1, 1, clock.clone(), &[0; 32]));
-    let vault = Vault::new("bench", &[7; 32], random.clone());
+    let keyring = KeyRing::new("bench", &[7; 32], random.clone());
     let engine = runtime.block_on(Engine::start(Parts {
         store: Arc::new(Sqlite::open(OpenOptions {
             path: &folder.join("bench.db"),
@@ -82,7 +82,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
             lock: (),
         })?),
         executor: Arc::new(Writes::new(sim.clone(), Arc::new(Views::new(clock.clone())))),
-        vault,
+        keyring,
         clock: clock.clone(),
         random,
         max_in_flight: usize::MAX,
@@ -96,7 +96,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
                 // One after the other all over a fleet, as they would come.
                 let target = format!("target-{:09}", next.fetch_add(1, Relaxed) * STRIDE % FLEET);
                 let begun = Instant::now();
-                let proposal = Proposal {
+                let proposal = WriteRequest {
                     application: "app_0123456789abcdef",
                     tool: "set_proxy",
                     resource: "device",

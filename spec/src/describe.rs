@@ -1,6 +1,6 @@
 //! The contract in words: what an agent reads of a tool, composed from its fields so that nothing can be left out.
 
-use crate::model::{Contract, Effect, Field, Kind, NamedType, StringRule, Tool, Type};
+use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use std::fmt::Write;
 
 /// What `initialize` tells an agent: only what spans tools.
@@ -13,7 +13,7 @@ pub fn instructions(contract: &Contract) -> String {
 
 /// The whole contract of one tool.
 #[must_use]
-pub fn description(contract: &Contract, tool: &Tool) -> String {
+pub fn description(contract: &Contract, tool: &ToolSpec) -> String {
     let mut out = Text(String::new());
     out.line(&tool.summary);
     out.line(&format!("Use it when {}", tool.use_when));
@@ -68,7 +68,7 @@ pub(crate) fn allowed_is_plain(ty: &Type) -> bool {
     matches!(ty, Type::String | Type::Integer | Type::Boolean)
 }
 
-fn allowed_string(StringRule { min, max, prefix, charset }: &StringRule) -> String {
+fn allowed_string(StringSpec { min, max, prefix, charset }: &StringSpec) -> String {
     let [min, max] = [min, max].map(|length| length.saturating_sub(prefix.len()));
     let length = if min == max { max.to_string() } else { format!("{min} to {max}") };
     let begins = if prefix.is_empty() { "a string of".to_owned() } else { format!("`{prefix}` and then") };
@@ -80,7 +80,7 @@ fn allowed_string(StringRule { min, max, prefix, charset }: &StringRule) -> Stri
     out
 }
 
-fn arguments(out: &mut Text, tool: &Tool) {
+fn arguments(out: &mut Text, tool: &ToolSpec) {
     let line = |field: &Field| {
         let presence = match (&field.default, field.optional) {
             (Some(default), _) => format!("optional, {default} if left out"),
@@ -97,7 +97,7 @@ fn arguments(out: &mut Text, tool: &Tool) {
     }
 }
 
-fn preconditions(out: &mut Text, contract: &Contract, tool: &Tool) {
+fn preconditions(out: &mut Text, contract: &Contract, tool: &ToolSpec) {
     let permission = format!("the key's application holds the permission `{}`", tool.permission.name);
     let requires = tool.target.as_ref().and_then(|target| Some((target, target.requires.as_ref()?)));
     match requires {
@@ -120,7 +120,7 @@ fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
 }
 
-fn failures(out: &mut Text, contract: &Contract, tool: &Tool) {
+fn failures(out: &mut Text, contract: &Contract, tool: &ToolSpec) {
     let line = |error: &std::sync::Arc<crate::model::ErrorCode>| {
         let retry = if error.retryable { "retryable" } else { "not retryable" };
         let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
@@ -133,10 +133,10 @@ fn failures(out: &mut Text, contract: &Contract, tool: &Tool) {
     }
     out.line(&contract.phrases.retryable);
     match tool.effect {
-        Effect::ReadTask => out.line("It changes nothing."),
-        Effect::Read => out.line("It changes nothing and may be repeated at will."),
-        Effect::Issue => out.line("Every call issues anew."),
-        Effect::Task(_) => {}
+        EffectSpec::ReadTask => out.line("It changes nothing."),
+        EffectSpec::Read => out.line("It changes nothing and may be repeated at will."),
+        EffectSpec::Issue => out.line("Every call issues anew."),
+        EffectSpec::Task(_) => {}
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! All of it is a function of the contract alone: no clock, no environment, no order of files.
 
-use crate::model::{Contract, Effect, Http, Terms, Tool};
+use crate::model::{Contract, EffectSpec, Http, PolicySpec, ToolSpec};
 use crate::{description, editor, input_schema, output_schema};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
 }
 
 /// What goes over the wire about a tool, and what no `tools/list` shows.
-fn tool_json(contract: &Contract, tool: &Tool) -> Value {
+fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
     let hints = tool.hints();
     let target = tool
         .target
@@ -61,7 +61,7 @@ fn tool_json(contract: &Contract, tool: &Tool) -> Value {
     })
 }
 
-fn terms_json(Terms { probe, idempotent, settle_seconds, deadline_seconds }: &Terms) -> Value {
+fn terms_json(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }: &PolicySpec) -> Value {
     json!({
         "probe": probe.as_ref().map(|probe| &probe.name),
         "baseline": probe.as_ref().map(|probe| probe.baseline),
@@ -71,12 +71,12 @@ fn terms_json(Terms { probe, idempotent, settle_seconds, deadline_seconds }: &Te
     })
 }
 
-fn effect(tool: &Tool) -> &'static str {
+fn effect(tool: &ToolSpec) -> &'static str {
     match tool.effect {
-        Effect::Read => "read",
-        Effect::ReadTask => "read_task",
-        Effect::Issue => "issue",
-        Effect::Task(_) => "task",
+        EffectSpec::Read => "read",
+        EffectSpec::ReadTask => "read_task",
+        EffectSpec::Issue => "issue",
+        EffectSpec::Task(_) => "task",
     }
 }
 
@@ -88,7 +88,7 @@ fn tools_md(contract: &Contract) -> String {
     let mut out = String::from("# Tools\n\nGenerated from the contract.\n\n");
     out.push_str("| tool | what it does | permission | needs | effect | HTTP twin |\n|---|---|---|---|---|---|\n");
     for tool in contract.tools() {
-        let (Tool { name, title, permission, .. }, effect) = (tool, effect(tool));
+        let (ToolSpec { name, title, permission, .. }, effect) = (tool, effect(tool));
         let needs = tool.target.as_ref().and_then(|target| target.requires.as_ref());
         let needs = needs.map(|name| format!("`{name}`")).unwrap_or_default();
         let twin = tool.http.as_ref().map(|http| format!("`{}`", twin(http))).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Whether a JSON value is one of a type's values: for the defaults and examples that a spec contains.
 
 use crate::describe::allowed;
-use crate::model::{Field, Kind, StringRule, Type};
+use crate::model::{Field, Kind, StringSpec, Type};
 use serde_json::{Map, Value};
 
 /// Says what is allowed when `value` is not.
@@ -42,7 +42,7 @@ pub(crate) fn members(fields: &[Field], given: &Map<String, Value>) -> Result<()
     })
 }
 
-fn admits(StringRule { min, max, prefix, charset }: &StringRule, text: &str) -> bool {
+fn admits(StringSpec { min, max, prefix, charset }: &StringSpec, text: &str) -> bool {
     let rest = text.strip_prefix(prefix.as_str());
     (*min..=*max).contains(&text.chars().count())
         && rest.is_some_and(|rest| {

@@ -4,7 +4,7 @@
 //! keywords. Outputs are closed, and a field that may be null has a pair of types.
 
 use crate::describe::{allowed, allowed_is_plain};
-use crate::model::{Field, Kind, NamedType, StringRule, Tool, Type};
+use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
 
 /// Largest integer that every JSON reader keeps exact: 2^53 - 1 (RFC 8259, section 6). Arguments go no further.
@@ -15,7 +15,7 @@ pub const UNTRUSTED_MAX_CHARS: usize = 128;
 
 /// The schema of a tool's arguments.
 #[must_use]
-pub fn input_schema(tool: &Tool) -> Value {
+pub fn input_schema(tool: &ToolSpec) -> Value {
     let properties: Map<_, _> = tool.args.iter().map(|field| (field.name.clone(), argument(field))).collect();
     let required: Vec<_> = tool.args.iter().filter(|field| !field.optional).map(|field| &field.name).collect();
     let mut schema = json!({"type": "object", "properties": properties});
@@ -27,7 +27,7 @@ pub fn input_schema(tool: &Tool) -> Value {
 
 /// The schema of a tool's result.
 #[must_use]
-pub fn output_schema(tool: &Tool) -> Value {
+pub fn output_schema(tool: &ToolSpec) -> Value {
     type_schema(&tool.result)
 }
 
@@ -114,7 +114,7 @@ fn value(ty: &Type) -> Value {
     }
 }
 
-fn string(StringRule { min, max, prefix, charset }: &StringRule) -> Value {
+fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
     let mut schema = json!({"type": "string", "minLength": min, "maxLength": max});
     if !charset.is_empty() || !prefix.is_empty() {
         let class: String = charset.iter().map(|range| class(*range)).collect();

@@ -10,11 +10,11 @@ mod tools;
 mod types;
 mod words;
 
-use crate::model::{Contract, Kind, Member, Permission, Probe, Resource, Service};
+use crate::model::{Contract, Kind, Member, PermissionSpec, ProbeSpec, ResourceSpec, ServiceSpec};
 use crate::raw::{self, At, Files, Named};
-use crate::report::{Place, Report};
+use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
-use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, Source, TYPES};
+use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
 use crate::{describe, names};
 pub(crate) use generated::rust_names;
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ fn service_of(
     raw::Service { name, title, version, doc, tools: _ }: &raw::Service,
     files: &Files,
     report: &mut Report,
-) -> Option<Service> {
+) -> Option<ServiceSpec> {
     for text in [name, title, version, doc] {
         require_text(SERVICE, text, report);
     }
@@ -97,7 +97,7 @@ fn service_of(
         }
         limits.into_iter().flatten().find_map(|limits| find(limits).as_ref()).map(|number| **number)
     };
-    Some(Service {
+    Some(ServiceSpec {
         name: name.to_string(),
         title: title.to_string(),
         version: version.to_string(),
@@ -109,7 +109,7 @@ fn service_of(
     })
 }
 
-fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<Permission>> {
+fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<PermissionSpec>> {
     let positions: HashMap<&str, usize> = raw.iter().enumerate().map(|(n, (name, _))| (name.as_str(), n)).collect();
     let implied: Vec<Vec<usize>> = raw
         .iter()
@@ -144,7 +144,7 @@ fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<Per
         grants.push(n);
         grants.sort_unstable();
         grants.dedup();
-        Arc::new(Permission { name: name.to_string(), doc: permission.doc.to_string(), grants })
+        Arc::new(PermissionSpec { name: name.to_string(), doc: permission.doc.to_string(), grants })
     };
     raw.iter().enumerate().map(lower).collect()
 }
@@ -163,16 +163,16 @@ fn reach(steps: &[Vec<usize>], start: usize) -> Vec<usize> {
     reached
 }
 
-fn probes(raw: &Named<raw::Probe>, report: &mut Report) -> Vec<Arc<Probe>> {
+fn probes(raw: &Named<raw::Probe>, report: &mut Report) -> Vec<Arc<ProbeSpec>> {
     let lower = |(name, raw::Probe { doc, baseline }): (&At<String>, &raw::Probe)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
-        Arc::new(Probe { name: name.to_string(), doc: doc.to_string(), baseline: baseline.unwrap_or(false) })
+        Arc::new(ProbeSpec { name: name.to_string(), doc: doc.to_string(), baseline: baseline.unwrap_or(false) })
     };
     raw.iter().map(lower).collect()
 }
 
-fn resources(raw: &Named<raw::Resource>, types: &Types, report: &mut Report) -> Vec<Arc<Resource>> {
+fn resources(raw: &Named<raw::Resource>, types: &Types, report: &mut Report) -> Vec<Arc<ResourceSpec>> {
     let lower = |(name, raw::Resource { doc, id, capability }): (&At<String>, &raw::Resource)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
@@ -183,7 +183,7 @@ fn resources(raw: &Named<raw::Resource>, types: &Types, report: &mut Report) -> 
             report.add(Rule::Field, at(SERVICE, written.span()), format!("`{}` is no string", id.name), help);
             return None;
         }
-        Some(Arc::new(Resource {
+        Some(Arc::new(ResourceSpec {
             name: name.to_string(),
             doc: doc.to_string(),
             id,

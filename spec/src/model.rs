@@ -10,15 +10,15 @@ pub struct Contract {
     /// The folder as its service names it, such as `spec`; empty until whoever loads it says so.
     pub source: String,
     /// Identity, revisions and limits.
-    pub service: Service,
+    pub service: ServiceSpec,
     /// Sentences that descriptions carry wherever they apply.
     pub phrases: Phrases,
     /// Permissions.
-    pub permissions: Vec<Arc<Permission>>,
+    pub permissions: Vec<Arc<PermissionSpec>>,
     /// What tools act on.
-    pub resources: Vec<Arc<Resource>>,
+    pub resources: Vec<Arc<ResourceSpec>>,
     /// What can be read to verify a task.
-    pub probes: Vec<Arc<Probe>>,
+    pub probes: Vec<Arc<ProbeSpec>>,
     /// Error codes: one for each of [`crate::ROLES`], in their order, and then the contract's own.
     pub errors: Vec<Arc<ErrorCode>>,
     /// The states of a task, in the order of [`crate::STATES`]; empty when no tool makes tasks.
@@ -33,14 +33,14 @@ pub struct Contract {
 
 impl Contract {
     /// Every tool, in the order of the files.
-    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+    pub fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
         self.domains.iter().flat_map(|domain| &domain.tools)
     }
 
     /// The tool that reads tasks, which there is if any tool makes them.
     #[must_use]
-    pub fn read_tool(&self) -> Option<&Tool> {
-        self.tools().find(|tool| matches!(tool.effect, Effect::ReadTask))
+    pub fn read_tool(&self) -> Option<&ToolSpec> {
+        self.tools().find(|tool| matches!(tool.effect, EffectSpec::ReadTask))
     }
 
     /// The error that plays `role`; every role of [`crate::ROLES`] is played.
@@ -52,7 +52,7 @@ impl Contract {
 /// Identity, revisions and limits of the service.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
-pub struct Service {
+pub struct ServiceSpec {
     pub name: String,
     pub title: String,
     pub version: String,
@@ -78,7 +78,7 @@ pub struct Phrases {
 
 /// A permission.
 #[derive(Debug)]
-pub struct Permission {
+pub struct PermissionSpec {
     /// Its name.
     pub name: String,
     /// What it lets an application do.
@@ -89,7 +89,7 @@ pub struct Permission {
 
 /// What tools act on.
 #[derive(Debug)]
-pub struct Resource {
+pub struct ResourceSpec {
     /// Its name.
     pub name: String,
     /// What it is.
@@ -111,7 +111,7 @@ pub struct Member {
 
 /// What can be read to verify a task.
 #[derive(Debug)]
-pub struct Probe {
+pub struct ProbeSpec {
     /// Its name.
     pub name: String,
     /// What it reads.
@@ -167,7 +167,7 @@ pub struct NamedType {
 #[derive(Debug)]
 pub enum Kind {
     /// Text.
-    String(StringRule),
+    String(StringSpec),
     /// A number from `min` to `max`.
     Integer {
         /// Smallest.
@@ -183,7 +183,7 @@ pub enum Kind {
 
 /// Which strings a type has. Lengths in characters.
 #[derive(Debug)]
-pub struct StringRule {
+pub struct StringSpec {
     /// Shortest.
     pub min: usize,
     /// Longest.
@@ -264,12 +264,12 @@ pub struct Domain {
     /// The file's name without its ending.
     pub name: String,
     /// Its tools.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolSpec>,
 }
 
 /// A tool.
 #[derive(Debug)]
-pub struct Tool {
+pub struct ToolSpec {
     /// Its name on the wire.
     pub name: String,
     /// Its name for people.
@@ -277,11 +277,11 @@ pub struct Tool {
     /// Where it stands: `spec/tools/x.toml:7`.
     pub source: String,
     /// The permission that it needs.
-    pub permission: Arc<Permission>,
+    pub permission: Arc<PermissionSpec>,
     /// What it acts on.
-    pub target: Option<Target>,
+    pub target: Option<TargetSpec>,
     /// What kind of operation it is.
-    pub effect: Effect,
+    pub effect: EffectSpec,
     /// Its twin under `/v1`, if it has one.
     pub http: Option<Http>,
     /// What it does.
@@ -304,31 +304,33 @@ pub struct Tool {
     pub examples: Vec<Example>,
 }
 
-impl Tool {
+impl ToolSpec {
     /// Whether it tells of tasks: makes them, or reads them.
     #[must_use]
     pub fn tells_of_tasks(&self) -> bool {
-        matches!(self.effect, Effect::Task(_) | Effect::ReadTask)
+        matches!(self.effect, EffectSpec::Task(_) | EffectSpec::ReadTask)
     }
 
     /// Its terms, where it makes tasks.
     #[must_use]
-    pub fn task(&self) -> Option<&Task> {
+    pub fn task(&self) -> Option<&TaskSpec> {
         match &self.effect {
-            Effect::Task(task) => Some(task),
-            Effect::Read | Effect::ReadTask | Effect::Issue => None,
+            EffectSpec::Task(task) => Some(task),
+            EffectSpec::Read | EffectSpec::ReadTask | EffectSpec::Issue => None,
         }
     }
 
     /// The hints of `tools/list`, which follow from the effect. All tools reach beyond this server.
     #[must_use]
-    pub fn hints(&self) -> Hints {
+    pub fn hints(&self) -> HintsSpec {
         match &self.effect {
-            Effect::Read | Effect::ReadTask => Hints { read_only: true, destructive: false, idempotent: true },
-            Effect::Issue => Hints { read_only: false, destructive: false, idempotent: false },
-            Effect::Task(task) => {
+            EffectSpec::Read | EffectSpec::ReadTask => {
+                HintsSpec { read_only: true, destructive: false, idempotent: true }
+            }
+            EffectSpec::Issue => HintsSpec { read_only: false, destructive: false, idempotent: false },
+            EffectSpec::Task(task) => {
                 let idempotent = task.cases.iter().all(|(_, terms)| terms.idempotent);
-                Hints { read_only: false, destructive: true, idempotent }
+                HintsSpec { read_only: false, destructive: true, idempotent }
             }
         }
     }
@@ -336,7 +338,7 @@ impl Tool {
 
 /// What a client may assume of a tool before it reads the description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hints {
+pub struct HintsSpec {
     /// It changes nothing.
     pub read_only: bool,
     /// It can undo what is there.
@@ -347,9 +349,9 @@ pub struct Hints {
 
 /// What a tool acts on.
 #[derive(Debug)]
-pub struct Target {
+pub struct TargetSpec {
     /// The resource.
-    pub resource: Arc<Resource>,
+    pub resource: Arc<ResourceSpec>,
     /// The argument that names it.
     pub arg: String,
     /// The capability that it must offer.
@@ -358,7 +360,7 @@ pub struct Target {
 
 /// What kind of operation a tool is.
 #[derive(Debug)]
-pub enum Effect {
+pub enum EffectSpec {
     /// Changes nothing.
     Read,
     /// Tells what has become of a task. It is the framework's: no handler is asked.
@@ -366,25 +368,25 @@ pub enum Effect {
     /// Creates something and answers with it at once.
     Issue,
     /// Is accepted as a task.
-    Task(Task),
+    Task(TaskSpec),
 }
 
 /// How a tool's tasks are carried out.
 #[derive(Debug)]
-pub struct Task {
+pub struct TaskSpec {
     /// The argument whose value selects the case.
     pub select: Option<String>,
     /// Terms by value; a single entry with an empty value where nothing is selected.
-    pub cases: Vec<(String, Terms)>,
+    pub cases: Vec<(String, PolicySpec)>,
     /// The states in which such tasks usually end, where that is worth saying.
     pub usually_ends: Vec<String>,
 }
 
 /// Terms under which an operation is sent, verified and ended.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct PolicySpec {
     /// What is read; `None` is blind.
-    pub probe: Option<Arc<Probe>>,
+    pub probe: Option<Arc<ProbeSpec>>,
     /// Whether it may be sent again.
     pub idempotent: bool,
     /// Longest time that an accepted request takes to show, in seconds.

@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     fn names_go_from_one_world_to_the_other_and_back() {
-        for (wire, rust) in [("set_proxy", "SetProxy"), ("device", "Device"), ("http2_only", "Http2Only")] {
+        for (wire, rust) in [("set_proxy", "SetProxy"), ("printer", "Printer"), ("http2_only", "Http2Only")] {
             assert_eq!((pascal(wire).as_str(), snake(rust).as_str()), (rust, wire));
         }
     }
 
     #[test]
     fn a_near_miss_is_named_and_a_far_one_lists_what_there_is() {
-        assert_eq!(help("devise", ["device", "stream"]), "did you mean `device`?");
-        assert_eq!(help("x", ["device", "stream"]), "declared are `device`, `stream`");
+        assert_eq!(help("primter", ["printer", "panel"]), "did you mean `printer`?");
+        assert_eq!(help("x", ["printer", "panel"]), "declared are `printer`, `panel`");
     }
 }

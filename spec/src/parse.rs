@@ -2,9 +2,9 @@
 
 use crate::names;
 use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
-use crate::report::{Place, Report};
+use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
-use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, Source, TYPES};
+use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, TYPES};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;

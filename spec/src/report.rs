@@ -3,7 +3,6 @@
 use crate::model::Contract;
 use crate::names;
 use crate::rules::Rule;
-use crate::source::{Source, line_column};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
@@ -36,6 +35,17 @@ pub struct Problem {
     pub message: String,
     /// Message, place, excerpt and help as text without colour.
     pub rendered: String,
+}
+
+/// A file that problems point into.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// As messages show it: relative to the folder that holds the spec folder.
+    pub(crate) shown: String,
+    /// Where it lies, if it is a file that is there.
+    pub(crate) path: Option<PathBuf>,
+    /// What it says; empty when it could not be read.
+    pub(crate) text: String,
 }
 
 /// A span in one of the files.
@@ -152,6 +162,13 @@ impl Found {
         let rendered = Renderer::plain().render(&groups);
         Problem { rule, file: source.shown.clone(), line, column, message, rendered }
     }
+}
+
+/// Line and column of a byte offset, both from 1, the column in characters.
+pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
 impl fmt::Display for Report {

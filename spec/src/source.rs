@@ -2,7 +2,7 @@
 
 use crate::names;
 use crate::raw::At;
-use crate::report::{Place, Report};
+use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
 use std::fs;
 use std::io::ErrorKind;
@@ -23,17 +23,6 @@ const FILES: [(&str, bool); 4] =
 
 /// What a contract need not say.
 const FRAMEWORK: &str = include_str!("defaults.toml");
-
-/// One file.
-#[derive(Debug)]
-pub(crate) struct Source {
-    /// As messages show it: relative to the folder that holds the spec folder.
-    pub(crate) shown: String,
-    /// Where it lies, if it is a file that is there.
-    pub(crate) path: Option<PathBuf>,
-    /// What it says; empty when it could not be read.
-    pub(crate) text: String,
-}
 
 /// Reads what stands beside `tools/`. A file that is missing or is no UTF-8 is a problem, and an empty source.
 pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
@@ -140,11 +129,4 @@ fn shown(dir: &Path, inner: &str) -> String {
 
 fn in_service(span: Range<usize>) -> Place {
     Place { file: SERVICE, span }
-}
-
-/// Line and column of a byte offset, both from 1, the column in characters.
-pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }

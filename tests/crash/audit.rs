@@ -2,7 +2,7 @@
 //! have written down.
 
 use super::database;
-use super::load::Told;
+use super::load::TaskView;
 use rusqlite::{Connection, Row};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -70,7 +70,7 @@ struct Task {
 
 impl Books {
     /// Compares the three.
-    pub(super) fn compared(data: &Path, told: &[Told]) -> Self {
+    pub(super) fn compared(data: &Path, told: &[TaskView]) -> Self {
         let db = database(data);
         let tasks = tasks(&db);
         let mut books = Self::default();
@@ -116,7 +116,7 @@ impl Books {
         self.refunds = db.query_row(refunds, [], |row| row.get::<_, u32>(0)).expect("a number").into();
     }
 
-    fn agrees_with_what_was_told(&mut self, tasks: &HashMap<String, Task>, told: &[Told]) {
+    fn agrees_with_what_was_told(&mut self, tasks: &HashMap<String, Task>, told: &[TaskView]) {
         let (mut fresh, mut known) = (HashSet::new(), HashSet::new());
         for (wish, answer) in told {
             let (Ok(said) | Err(said)) = answer;

@@ -69,7 +69,7 @@ impl Wish {
 }
 
 /// A wish and what was answered to it, at last.
-pub(super) type Told = (Wish, Result<Value, Value>);
+pub(super) type TaskView = (Wish, Result<Value, Value>);
 
 /// What all clients share.
 struct Shared {
@@ -84,7 +84,7 @@ struct Shared {
     /// How often an answer got lost.
     unanswered: AtomicU64,
     satisfied: AtomicBool,
-    told: Mutex<Vec<Told>>,
+    told: Mutex<Vec<TaskView>>,
 }
 
 impl Shared {
@@ -151,7 +151,7 @@ impl Load {
     }
 
     /// What was told so far, in whatever order.
-    pub(super) fn told(&self) -> Vec<Told> {
+    pub(super) fn told(&self) -> Vec<TaskView> {
         self.shared.told.lock().expect("no panic").clone()
     }
 
@@ -215,7 +215,7 @@ impl Load {
     }
 
     /// Lets every wish be answered and every task end, and asks for each task once more; [what was told](Self::told).
-    pub(super) async fn settle(mut self) -> (Vec<Told>, Self) {
+    pub(super) async fn settle(mut self) -> (Vec<TaskView>, Self) {
         self.satisfy();
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolwarrant_core::BoxFuture;
-use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::store::{StoreError, Stored};
-use toolwarrant_core::tasks::{Accepted, NotAccepted, Proposal, Tasks};
+use toolwarrant_core::tasks::{AcceptedTask, Tasks, WriteRefusal, WriteRequest};
 use toolwarrant_core::text::Secret;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
@@ -26,12 +26,12 @@ use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
 pub(crate) const START: Timestamp = Timestamp(1_800_000_000_000);
 
 /// Settles in 10 s, ends in 60 s.
-const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> Terms {
-    Terms { probe, baseline, idempotent, settle_seconds: 10, deadline_seconds: 60 }
+const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
+    PolicyDef { probe, baseline, idempotent, settle_seconds: 10, deadline_seconds: 60 }
 }
-pub(crate) static SIGHTED: Terms = terms(Some("counter"), false, true);
-pub(crate) static ONCE: Terms = terms(Some("counter"), true, false);
-pub(crate) static BLIND: Terms = terms(None, false, true);
+pub(crate) static SIGHTED: PolicyDef = terms(Some("counter"), false, true);
+pub(crate) static ONCE: PolicyDef = terms(Some("counter"), true, false);
+pub(crate) static BLIND: PolicyDef = terms(None, false, true);
 
 /// A target that does what its script says.
 #[derive(Debug)]
@@ -188,32 +188,32 @@ impl World {
 
     pub(crate) async fn ask(
         &self,
-        terms: &'static Terms,
+        terms: &'static PolicyDef,
         target: &str,
         key: Option<&str>,
-    ) -> Result<Accepted, NotAccepted> {
+    ) -> Result<AcceptedTask, WriteRefusal> {
         self.ask_as("one", terms, target, key, "{}").await
     }
 
     pub(crate) async fn ask_as(
         &self,
         application: &str,
-        terms: &'static Terms,
+        terms: &'static PolicyDef,
         target: &str,
         key: Option<&str>,
         arguments: &str,
-    ) -> Result<Accepted, NotAccepted> {
+    ) -> Result<AcceptedTask, WriteRefusal> {
         let arguments = Secret::new(format!("{target}{arguments}"));
         let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
         let proposal =
-            Proposal { application, tool: "turn", resource: "wheel", target, key, terms: *terms, arguments, now };
+            WriteRequest { application, tool: "turn", resource: "wheel", target, key, terms: *terms, arguments, now };
         match self.engine.repeat(&proposal).await? {
             Some(hit) => Ok(hit),
             None => self.engine.accept(&proposal, proposal.arguments.clone()).await,
         }
     }
 
-    pub(crate) async fn begin(&self, terms: &'static Terms) -> TaskId {
+    pub(crate) async fn begin(&self, terms: &'static PolicyDef) -> TaskId {
         let accepted = self.ask(terms, "w-1", None).await.expect("a free target");
         TaskId::parse(&accepted.task_id).expect("an id")
     }
@@ -277,8 +277,8 @@ pub(crate) async fn start(
     script: &Arc<Script>,
 ) -> (Arc<Engine>, JoinHandle<()>) {
     let (store, executor, random) = (store.clone(), script.clone(), Random::System);
-    let vault = Vault::new("test", &[7; 32], random.clone());
-    let engine = Engine::start(Parts { store, executor, vault, clock: clock.clone(), random, max_in_flight: 3 });
+    let keyring = KeyRing::new("test", &[7; 32], random.clone());
+    let engine = Engine::start(Parts { store, executor, keyring, clock: clock.clone(), random, max_in_flight: 3 });
     let engine = engine.await.expect("a store that can be read");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     (engine, runner)

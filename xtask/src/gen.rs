@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use toolwarrant_spec::model::{Contract, Tool};
+use toolwarrant_spec::model::{Contract, ToolSpec};
 use toolwarrant_spec::{GenerateError, Generated, Mode, editor_schemas, generate, load, replace};
 
 /// The contract of the product.
@@ -74,7 +74,7 @@ fn readme(contract: &Contract, text: &str) -> Result<String> {
     let parts = text.split_once(TABLE.0).and_then(|(before, rest)| Some((before, rest.split_once(TABLE.1)?.1)));
     let (before, after) = parts.with_context(|| format!("{README} has no place for the table of tools"))?;
     let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
-    for Tool { name, summary, permission, .. } in contract.tools() {
+    for ToolSpec { name, summary, permission, .. } in contract.tools() {
         let _ = writeln!(table, "| [`{name}`](spec/generated/tools.md#{name}) | {summary} | `{}` |", permission.name);
     }
     Ok([before, TABLE.0, &table, TABLE.1, after].concat())

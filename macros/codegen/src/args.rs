@@ -4,14 +4,14 @@ use crate::tokens::{args_name, camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use serde_json::Value;
-use toolwarrant_spec::model::{Contract, Field, Kind, Tool, Type};
+use toolwarrant_spec::model::{Contract, Field, Kind, ToolSpec, Type};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let structs = contract.tools().map(arguments);
     quote!(#(#structs)*)
 }
 
-fn arguments(tool: &Tool) -> TokenStream {
+fn arguments(tool: &ToolSpec) -> TokenStream {
     let name = args_name(tool);
     let text = doc(&format!("The arguments of `{}`.", tool.name));
     let names: Vec<_> = tool.args.iter().map(|field| ident(&field.name)).collect();

@@ -4,11 +4,13 @@ use crate::errors;
 use crate::tokens::{args_name, camel, ident, number, option};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use toolwarrant_spec::model::{Contract, Hints, Http, Resource, Service, State, Target, Task, Terms, Tool};
+use toolwarrant_spec::model::{
+    Contract, HintsSpec, Http, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec, ToolSpec,
+};
 use toolwarrant_spec::{ROLES, description, input_schema, instructions, output_schema, schema_text};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let Service { name, title: _, version, doc: _, served, accepted, requests_per_minute, poll_interval_seconds } =
+    let ServiceSpec { name, title: _, version, doc: _, served, accepted, requests_per_minute, poll_interval_seconds } =
         &contract.service;
     let (instructions, source) = (instructions(contract), &contract.source);
     let [requests, interval] = [requests_per_minute, poll_interval_seconds].map(|limit| number(*limit));
@@ -20,7 +22,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         quote!(rt::catalogue::StateDef { name: #name, meaning: #meaning, next_step: #next_step })
     });
     let resources = contract.resources.iter().map(|resource| {
-        let Resource { name, doc, id, capabilities: _ } = &**resource;
+        let ResourceSpec { name, doc, id, capabilities: _ } = &**resource;
         let id = ident(&id.name);
         quote!(rt::catalogue::ResourceDef { name: #name, doc: #doc, admits: rt::args::admits::<#id> })
     });
@@ -30,7 +32,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         /// The whole contract as data.
         pub static CATALOGUE: rt::catalogue::Catalogue = rt::catalogue::Catalogue {
             source: #source,
-            service: rt::catalogue::Service {
+            service: rt::catalogue::ServiceDef {
                 name: #name,
                 version: #version,
                 instructions: #instructions,
@@ -56,32 +58,32 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     }
 }
 
-fn tool(contract: &Contract, index: usize, tool: &Tool) -> TokenStream {
-    let Tool { name, title, permission, target, http, errors, .. } = tool;
+fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
+    let ToolSpec { name, title, permission, target, http, errors, .. } = tool;
     let (index, args_type, permission) = (Literal::usize_unsuffixed(index), args_name(tool), camel(&permission.name));
     let description = description(contract, tool);
-    let target = option(target.as_ref().map(|Target { resource, arg, requires }| {
+    let target = option(target.as_ref().map(|TargetSpec { resource, arg, requires }| {
         let (resource, requires) = (&resource.name, option(requires.as_ref()));
         quote!(TargetDef { resource: #resource, arg: #arg, requires: #requires })
     }));
     let errors = errors.iter().map(|error| errors::name(error));
     let http = option(http.as_ref().map(|Http { method, path }| quote!(HttpDef { method: #method, path: #path })));
     let [input, output] = [input_schema(tool), output_schema(tool)].map(|schema| schema_text(&schema));
-    let task = option(tool.task().map(|Task { select: _, cases, usually_ends: _ }| {
+    let task = option(tool.task().map(|TaskSpec { select: _, cases, usually_ends: _ }| {
         let cases = cases.iter().map(|(value, terms)| {
             let terms = self::terms(terms);
             quote!((#value, #terms))
         });
         quote!(TaskDef { cases: &[#(#cases),*] })
     }));
-    let Hints { read_only, destructive, idempotent } = tool.hints();
+    let HintsSpec { read_only, destructive, idempotent } = tool.hints();
     quote! {
         ToolDef {
             index: #index,
             name: #name,
             title: #title,
             description: #description,
-            hints: Hints { read_only: #read_only, destructive: #destructive, idempotent: #idempotent },
+            hints: ToolHints { read_only: #read_only, destructive: #destructive, idempotent: #idempotent },
             permission: &PERMISSIONS[Permission::#permission as usize],
             target: #target,
             errors: &[#(&errors::#errors),*],
@@ -94,12 +96,12 @@ fn tool(contract: &Contract, index: usize, tool: &Tool) -> TokenStream {
     }
 }
 
-fn terms(Terms { probe, idempotent, settle_seconds, deadline_seconds }: &Terms) -> TokenStream {
+fn terms(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }: &PolicySpec) -> TokenStream {
     let baseline = probe.as_ref().is_some_and(|probe| probe.baseline);
     let probe = option(probe.as_ref().map(|probe| &probe.name));
     let [settle, deadline] = [settle_seconds, deadline_seconds].map(|seconds| number(*seconds));
     quote! {
-        Terms {
+        PolicyDef {
             probe: #probe,
             baseline: #baseline,
             idempotent: #idempotent,

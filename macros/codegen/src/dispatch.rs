@@ -4,10 +4,10 @@ use crate::handlers::trait_name;
 use crate::tokens::{args_name, camel, handled, ident};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, Domain, Effect, Target, Task, Tool};
+use toolwarrant_spec::model::{Contract, Domain, EffectSpec, TargetSpec, TaskSpec, ToolSpec};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let all: Vec<(&Domain, &Tool)> =
+    let all: Vec<(&Domain, &ToolSpec)> =
         contract.domains.iter().flat_map(|domain| domain.tools.iter().map(move |tool| (domain, tool))).collect();
     let tools = all.iter().map(|(domain, tool)| self::tool(domain, tool));
     let arms = all.iter().map(|(_, tool)| {
@@ -40,16 +40,16 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             use super::*;
             use rt::failure::Failure;
             use rt::handler::Call;
-            use rt::pipeline::{Outcome, Tool};
+            use rt::pipeline::{Outcome, ToolSteps};
             #(#tools)*
         }
     }
 }
 
-fn tool(domain: &Domain, tool: &Tool) -> TokenStream {
+fn tool(domain: &Domain, tool: &ToolSpec) -> TokenStream {
     let (marker, args) = (marker(tool), args_name(tool));
     let (proof, target, require) = match &tool.target {
-        Some(Target { resource, arg, requires }) => {
+        Some(TargetSpec { resource, arg, requires }) => {
             let (id, arg) = (ident(&resource.id.name), ident(arg));
             let capability = requires.as_ref().map_or_else(
                 || quote!(None),
@@ -71,7 +71,7 @@ fn tool(domain: &Domain, tool: &Tool) -> TokenStream {
         None => (quote!(()), None, quote!(Ok(()))),
     };
     let used = |name: &str, used: bool| if used { ident(name) } else { format_ident!("_{name}") };
-    let (targeted, handled) = (tool.target.is_some(), !matches!(tool.effect, Effect::ReadTask));
+    let (targeted, handled) = (tool.target.is_some(), !matches!(tool.effect, EffectSpec::ReadTask));
     let [h1, c1, a1] = ["handlers", "call", "args"].map(|name| used(name, targeted));
     let (h2, p2) = (used("handlers", handled), used("proof", targeted));
     let bound = if handled { trait_name(domain) } else { ident("Sync") };
@@ -80,7 +80,7 @@ fn tool(domain: &Domain, tool: &Tool) -> TokenStream {
         #[derive(Debug)]
         pub(super) struct #marker;
 
-        impl<H: #bound> Tool<H> for #marker {
+        impl<H: #bound> ToolSteps<H> for #marker {
             type Args = #args;
             type Proof = #proof;
 
@@ -99,23 +99,23 @@ fn tool(domain: &Domain, tool: &Tool) -> TokenStream {
 }
 
 /// The type that stands for a tool. No name that the module `call` imports ends like it.
-fn marker(tool: &Tool) -> Ident {
+fn marker(tool: &ToolSpec) -> Ident {
     format_ident!("{}Tool", camel(&tool.name))
 }
 
 /// How the call becomes a task, where it does, and how it is answered.
-fn outcome(domain: &Domain, tool: &Tool) -> (Option<TokenStream>, TokenStream) {
+fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStream) {
     let (method, handlers, args) = (ident(&tool.name), trait_name(domain), args_name(tool));
     let proof = tool.target.is_some().then(|| quote!(proof,));
     match &tool.effect {
-        Effect::ReadTask => (
+        EffectSpec::ReadTask => (
             None,
-            quote!(rt::tasks::outcome(call, args.task_id.as_str(), args.wait_seconds.map(WaitSeconds::get)).await),
+            quote!(rt::reading::outcome(call, args.task_id.as_str(), args.wait_seconds.map(WaitSeconds::get)).await),
         ),
-        Effect::Read | Effect::Issue => {
+        EffectSpec::Read | EffectSpec::Issue => {
             (None, quote!(Outcome::answer(call, #handlers::#method(handlers, call, #proof args).await?)))
         }
-        Effect::Task(Task { select, .. }) => {
+        EffectSpec::Task(TaskSpec { select, .. }) => {
             let case = select.as_ref().map_or_else(
                 || quote!(""),
                 |select| {

@@ -3,7 +3,7 @@
 use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, shout};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, ErrorCode, Tool};
+use toolwarrant_spec::model::{Contract, ErrorCode, ToolSpec};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let answered = |error: &ErrorCode| {
@@ -40,7 +40,7 @@ pub(crate) fn name(error: &ErrorCode) -> Ident {
     shout(&error.code)
 }
 
-fn own(tool: &Tool) -> TokenStream {
+fn own(tool: &ToolSpec) -> TokenStream {
     let name = format_ident!("{}Error", camel(&tool.name));
     let text = doc(&format!("What the handler of `{}` may fail with beyond what is checked before it.", tool.name));
     let variants = tool.own_errors.iter().map(|error| {

@@ -3,7 +3,7 @@
 use crate::tokens::{args_name, camel, doc, handled, ident};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, Domain, Effect, Tool};
+use toolwarrant_spec::model::{Contract, Domain, EffectSpec, ToolSpec};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let traits = handled(contract).map(|(domain, tools)| handlers(domain, &tools));
@@ -13,7 +13,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
 
 /// What handlers of tools of tasks answer with.
 fn command(contract: &Contract) -> Option<TokenStream> {
-    let tools: Vec<&Tool> = contract.tools().filter(|tool| tool.task().is_some()).collect();
+    let tools: Vec<&ToolSpec> = contract.tools().filter(|tool| tool.task().is_some()).collect();
     let (docs, args) = (tools.iter().map(|tool| doc(&tool.summary)), tools.iter().map(|tool| args_name(tool)));
     let names: Vec<_> = tools.iter().map(|tool| camel(&tool.name)).collect();
     let wire: Vec<_> = tools.iter().map(|tool| &tool.name).collect();
@@ -34,7 +34,7 @@ fn command(contract: &Contract) -> Option<TokenStream> {
                 }
             }
 
-            impl rt::tasks::Command for Command {
+            impl rt::tasks::WriteCommand for Command {
                 fn tool(&self) -> &'static str {
                     match self { #(Self::#names(_) => #wire,)* }
                 }
@@ -51,7 +51,7 @@ pub(crate) fn trait_name(domain: &Domain) -> Ident {
     format_ident!("{}Tools", camel(&domain.name))
 }
 
-fn handlers(domain: &Domain, tools: &[&Tool]) -> TokenStream {
+fn handlers(domain: &Domain, tools: &[&ToolSpec]) -> TokenStream {
     let name = trait_name(domain);
     let mut resources: Vec<_> = tools.iter().filter_map(|tool| Some(&tool.target.as_ref()?.resource)).collect();
     resources.sort_unstable_by_key(|resource| &resource.name);
@@ -73,7 +73,7 @@ fn handlers(domain: &Domain, tools: &[&Tool]) -> TokenStream {
     }
 }
 
-fn method(tool: &Tool) -> TokenStream {
+fn method(tool: &ToolSpec) -> TokenStream {
     let name = ident(&tool.name);
     let text = doc(&format!("{}\n\nSpec: `{}`", tool.summary, tool.source));
     let (args, error) = (args_name(tool), format_ident!("{}Error", camel(&tool.name)));
@@ -82,8 +82,8 @@ fn method(tool: &Tool) -> TokenStream {
         quote!(#name: &rt::handler::Target<<Self as rt::handler::Resource<#id>>::View>,)
     });
     let result = match tool.effect {
-        Effect::Task(_) => quote!(Command),
-        Effect::Read | Effect::ReadTask | Effect::Issue => {
+        EffectSpec::Task(_) => quote!(Command),
+        EffectSpec::Read | EffectSpec::ReadTask | EffectSpec::Issue => {
             let result = ident(&tool.result.name);
             quote!(rt::reply::Reply<#result>)
         }

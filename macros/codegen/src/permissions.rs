@@ -15,7 +15,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         let (name, variant, doc) = (&permission.name, camel(&permission.name), &permission.doc);
         let grants = permission.grants.iter().map(|granted| camel(&contract.permissions[*granted].name));
         quote! {
-            rt::catalogue::Permission {
+            rt::catalogue::PermissionDef {
                 name: #name,
                 doc: #doc,
                 bit: Permission::#variant.bit(),
@@ -36,6 +36,6 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             }
         }
 
-        static PERMISSIONS: [rt::catalogue::Permission; #count] = [#(#table),*];
+        static PERMISSIONS: [rt::catalogue::PermissionDef; #count] = [#(#table),*];
     }
 }

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, Domain, Effect, Field, Tool, Type};
+use toolwarrant_spec::model::{Contract, Domain, EffectSpec, Field, ToolSpec, Type};
 use toolwarrant_spec::pascal;
 
 /// A name as it stands.
@@ -21,7 +21,7 @@ pub(crate) fn shout(name: &str) -> Ident {
 }
 
 /// The name of the arguments of a tool.
-pub(crate) fn args_name(tool: &Tool) -> Ident {
+pub(crate) fn args_name(tool: &ToolSpec) -> Ident {
     format_ident!("{}Args", camel(&tool.name))
 }
 
@@ -42,15 +42,15 @@ pub(crate) fn option(value: Option<impl quote::ToTokens>) -> TokenStream {
 }
 
 /// The files of `tools/` that have a tool with a handler, and these tools.
-pub(crate) fn handled(contract: &Contract) -> impl Iterator<Item = (&Domain, Vec<&Tool>)> {
+pub(crate) fn handled(contract: &Contract) -> impl Iterator<Item = (&Domain, Vec<&ToolSpec>)> {
     let domains =
         contract.domains.iter().map(|domain| (domain, domain.tools.iter().filter(|tool| is_handled(tool)).collect()));
     domains.filter(|(_, tools): &(_, Vec<_>)| !tools.is_empty())
 }
 
 /// Whether a handler is asked: the framework itself reads tasks.
-pub(crate) fn is_handled(tool: &Tool) -> bool {
-    !matches!(tool.effect, Effect::ReadTask)
+pub(crate) fn is_handled(tool: &ToolSpec) -> bool {
+    !matches!(tool.effect, EffectSpec::ReadTask)
 }
 
 /// The Rust type of a value.

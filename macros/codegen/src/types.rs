@@ -4,7 +4,7 @@ use crate::tokens::{camel, doc, field_ty, ident, number};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use std::sync::Arc;
-use toolwarrant_spec::model::{Contract, Field, Kind, Member, NamedType, StringRule, Type};
+use toolwarrant_spec::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
 use toolwarrant_spec::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, allowed};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
@@ -47,7 +47,7 @@ fn named(ty: &Arc<NamedType>) -> TokenStream {
     }
 }
 
-fn string(ty: &Arc<NamedType>, StringRule { min, max, prefix, charset }: &StringRule) -> TokenStream {
+fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &StringSpec) -> TokenStream {
     let (name, text, allowed) = (ident(&ty.name), doc(&ty.doc), allowed(&Type::Named(Arc::clone(ty))));
     let [min, max] = [min, max].map(|length| Literal::usize_unsuffixed(*length));
     let charset = charset.iter().map(|(from, to)| {

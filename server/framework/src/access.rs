@@ -6,7 +6,7 @@
 use super::catalogue::PermissionSet;
 use super::limit::Window;
 use crate::clock::Timestamp;
-use crate::vault::{Digest, Vault};
+use crate::keyring::{Digest, KeyRing};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,7 +28,7 @@ pub struct Credentials<'a> {
 /// The keys that requests are checked against. Reading takes no lock: a change swaps in a whole new directory.
 pub struct Access {
     directory: ArcSwap<Directory>,
-    vault: Vault,
+    keyring: KeyRing,
 }
 
 /// An application. All its keys share what is in here.
@@ -135,10 +135,10 @@ pub struct Caller {
 pub struct Unauthenticated;
 
 impl Access {
-    /// An empty directory. `vault` makes the verifiers.
+    /// An empty directory. `keyring` makes the verifiers.
     #[must_use]
-    pub fn new(vault: Vault) -> Self {
-        Self { directory: ArcSwap::default(), vault }
+    pub fn new(keyring: KeyRing) -> Self {
+        Self { directory: ArcSwap::default(), keyring }
     }
 
     /// Swaps in a changed copy of the directory. `edit` runs again if another change came in between.
@@ -171,7 +171,7 @@ impl Access {
 
     /// Returns the verifier of a secret: it checks the secret and does not reveal it.
     pub fn verifier(&self, secret: &str) -> Digest {
-        self.vault.mac(&["secret", secret])
+        self.keyring.mac(&["secret", secret])
     }
 }
 
@@ -276,7 +276,7 @@ mod tests {
     }
 
     fn access(keys: &[(&str, &str, &str)]) -> Access {
-        let access = Access::new(Vault::new("test", &[7; 32], Random::System));
+        let access = Access::new(KeyRing::new("test", &[7; 32], Random::System));
         for (id, owner, secret) in keys {
             access.change(|directory| directory.put_key(id, &application(owner), &[access.verifier(secret)], None));
         }

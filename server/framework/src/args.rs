@@ -34,7 +34,7 @@ pub trait Argument: Sized {
 
 /// Why arguments were refused.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ArgumentErrors {
     /// Every mistake, as one sentence without a full stop.
     pub what: String,
     /// The names that were sent, for the audit.
@@ -57,7 +57,7 @@ pub struct Taken<A> {
 ///
 /// # Errors
 /// Every argument that is missing, unknown, given twice or none of its type's values.
-pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, Refused> {
+pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let members = serde_json::from_str::<Members<'_>>(raw).map(|members| members.0).unwrap_or_default();
     let mut reader = Reader { members, known: Vec::new(), secrets: Vec::new(), mistakes: Vec::new() };
     let read = A::read(&mut reader);
@@ -75,7 +75,7 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, Refused> {
 ///
 /// # Errors
 /// As [`parse`].
-pub fn judge<A: Arguments>(raw: &str) -> Result<(), Refused> {
+pub fn judge<A: Arguments>(raw: &str) -> Result<(), ArgumentErrors> {
     parse::<A>(raw).map(drop)
 }
 
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         RawValue::from_string(object).unwrap_or_default()
     }
 
-    fn refuse(self) -> Refused {
+    fn refuse(self) -> ArgumentErrors {
         let Self { members, known, mistakes, .. } = self;
         let more = mistakes.len().saturating_sub(MAX_LISTED);
         let stranger = mistakes.iter().any(|mistake| mistake.ends_with("no argument of this tool"));
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
             let _ = write!(what, "; it takes `{}`", known.join("`, `"));
         }
         let names = members.iter().take(MAX_LISTED).map(|(name, _)| shown(name)).collect();
-        Refused { what, names }
+        ArgumentErrors { what, names }
     }
 }
 

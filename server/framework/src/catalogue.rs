@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides anything. Start at [`Catalogue`].
 
-use super::args::Refused;
+use super::args::ArgumentErrors;
 
 /// A whole contract. The generator emits one `static` of it.
 #[derive(Debug)]
@@ -10,9 +10,9 @@ pub struct Catalogue {
     /// The folder of the spec, as `contract!` was given it: relative to that of the crate's Cargo.toml.
     pub source: &'static str,
     /// Identity, revisions and limits.
-    pub service: Service,
+    pub service: ServiceDef,
     /// Every permission, in the order of the spec; a [`PermissionSet`] has one bit for each.
-    pub permissions: &'static [Permission],
+    pub permissions: &'static [PermissionDef],
     /// What tools act on, in the order of the spec.
     pub resources: &'static [ResourceDef],
     /// Every tool, in the order of the spec.
@@ -40,7 +40,7 @@ impl Catalogue {
 
 /// Identity, revisions and limits of the service.
 #[derive(Debug)]
-pub struct Service {
+pub struct ServiceDef {
     /// `serverInfo.name`.
     pub name: &'static str,
     /// `serverInfo.version`.
@@ -80,7 +80,7 @@ impl PermissionSet {
 
 /// A permission.
 #[derive(Debug)]
-pub struct Permission {
+pub struct PermissionDef {
     /// Its name on the wire and on the command line.
     pub name: &'static str,
     /// What it lets an application do.
@@ -159,9 +159,9 @@ pub struct ToolDef {
     /// The whole contract, in words.
     pub description: &'static str,
     /// What a client may assume of it before it reads the description.
-    pub hints: Hints,
+    pub hints: ToolHints,
     /// The permission that it needs.
-    pub permission: &'static Permission,
+    pub permission: &'static PermissionDef,
     /// What it acts on.
     pub target: Option<TargetDef>,
     /// Every error code that a call can end with.
@@ -169,7 +169,7 @@ pub struct ToolDef {
     /// Its twin under `/v1`, if it has one.
     pub http: Option<HttpDef>,
     /// Whether it takes these arguments, a JSON object.
-    pub judge: fn(&str) -> Result<(), Refused>,
+    pub judge: fn(&str) -> Result<(), ArgumentErrors>,
     /// The schema of its arguments, as JSON.
     pub input_schema: &'static str,
     /// The schema of its result, as JSON.
@@ -180,7 +180,7 @@ pub struct ToolDef {
 
 /// The hints of `tools/list`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hints {
+pub struct ToolHints {
     /// It changes nothing.
     pub read_only: bool,
     /// It can undo what is there.
@@ -213,12 +213,12 @@ pub struct HttpDef {
 #[derive(Debug)]
 pub struct TaskDef {
     /// The terms by value of the argument that selects them; one entry, with an empty value, for a single case.
-    pub cases: &'static [(&'static str, Terms)],
+    pub cases: &'static [(&'static str, PolicyDef)],
 }
 
-/// Terms under which one operation is sent, verified and ended.
+/// PolicyDef under which one operation is sent, verified and ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct PolicyDef {
     /// What is read to verify it; `None` is blind: never verified, never resent.
     pub probe: Option<&'static str>,
     /// Whether the probe compares with a reading from before.
@@ -231,7 +231,7 @@ pub struct Terms {
     pub deadline_seconds: u32,
 }
 
-impl Terms {
+impl PolicyDef {
     /// These, with the settle time and the deadline of `other`. The deadline stays after the settle time: where that of `other` is
     /// not, it is as long after it as here.
     #[must_use]
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_target_decides_how_long_a_write_takes_and_nothing_else_of_its_terms() {
-        let terms = |settle_seconds, deadline_seconds| Terms {
+        let terms = |settle_seconds, deadline_seconds| PolicyDef {
             probe: Some("paper"),
             baseline: true,
             idempotent: false,
@@ -271,7 +271,7 @@ mod tests {
         };
         let declared = terms(10, 60);
         let other =
-            |settle, deadline| Terms { probe: None, baseline: false, idempotent: true, ..terms(settle, deadline) };
+            |settle, deadline| PolicyDef { probe: None, baseline: false, idempotent: true, ..terms(settle, deadline) };
         assert_eq!(declared.paced_as(other(10, 60)), declared);
         assert_eq!(declared.paced_as(other(90, 600)), terms(90, 600));
         assert_eq!(declared.paced_as(other(0, 1)), terms(0, 1));

@@ -5,15 +5,27 @@
 
 use super::BoxFuture;
 use super::access::Caller;
-use super::catalogue::{Catalogue, Terms, ToolDef};
-use super::pipeline::Asked;
-use super::tasks::{Hold, Poll, Tasks, Told, Untold};
+use super::catalogue::{Catalogue, PolicyDef, ToolDef};
+use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
 use crate::clock::Timestamp;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::time::Duration;
+
+/// A call as a transport has read it.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolCall<'a> {
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// A JSON object.
+    pub arguments: &'a RawValue,
+    /// Names the request in logs, audit and errors.
+    pub request_id: &'a str,
+    /// Whether the answer may be held back.
+    pub hold: LongPoll,
+}
 
 /// Proof that the caller holds the tool's permission.
 #[derive(Debug)]
@@ -39,7 +51,7 @@ pub struct Call<'a> {
     /// When it arrived.
     pub now: Timestamp,
     pub(super) tasks: &'a dyn Tasks,
-    hold: Hold,
+    hold: LongPoll,
     target: OnceLock<Box<str>>,
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,
@@ -51,10 +63,10 @@ impl<'a> Call<'a> {
         caller: &'a Caller,
         catalogue: &'static Catalogue,
         tasks: &'a dyn Tasks,
-        asked: Asked<'a>,
+        asked: ToolCall<'a>,
         now: Timestamp,
     ) -> Self {
-        let Asked { tool: _, arguments: given, request_id, hold } = asked;
+        let ToolCall { tool: _, arguments: given, request_id, hold } = asked;
         Self {
             caller,
             tool,
@@ -72,8 +84,8 @@ impl<'a> Call<'a> {
     /// What has become of a task. Held until it ends or `wait` is over; without `wait`, until the poll is due.
     ///
     /// # Errors
-    /// See [`Untold`].
-    pub async fn task(&self, id: &str, wait: Option<Duration>) -> Result<Told, Untold> {
+    /// See [`TaskReadError`].
+    pub async fn task(&self, id: &str, wait: Option<Duration>) -> Result<TaskView, TaskReadError> {
         let interval = Duration::from_secs(self.catalogue.service.poll_interval_seconds.into());
         self.tasks.poll(Poll { caller: self.caller, id, wait, hold: self.hold, interval }).await
     }
@@ -102,7 +114,7 @@ pub struct Target<View> {
 }
 
 /// [`Resource::policy`] of the resource that the target is of.
-type Policy<View> = fn(&View, &'static ToolDef, Terms) -> Terms;
+type Policy<View> = fn(&View, &'static ToolDef, PolicyDef) -> PolicyDef;
 
 impl<View> Target<View> {
     pub(super) fn proven(view: View, policy: Policy<View>) -> Self {
@@ -120,7 +132,7 @@ impl<View> Deref for Target<View> {
 /// What a tool knows of its target by the time its handler is called: a [`Target`], or `()` where it acts on nothing.
 pub trait Proof: Send + Sync {
     /// The terms of a call of `tool`, given those of the contract.
-    fn terms(&self, _tool: &'static ToolDef, declared: Terms) -> Terms {
+    fn terms(&self, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }
 }
@@ -128,7 +140,7 @@ pub trait Proof: Send + Sync {
 impl Proof for () {}
 
 impl<View: Send + Sync> Proof for Target<View> {
-    fn terms(&self, tool: &'static ToolDef, declared: Terms) -> Terms {
+    fn terms(&self, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared.paced_as((self.policy)(&self.view, tool, declared))
     }
 }
@@ -149,7 +161,7 @@ pub trait Resource<Id>: Send + Sync + 'static {
     /// How long a write by `tool` takes on this target to show and to end, where that is not as the contract declares. Only
     /// `settle_seconds` and `deadline_seconds` of the answer count. A deadline that is not after the settling is moved to be as
     /// long after it as declared.
-    fn policy(_view: &Self::View, _tool: &'static ToolDef, declared: Terms) -> Terms {
+    fn policy(_view: &Self::View, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }
 }

@@ -14,15 +14,16 @@ pub mod failure;
 pub mod generated;
 pub mod handler;
 pub mod hex;
+pub mod keyring;
 pub mod limit;
 pub mod pipeline;
 pub mod random;
+pub mod reading;
 pub mod registry;
 pub mod reply;
 pub mod store;
 pub mod tasks;
 pub mod text;
-pub mod vault;
 
 pub use clock::Timestamp;
 

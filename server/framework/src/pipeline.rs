@@ -1,8 +1,8 @@
 //! The spine: in which order a request and a call are checked, and with what proof each step is left.
 //!
 //! ```text
-//! once a request   enter   -> Caller          unauthenticated
-//!                  admit                      rate_limited
+//! once a request   authenticate  -> Caller    unauthenticated
+//!                  charge_budget -> Admitted  rate_limited
 //! once a call      find    -> ToolDef         unknown tool
 //!                  permit  -> Grant           forbidden, before the arguments are looked at
 //!                  parse   -> typed arguments invalid_argument, every one at once
@@ -22,14 +22,13 @@ use super::audit::{Audit, Backlog, Line, Slot};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
-use super::handler::{Call, Flag, Grant, Proof, Resource, Target, Unresolved};
+use super::handler::{Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
 use super::reply::{Answer, Reply, tools_list};
 use super::survive;
-use super::tasks::{self, Accepted, Hold, NotAccepted, Plan, Proposal, Tasks};
+use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRefusal, WriteRequest};
 use super::text::Secret;
 use crate::clock::{Clock, Timestamp};
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,7 +47,7 @@ pub trait Handlers: Send + Sync + 'static {
 }
 
 /// One tool of a contract, as the generator describes it to [`run`].
-pub trait Tool<H>: Send + Sync + 'static {
+pub trait ToolSteps<H>: Send + Sync + 'static {
     /// The typed arguments.
     type Args: Arguments;
     /// Proof that what the tool acts on was found and offers what it requires; `()` where it acts on nothing.
@@ -103,7 +102,7 @@ impl Outcome {
     ///
     /// # Errors
     /// `internal` if it is another tool's, or cannot be written as JSON.
-    pub fn command(call: &Call<'_>, command: &impl tasks::Command) -> Result<Self, Failure> {
+    pub fn command(call: &Call<'_>, command: &impl tasks::WriteCommand) -> Result<Self, Failure> {
         match command.arguments() {
             Ok(arguments) if command.tool() == call.tool.name => Ok(Self::Command(arguments)),
             _ => Err(unrouted(call)),
@@ -111,18 +110,9 @@ impl Outcome {
     }
 }
 
-/// A call as a transport has read it.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// The name of the tool.
-    pub tool: &'a str,
-    /// A JSON object.
-    pub arguments: &'a RawValue,
-    /// Names the request in logs, audit and errors.
-    pub request_id: &'a str,
-    /// Whether the answer may be held back.
-    pub hold: Hold,
-}
+/// Proof that the calls of a request fit the budget of its application.
+#[derive(Debug)]
+pub struct Admitted<'a>(&'a Caller);
 
 /// Everything that a request goes through, in one place.
 pub struct Pipeline<H> {
@@ -169,20 +159,21 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Takes `requests` out of the application's budget, all or none.
+    /// Takes `requests` out of the application's budget, all or none. What is charged may be asked for.
     ///
     /// # Errors
     /// `rate_limited`, with the seconds after which the same would fit.
-    pub fn admit(&self, caller: &Caller, requests: u32) -> Result<(), Failure> {
-        caller.application.window.admit(self.now(), requests).map_err(|retry| {
+    pub fn charge_budget<'c>(&self, caller: &'c Caller, requests: u32) -> Result<Admitted<'c>, Failure> {
+        let window = &caller.application.window;
+        window.admit(self.now(), requests).map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
-            let what = format!("the application's budget is {} requests a minute", caller.application.window.limit());
+            let what = format!("the application's budget is {} requests a minute", window.limit());
             Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
         })
     }
 
     /// The result of `tools/list`: exactly the tools that [`Self::call`] permits this caller.
-    pub fn list(&self, caller: &Caller) -> Bytes {
+    pub fn list(&self, Admitted(caller): &Admitted<'_>) -> Bytes {
         let application = &caller.application;
         application.tools.get_or_init(|| self.listed(application.permissions)).clone()
     }
@@ -200,23 +191,24 @@ impl<H: Handlers> Pipeline<H> {
     ///
     /// # Errors
     /// Whatever step refused or failed. Only `unknown_tool` is a failure of the protocol; the rest are results.
-    pub async fn call(&self, caller: &Caller, asked: Asked<'_>) -> Result<Answer, Failure> {
+    pub async fn call(&self, Admitted(caller): &Admitted<'_>, asked: ToolCall<'_>) -> Result<Answer, Failure> {
         let (tool, now) = (find(H::CATALOGUE, asked.tool)?, self.now());
-        let mut counted = Counted { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
-        let result = self.witnessed(caller, tool, asked, now).await;
+        let mut counted =
+            CallCounter { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
+        let result = self.audited(caller, tool, asked, now).await;
         counted.outcome = outcome(result.as_ref().err());
         result
     }
 
     /// Calls a tool that there is, and writes the audit's line.
-    async fn witnessed(
+    async fn audited(
         &self,
         caller: &Caller,
         tool: &'static ToolDef,
-        asked: Asked<'_>,
+        asked: ToolCall<'_>,
         now: Timestamp,
     ) -> Result<Answer, Failure> {
-        let Asked { tool: _, arguments: raw, request_id, hold: _ } = asked;
+        let ToolCall { tool: _, arguments: raw, request_id, hold: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
         let grant = match permit(H::CATALOGUE, caller, tool) {
             Ok(grant) => grant,
@@ -226,7 +218,7 @@ impl<H: Handlers> Pipeline<H> {
             }
         };
         let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, asked, now);
-        let mut witness = Witness { slot: Some(slot), call: &call, outcome: "cancelled" };
+        let mut witness = AuditGuard { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw.get())).await;
         let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
         witness.outcome = outcome(result.as_ref().err());
@@ -250,7 +242,7 @@ impl<H: Handlers> Pipeline<H> {
 ///
 /// # Errors
 /// Whatever step refused or failed.
-pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Result<Answer, Failure> {
+pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Result<Answer, Failure> {
     let args = parse::<T::Args>(call, raw)?;
     if let Some(target) = T::target(&args) {
         call.note_target(target);
@@ -263,7 +255,7 @@ pub async fn run<H, T: Tool<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Res
         };
     };
     let Plan { key, terms, arguments } = plan;
-    let mut proposal = Proposal {
+    let mut proposal = WriteRequest {
         application: &call.caller.application.id,
         tool: call.tool.name,
         resource: call.tool.target.as_ref().map_or("", |target| target.resource),
@@ -347,19 +339,19 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
     }
 }
 
-fn accepted(call: &Call<'_>, task: &Accepted) -> Result<Answer, Failure> {
+fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
     Answer::of(&task.shown(call.catalogue, call.tool))
         .map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
 }
 
-fn not_accepted(call: &Call<'_>, refused: NotAccepted) -> Failure {
+fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
     let roles = &call.catalogue.roles;
     match refused {
-        NotAccepted::Busy { task_id, retry_after_seconds } => {
+        WriteRefusal::Busy { task_id, retry_after_seconds } => {
             Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
         }
-        NotAccepted::Full => overloaded(call.catalogue, "the queue of tasks is full"),
-        NotAccepted::Broken(why) => broken(call.catalogue, call.request_id, &why),
+        WriteRefusal::Full => overloaded(call.catalogue, "the queue of tasks is full"),
+        WriteRefusal::Broken(why) => broken(call.catalogue, call.request_id, &why),
     }
 }
 
@@ -405,13 +397,13 @@ fn outcome(failure: Option<&Failure>) -> &'static str {
 
 /// Writes the line about a call when the call is over, however it ends: a client that goes away takes the call's future with
 /// it, but not what the call has done.
-struct Witness<'a> {
+struct AuditGuard<'a> {
     slot: Option<Slot<'a>>,
     call: &'a Call<'a>,
     outcome: &'static str,
 }
 
-impl Drop for Witness<'_> {
+impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
         let Call { caller, tool, request_id, now, .. } = *self.call;
         let (target, arguments) = self.call.noted();
@@ -423,7 +415,7 @@ impl Drop for Witness<'_> {
 }
 
 /// Counts a call when it is over, however it ends.
-struct Counted<'a> {
+struct CallCounter<'a> {
     counts: &'a Requests,
     clock: &'a Clock,
     tool: &'static ToolDef,
@@ -431,7 +423,7 @@ struct Counted<'a> {
     outcome: &'static str,
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CallCounter<'_> {
     fn drop(&mut self) {
         self.counts.called(self.tool, self.outcome, 1);
         self.counts.took(self.tool, self.clock.now().since(self.since));

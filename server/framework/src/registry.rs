@@ -8,9 +8,9 @@ use super::limit::Window;
 use super::text::Secret;
 use crate::clock::{Clock, Timestamp};
 use crate::hex;
+use crate::keyring::{BrokenSeal, Digest, KeyRing};
 use crate::random::Random;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, SecretRow, StoreError};
-use crate::vault::{BrokenSeal, Digest, Vault};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Registry {
     prefixes: KeyPrefixes,
     catalogue: &'static Catalogue,
     store: Arc<dyn DirectoryStore>,
-    vault: Vault,
+    keyring: KeyRing,
     clock: Clock,
     random: Random,
     /// What is stored. The lock is held while a change is written, so changes happen one after the other.
@@ -68,7 +68,7 @@ pub struct NewKey {
 
 /// Why the registry refused a change.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Refused {
+pub enum RegistryError {
     /// The application or key does not exist.
     #[error("there is no {0}; a list shows which there are")]
     Unknown(String),
@@ -87,19 +87,19 @@ impl Registry {
     /// Loads all applications and keys.
     ///
     /// # Errors
-    /// The store cannot be read, or the master key in `vault` is another than the data was made with.
+    /// The store cannot be read, or the master key in `keyring` is another than the data was made with.
     pub async fn open(
         store: Arc<dyn DirectoryStore>,
         catalogue: &'static Catalogue,
         prefixes: KeyPrefixes,
-        vault: Vault,
+        keyring: KeyRing,
         clock: Clock,
         random: Random,
     ) -> Result<Self, StoreError> {
         let (applications, keys) = store.directory().await?;
         // One key shows whether the master key fits.
         if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
-            open_secrets(&vault, key).map_err(|_| {
+            open_secrets(&keyring, key).map_err(|_| {
                 StoreError::Corrupt(
                     "the master key is not the one that this data was made with; restore that one".to_owned(),
                 )
@@ -111,7 +111,7 @@ impl Registry {
             let application = application(&row, catalogue, window);
             known.applications.insert(row.id.clone(), (row, application));
         }
-        let access = Arc::new(Access::new(vault.clone()));
+        let access = Arc::new(Access::new(keyring.clone()));
         access.change(|directory| {
             for key in &keys {
                 if let Some((_, application)) = known.applications.get(&key.application) {
@@ -120,7 +120,7 @@ impl Registry {
             }
         });
         known.keys = keys.into_iter().map(|key| (key.id.clone(), key)).collect();
-        Ok(Self { access, prefixes, catalogue, store, vault, clock, random, known: Mutex::new(known) })
+        Ok(Self { access, prefixes, catalogue, store, keyring, clock, random, known: Mutex::new(known) })
     }
 
     /// Returns the directory that requests are checked against.
@@ -137,8 +137,8 @@ impl Registry {
     /// Creates an application without keys and returns its id.
     ///
     /// # Errors
-    /// [`Refused::UnknownPermission`]; [`Refused::Broken`], also if the name is taken.
-    pub async fn create(&self, new: NewApplication) -> Result<String, Refused> {
+    /// [`RegistryError::UnknownPermission`]; [`RegistryError::Broken`], also if the name is taken.
+    pub async fn create(&self, new: NewApplication) -> Result<String, RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
         let row = ApplicationRow {
@@ -175,22 +175,26 @@ impl Registry {
     /// Finds an application by its name or id.
     ///
     /// # Errors
-    /// [`Refused::Unknown`].
-    pub async fn find(&self, application: &str) -> Result<ApplicationRow, Refused> {
+    /// [`RegistryError::Unknown`].
+    pub async fn find(&self, application: &str) -> Result<ApplicationRow, RegistryError> {
         let known = self.known.lock().await;
         let is = |row: &&ApplicationRow| row.id == application || row.name == application;
         let found = known.applications.values().map(|(row, _)| row).find(is);
-        found.cloned().ok_or_else(|| Refused::Unknown(format!("application `{application}`")))
+        found.cloned().ok_or_else(|| RegistryError::Unknown(format!("application `{application}`")))
     }
 
     /// Changes an application, for all its keys at once. Its request budget goes on.
     ///
     /// # Errors
-    /// [`Refused::Unknown`], [`Refused::UnknownPermission`] or [`Refused::Broken`].
-    pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<ApplicationRow, Refused> {
+    /// [`RegistryError::Unknown`], [`RegistryError::UnknownPermission`] or [`RegistryError::Broken`].
+    pub async fn change(
+        &self,
+        id: &str,
+        edit: impl FnOnce(&mut ApplicationRow),
+    ) -> Result<ApplicationRow, RegistryError> {
         let mut known = self.known.lock().await;
         let (row, before) =
-            known.applications.get(id).cloned().ok_or_else(|| Refused::Unknown(format!("application `{id}`")))?;
+            known.applications.get(id).cloned().ok_or_else(|| RegistryError::Unknown(format!("application `{id}`")))?;
         let mut row = row;
         edit(&mut row);
         self.check(&row.permissions)?;
@@ -204,8 +208,8 @@ impl Registry {
     /// Creates a key for an application.
     ///
     /// # Errors
-    /// [`Refused::Unknown`] or [`Refused::Broken`].
-    pub async fn issue_key(&self, application: &str, expires_at: Option<Timestamp>) -> Result<NewKey, Refused> {
+    /// [`RegistryError::Unknown`] or [`RegistryError::Broken`].
+    pub async fn issue_key(&self, application: &str, expires_at: Option<Timestamp>) -> Result<NewKey, RegistryError> {
         let id = format!("{}{}", self.prefixes.id, self.hex::<8>()?);
         let mut known = self.known.lock().await;
         let (application, created_at) = (application.to_owned(), self.clock.now());
@@ -215,12 +219,12 @@ impl Registry {
     /// Adds a secret to a key. The latest one before it stays valid, older ones end.
     ///
     /// # Errors
-    /// [`Refused::Unknown`], [`Refused::Revoked`] or [`Refused::Broken`].
-    pub async fn rotate_key(&self, key_id: &str) -> Result<NewKey, Refused> {
+    /// [`RegistryError::Unknown`], [`RegistryError::Revoked`] or [`RegistryError::Broken`].
+    pub async fn rotate_key(&self, key_id: &str) -> Result<NewKey, RegistryError> {
         let mut known = self.known.lock().await;
-        let key = known.keys.get(key_id).cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        let key = known.keys.get(key_id).cloned().ok_or_else(|| RegistryError::Unknown(format!("key `{key_id}`")))?;
         if key.secrets.is_empty() {
-            return Err(Refused::Revoked(key.id));
+            return Err(RegistryError::Revoked(key.id));
         }
         self.add_secret(&mut known, key).await
     }
@@ -228,44 +232,44 @@ impl Registry {
     /// Revokes a key with all its secrets, at once.
     ///
     /// # Errors
-    /// [`Refused::Unknown`] or [`Refused::Broken`].
-    pub async fn revoke_key(&self, key_id: &str) -> Result<(), Refused> {
+    /// [`RegistryError::Unknown`] or [`RegistryError::Broken`].
+    pub async fn revoke_key(&self, key_id: &str) -> Result<(), RegistryError> {
         let mut known = self.known.lock().await;
-        let key = known.keys.get(key_id).cloned().ok_or_else(|| Refused::Unknown(format!("key `{key_id}`")))?;
+        let key = known.keys.get(key_id).cloned().ok_or_else(|| RegistryError::Unknown(format!("key `{key_id}`")))?;
         self.put_key(&mut known, KeyRow { secrets: Vec::new(), ..key }).await
     }
 
-    fn check(&self, permissions: &[String]) -> Result<(), Refused> {
+    fn check(&self, permissions: &[String]) -> Result<(), RegistryError> {
         let all = self.catalogue.permissions;
         let Some(unknown) = permissions.iter().find(|name| !all.iter().any(|known| known.name == **name)) else {
             return Ok(());
         };
         let names: Vec<_> = all.iter().map(|known| format!("`{}`", known.name)).collect();
-        Err(Refused::UnknownPermission(unknown.clone(), names.join(", ")))
+        Err(RegistryError::UnknownPermission(unknown.clone(), names.join(", ")))
     }
 
-    async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, Refused> {
+    async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, RegistryError> {
         let key_id = key.id.clone();
         let secret = format!("{}{}", self.prefixes.secret, self.hex::<32>()?);
-        let sealed = self.vault.seal(&purpose(&key), &secret).map_err(broken)?;
+        let sealed = self.keyring.seal(&purpose(&key), &secret).map_err(broken)?;
         key.secrets.insert(0, SecretRow { verifier: self.access.verifier(&secret), sealed });
         key.secrets.truncate(LIVE_SECRETS);
         self.put_key(known, key).await?;
         Ok(NewKey { key_id, secret: Secret::new(secret) })
     }
 
-    async fn put_key(&self, known: &mut Known, key: KeyRow) -> Result<(), Refused> {
+    async fn put_key(&self, known: &mut Known, key: KeyRow) -> Result<(), RegistryError> {
         let (_, application) = known
             .applications
             .get(&key.application)
-            .ok_or_else(|| Refused::Unknown(format!("application `{}`", key.application)))?;
+            .ok_or_else(|| RegistryError::Unknown(format!("application `{}`", key.application)))?;
         self.store.put_key(key.clone()).await?;
         self.access.change(|directory| directory.put_key(&key.id, application, &verifiers(&key), key.expires_at));
         known.keys.insert(key.id.clone(), key);
         Ok(())
     }
 
-    fn hex<const N: usize>(&self) -> Result<String, Refused> {
+    fn hex<const N: usize>(&self) -> Result<String, RegistryError> {
         self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(broken)
     }
 }
@@ -282,8 +286,8 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
 ///
 /// # Errors
 /// A secret was sealed with another master key, or is damaged.
-pub fn open_secrets(vault: &Vault, key: &KeyRow) -> Result<(), BrokenSeal> {
-    key.secrets.iter().try_for_each(|secret| vault.open(&purpose(key), &secret.sealed).map(drop))
+pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
+    key.secrets.iter().try_for_each(|secret| keyring.open(&purpose(key), &secret.sealed).map(drop))
 }
 
 /// The purpose that secrets of a key are sealed for.
@@ -295,11 +299,11 @@ fn verifiers(key: &KeyRow) -> Vec<Digest> {
     key.secrets.iter().map(|secret| secret.verifier).collect()
 }
 
-fn broken(error: impl fmt::Display) -> Refused {
-    Refused::Broken(error.to_string())
+fn broken(error: impl fmt::Display) -> RegistryError {
+    RegistryError::Broken(error.to_string())
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for RegistryError {
     fn from(error: StoreError) -> Self {
         broken(error)
     }

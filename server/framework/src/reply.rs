@@ -1,6 +1,6 @@
 //! What a handler answers with, on its way to bytes.
 
-use super::catalogue::{Hints, ToolDef};
+use super::catalogue::{ToolDef, ToolHints};
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ pub(super) fn tools_list(tools: &[&ToolDef]) -> Bytes {
 
 /// A tool as revision 2025-03-26 lists it. Its schema is JSON already.
 fn listed(tool: &ToolDef) -> String {
-    let Hints { read_only, destructive, idempotent } = tool.hints;
+    let ToolHints { read_only, destructive, idempotent } = tool.hints;
     let annotations = json!({
         "title": tool.title,
         "readOnlyHint": read_only,

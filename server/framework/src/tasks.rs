@@ -1,13 +1,9 @@
 //! What is asked of whoever keeps tasks: whether a write is in flight already, to accept one, and what became of it.
 
-mod reading;
-
-pub use reading::outcome;
-
 use super::BoxFuture;
 use super::access::Caller;
 use super::args::{self, Arguments};
-use super::catalogue::{Catalogue, StateDef, Terms, ToolDef};
+use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
 use super::text::Secret;
 use crate::clock::Timestamp;
@@ -77,17 +73,20 @@ names!(UpstreamReport {
 /// Keeps tasks.
 pub trait Tasks: Debug + Send + Sync + 'static {
     /// The task in flight that `proposal` repeats, if there is one. Touches nothing else.
-    fn repeat<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>>;
+    fn repeat<'a>(
+        &'a self,
+        proposal: &'a WriteRequest<'a>,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>>;
 
     /// Accepts `command`, durably, and decides races again: the answer may be a task that came first.
     fn accept<'a>(
         &'a self,
-        proposal: &'a Proposal<'a>,
+        proposal: &'a WriteRequest<'a>,
         command: Secret<String>,
-    ) -> BoxFuture<'a, Result<Accepted, NotAccepted>>;
+    ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>>;
 
     /// What has become of a task, if the caller may see it. The answer may be held: until the task ends, or as `poll` says.
-    fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>>;
+    fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>>;
 }
 
 /// A question about a task.
@@ -100,14 +99,14 @@ pub struct Poll<'a> {
     /// How long to wait for its end; left out, until the poll is due.
     pub wait: Option<Duration>,
     /// Whether the answer may be held at all.
-    pub hold: Hold,
+    pub hold: LongPoll,
     /// The shortest interval between two polls.
     pub interval: Duration,
 }
 
 /// Whether an answer may be held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum LongPoll {
     /// It may.
     Allowed,
     /// Others wait for it: the rest of a batch.
@@ -116,7 +115,7 @@ pub enum Hold {
 
 /// What is told of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct TaskView {
     /// The tool that made it.
     pub tool: String,
     /// What kind of thing it acts on.
@@ -156,7 +155,7 @@ pub struct Evidence {
 
 /// Why nothing is told of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Untold {
+pub enum TaskReadError {
     /// There is none, or it is none of the caller's; the two must not be told apart.
     NotFound,
     /// It could not be read; why is for the log.
@@ -164,7 +163,7 @@ pub enum Untold {
 }
 
 /// A generated command: a write that a handler found sound.
-pub trait Command {
+pub trait WriteCommand {
     /// The tool that it belongs to.
     fn tool(&self) -> &'static str;
     /// Its arguments as JSON.
@@ -200,14 +199,14 @@ pub struct Plan<'a> {
     /// The idempotency key that the client gave.
     pub key: Option<&'a str>,
     /// The terms of this call.
-    pub terms: &'static Terms,
+    pub terms: &'static PolicyDef,
     /// The typed arguments as canonical JSON, secrets included, without the key.
     pub arguments: Secret<String>,
 }
 
 /// A write that wants to become a task.
 #[derive(Debug)]
-pub struct Proposal<'a> {
+pub struct WriteRequest<'a> {
     /// The application whose task it is.
     pub application: &'a str,
     /// The tool.
@@ -219,7 +218,7 @@ pub struct Proposal<'a> {
     /// The idempotency key, if one was given; without one the call is known by application, tool and arguments.
     pub key: Option<Box<str>>,
     /// The terms: those of the contract, as far as the target does not decide (see `Resource::policy`).
-    pub terms: Terms,
+    pub terms: PolicyDef,
     /// The typed arguments as canonical JSON, secrets included.
     pub arguments: Secret<String>,
     /// When the call arrived.
@@ -228,7 +227,7 @@ pub struct Proposal<'a> {
 
 /// A task that answers a write.
 #[derive(Debug, Clone)]
-pub struct Accepted {
+pub struct AcceptedTask {
     /// Names it.
     pub task_id: String,
     /// The tool that made it.
@@ -245,7 +244,7 @@ pub struct Accepted {
 
 /// Why a write did not become a task.
 #[derive(Debug, Clone)]
-pub enum NotAccepted {
+pub enum WriteRefusal {
     /// Another write on the same target is in flight.
     Busy {
         /// That task, which the caller may see because they see its target.
@@ -259,7 +258,7 @@ pub enum NotAccepted {
     Broken(String),
 }
 
-impl Accepted {
+impl AcceptedTask {
     /// The result that a client sees.
     pub(super) fn shown<'a>(&'a self, catalogue: &'a Catalogue, tool: &'a ToolDef) -> impl Serialize + 'a {
         Shown { task: self, catalogue, tool }
@@ -267,14 +266,14 @@ impl Accepted {
 }
 
 struct Shown<'a> {
-    task: &'a Accepted,
+    task: &'a AcceptedTask,
     catalogue: &'a Catalogue,
     tool: &'a ToolDef,
 }
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Accepted { task_id, tool, target, status, hit, matches } = self.task;
+        let AcceptedTask { task_id, tool, target, status, hit, matches } = self.task;
         let next = status.def(self.catalogue).map_or("", |state| state.next_step);
         let mut map = serializer.serialize_map(Some(9))?;
         map.serialize_entry("task_id", task_id)?;

@@ -1,4 +1,4 @@
-//! Terms on their way from the contract into a task: what the target decides of them, and what it cannot.
+//! PolicyDef on their way from the contract into a task: what the target decides of them, and what it cannot.
 
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
@@ -6,42 +6,49 @@ use toolwarrant_core::BoxFuture;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants};
 use toolwarrant_core::args::{Arguments, Reader};
 use toolwarrant_core::audit::Audit;
-use toolwarrant_core::catalogue::{Catalogue, PermissionSet, Terms, ToolDef};
+use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::failure::Failure;
-use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
+use toolwarrant_core::handler::{Call, Flag, Resource, Target, ToolCall, Unresolved};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::limit::Window;
-use toolwarrant_core::pipeline::{Asked, Handlers, Outcome, Pipeline, Tool, require, run};
+use toolwarrant_core::pipeline::{Handlers, Outcome, Pipeline, ToolSteps, require, run};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::reply::Answer;
-use toolwarrant_core::tasks::{Accepted, Hold, NotAccepted, Plan, Poll, Proposal, Tasks, Told, Untold};
+use toolwarrant_core::tasks::{
+    AcceptedTask, LongPoll, Plan, Poll, TaskReadError, TaskView, Tasks, WriteRefusal, WriteRequest,
+};
 use toolwarrant_core::text::Secret;
-use toolwarrant_core::vault::Vault;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.
     toolwarrant_macros::contract!("../../tests/print_shop/spec", runtime = ::toolwarrant_core);
 }
 
-const DECLARED: Terms =
-    Terms { probe: Some("page_counter"), baseline: true, idempotent: false, settle_seconds: 5, deadline_seconds: 30 };
+const DECLARED: PolicyDef = PolicyDef {
+    probe: Some("page_counter"),
+    baseline: true,
+    idempotent: false,
+    settle_seconds: 5,
+    deadline_seconds: 30,
+};
 
 /// One printer, which says in its own terms how long it takes.
-struct Shop(Terms);
+struct Shop(PolicyDef);
 
 impl Resource<()> for Shop {
-    type View = Terms;
+    type View = PolicyDef;
     type Capability = ();
 
-    fn resolve<'a>(&'a self, _: &'a Caller, (): &'a ()) -> BoxFuture<'a, Result<Terms, Unresolved>> {
+    fn resolve<'a>(&'a self, _: &'a Caller, (): &'a ()) -> BoxFuture<'a, Result<PolicyDef, Unresolved>> {
         Box::pin(async { Ok(self.0) })
     }
 
-    fn flag(_: &Terms, (): ()) -> Flag {
+    fn flag(_: &PolicyDef, (): ()) -> Flag {
         Flag::Offered
     }
 
-    fn policy(view: &Terms, tool: &'static ToolDef, declared: Terms) -> Terms {
+    fn policy(view: &PolicyDef, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         assert_eq!((tool.name, declared), ("print_page", DECLARED));
         *view
     }
@@ -58,9 +65,9 @@ impl Arguments for Nothing {
 /// `print_page`, without its arguments.
 struct PrintPage;
 
-impl Tool<Shop> for PrintPage {
+impl ToolSteps<Shop> for PrintPage {
     type Args = Nothing;
-    type Proof = Target<Terms>;
+    type Proof = Target<PolicyDef>;
 
     fn target(_: &Nothing) -> Option<&str> {
         Some("p-1")
@@ -89,38 +96,38 @@ impl Handlers for Shop {
 
 /// Remembers the terms of what it accepts.
 #[derive(Debug, Default)]
-struct Ledger(Mutex<Vec<Terms>>);
+struct Ledger(Mutex<Vec<PolicyDef>>);
 
 impl Tasks for Ledger {
-    fn repeat<'a>(&'a self, _: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>> {
+    fn repeat<'a>(&'a self, _: &'a WriteRequest<'a>) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>> {
         Box::pin(async { Ok(None) })
     }
 
     fn accept<'a>(
         &'a self,
-        proposal: &'a Proposal<'a>,
+        proposal: &'a WriteRequest<'a>,
         _: Secret<String>,
-    ) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
+    ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
         self.0.lock().expect("no panic").push(proposal.terms);
-        Box::pin(async { Err(NotAccepted::Full) })
+        Box::pin(async { Err(WriteRefusal::Full) })
     }
 
-    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>> {
-        Box::pin(async { Err(Untold::NotFound) })
+    fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
+        Box::pin(async { Err(TaskReadError::NotFound) })
     }
 }
 
 #[tokio::test]
 async fn a_task_is_accepted_under_the_terms_of_its_target() {
-    let access = Access::new(Vault::new("test", &[7; 32], Random::seeded(1)));
+    let access = Access::new(KeyRing::new("test", &[7; 32], Random::seeded(1)));
     let window = Arc::new(Window::new(300));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
     access.change(|directory| directory.put_key("key", &all, &[access.verifier("secret")], None));
     let caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
     let access = Arc::new(access);
 
-    let said = |settle_seconds, deadline_seconds| Terms { settle_seconds, deadline_seconds, ..DECLARED };
-    let other = Terms { probe: None, baseline: false, idempotent: true, ..said(60, 900) };
+    let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };
+    let other = PolicyDef { probe: None, baseline: false, idempotent: true, ..said(60, 900) };
     // What the target says, and the terms of the task.
     let cases = [(DECLARED, DECLARED), (other, said(60, 900)), (said(60, 60), said(60, 85)), (said(1, 9), said(1, 9))];
     for (n, (says, expected)) in cases.into_iter().enumerate() {
@@ -130,8 +137,8 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         let clock = Clock::manual(Timestamp(0));
         let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), clock);
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();
-        let asked = Asked { tool: "print_page", arguments, request_id: "r", hold: Hold::Never };
-        pipeline.call(&caller, asked).await.unwrap_err();
+        let asked = ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never };
+        pipeline.call(&pipeline.charge_budget(&caller, 1).unwrap(), asked).await.unwrap_err();
         drop(pipeline);
         std::fs::remove_dir_all(folder).unwrap();
         assert_eq!(*tasks.0.lock().unwrap(), [expected], "{says:?}");

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use toolwarrant_core::access::{Credentials, Grants};
 use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Refused, Registry};
-use toolwarrant_core::vault::Vault;
+use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
 use toolwarrant_store::memory::Memory;
 
 mod contract {
@@ -19,9 +19,9 @@ const PREFIXES: KeyPrefixes = KeyPrefixes { id: "tk_", secret: "ts_" };
 
 async fn open(store: &Arc<Memory>) -> Registry {
     let random = Random::System;
-    let vault = Vault::new("test", &[7; 32], random.clone());
+    let keyring = KeyRing::new("test", &[7; 32], random.clone());
     let clock = Clock::manual(Timestamp(0));
-    Registry::open(store.clone(), &CATALOGUE, PREFIXES, vault, clock, random).await.expect("a store that can be read")
+    Registry::open(store.clone(), &CATALOGUE, PREFIXES, keyring, clock, random).await.expect("a store that can be read")
 }
 
 async fn one(registry: &Registry) -> String {
@@ -73,7 +73,7 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_and_others_stay() {
     registry.revoke_key(&gone.key_id).await.unwrap();
     for registry in [&registry, &open(&store).await] {
         assert_eq!([&gone, &kept].map(|key| lives(registry, key)), [false, true]);
-        assert!(matches!(registry.rotate_key(&gone.key_id).await, Err(Refused::Revoked(_))));
+        assert!(matches!(registry.rotate_key(&gone.key_id).await, Err(RegistryError::Revoked(_))));
     }
 }
 
@@ -98,7 +98,7 @@ async fn what_is_not_there_or_taken_is_named() {
         grants: Grants::everything(),
         requests_per_minute: 1,
     };
-    let said = |refused: Refused| refused.to_string();
+    let said = |refused: RegistryError| refused.to_string();
     let refusals = [
         said(registry.create(new("two", "fly")).await.unwrap_err()),
         said(registry.create(new("one", "print")).await.unwrap_err()),

@@ -22,11 +22,12 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::args::shown;
-use toolwarrant_core::catalogue::{ErrorDef, Service};
+use toolwarrant_core::catalogue::{ErrorDef, ServiceDef};
 use toolwarrant_core::failure::Failure;
-use toolwarrant_core::pipeline::{Asked, Handlers};
+use toolwarrant_core::handler::ToolCall;
+use toolwarrant_core::pipeline::{Admitted, Handlers};
 use toolwarrant_core::reply::quote;
-use toolwarrant_core::tasks::Hold;
+use toolwarrant_core::tasks::LongPoll;
 
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
@@ -137,7 +138,7 @@ async fn post<H: Handlers>(
         envelope::Unreadable::NotJson(what) => Refusal::new(roles.parse_error, what),
         envelope::Unreadable::NotRpc(what) => Refusal::new(roles.invalid_request, what),
     })?;
-    let hold = if matches!(posted, Posted::Batch(_)) { Hold::Never } else { Hold::Allowed };
+    let hold = if matches!(posted, Posted::Batch(_)) { LongPoll::Never } else { LongPoll::Allowed };
     let session = Session { endpoint, caller: &caller, request_id: request_id.to_str().unwrap_or_default(), hold };
     match posted {
         Posted::One(Message::Invalid { id, what }) => {
@@ -192,7 +193,7 @@ struct Session<'a, H> {
     endpoint: &'a Endpoint<H>,
     caller: &'a Caller,
     request_id: &'a str,
-    hold: Hold,
+    hold: LongPoll,
 }
 
 impl<H: Handlers> Session<'_, H> {
@@ -200,18 +201,20 @@ impl<H: Handlers> Session<'_, H> {
     async fn answer_all(&self, messages: &[Message<'_>]) -> Vec<Spliced> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
-        let refused = self.endpoint.pipeline.admit(self.caller, cost).err();
+        let charged = self.endpoint.pipeline.charge_budget(self.caller, cost);
         let mut answers = Vec::with_capacity(requests);
         for message in messages {
-            let answer = match (message, &refused) {
+            let answer = match (message, &charged) {
                 (Message::Unanswered, _) => continue,
                 (Message::Invalid { id, what }, _) => {
                     error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what))
                 }
-                (Message::Request { id, method, params }, Some(failure)) => {
+                (Message::Request { id, method, params }, Err(failure)) => {
                     self.over_budget(id, method, *params, failure)
                 }
-                (Message::Request { id, method, params }, None) => self.answer(id, method, *params).await,
+                (Message::Request { id, method, params }, Ok(admitted)) => {
+                    self.answer(admitted, id, method, *params).await
+                }
             };
             answers.push(answer);
         }
@@ -228,7 +231,7 @@ impl<H: Handlers> Session<'_, H> {
         failed(id, failure)
     }
 
-    async fn answer(&self, id: &str, method: &str, params: Option<&RawValue>) -> Spliced {
+    async fn answer(&self, admitted: &Admitted<'_>, id: &str, method: &str, params: Option<&RawValue>) -> Spliced {
         let roles = &H::CATALOGUE.roles;
         if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
             let what = format!("`params` is {}, not an object", shown(params.get()));
@@ -236,11 +239,11 @@ impl<H: Handlers> Session<'_, H> {
         }
         match method {
             "tools/call" => match self.call_params(params) {
-                Ok(call) => self.call(id, &call).await,
+                Ok(call) => self.call(admitted, id, &call).await,
                 Err(failure) => error(id, &failure),
             },
             "tools/list" => match cursor(params) {
-                None => result(id, &self.endpoint.pipeline.list(self.caller)),
+                None => result(id, &self.endpoint.pipeline.list(admitted)),
                 Some(cursor) => {
                     let what = format!("`cursor` {cursor} is not one that tools/list returned: it returns one page");
                     error(id, &Failure::new(roles.invalid_params, what))
@@ -255,10 +258,10 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    async fn call(&self, id: &str, call: &CallParams<'_>) -> Spliced {
+    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Spliced {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
-        let asked = Asked { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
-        match self.endpoint.pipeline.call(self.caller, asked).await {
+        let asked = ToolCall { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
+        match self.endpoint.pipeline.call(admitted, asked).await {
             Ok(answer) => content(id, answer.quoted(), false),
             Err(failure) if *failure.def() == *H::CATALOGUE.roles.unknown_tool => error(id, &failure),
             Err(failure) => failed(id, &failure),
@@ -304,8 +307,8 @@ fn cursor(params: Option<&RawValue>) -> Option<String> {
 }
 
 /// The result of `initialize` for each protocol revision that is served. The first is the fallback.
-pub(super) fn initialize_results(service: &Service) -> Vec<(&'static str, Bytes)> {
-    let Service { name, version, instructions, served, .. } = service;
+pub(super) fn initialize_results(service: &ServiceDef) -> Vec<(&'static str, Bytes)> {
+    let ServiceDef { name, version, instructions, served, .. } = service;
     let result = |revision| {
         json!({
             "protocolVersion": revision,

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Clock;
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::registry::{Refused, Registry};
+use toolwarrant_core::registry::{Registry, RegistryError};
 use toolwarrant_core::store::StoreError;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{self, OpenOptions, Sqlite};
 
@@ -90,7 +90,7 @@ pub enum OperatorError {
     Refused(String),
     /// The registry refuses it.
     #[error(transparent)]
-    Registry(#[from] Refused),
+    Registry(#[from] RegistryError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -107,7 +107,7 @@ pub enum OpenError {
     Folder(#[from] FolderError),
     /// The database cannot be opened.
     #[error(transparent)]
-    Database(#[from] sqlite::OpenError),
+    Database(#[from] sqlite::DatabaseError),
     /// The content of the database cannot be used.
     #[error(transparent)]
     Content(#[from] StoreError),
@@ -124,7 +124,7 @@ pub struct OpenedData {
     /// Applications and keys.
     pub registry: Registry,
     /// Seals and opens secrets with the master key.
-    pub vault: Vault,
+    pub keyring: KeyRing,
     /// The database.
     pub database: Arc<Sqlite>,
 }
@@ -141,10 +141,10 @@ impl OpenedData {
         clock: Clock,
         random: &Random,
     ) -> Result<Self, OpenError> {
-        let vault = Vault::new(&names.salt, &folder.master_key(random)?, random.clone());
+        let keyring = KeyRing::new(&names.salt, &folder.master_key(random)?, random.clone());
         let database = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
-        let registry = Registry::open(database.clone(), catalogue, names.keys, vault.clone(), clock, random.clone());
-        Ok(Self { registry: registry.await?, vault, database })
+        let registry = Registry::open(database.clone(), catalogue, names.keys, keyring.clone(), clock, random.clone());
+        Ok(Self { registry: registry.await?, keyring, database })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The doctor: finds what is wrong with a data folder, and says what the operator can do about it.
 //!
-//! It repairs nothing. It works whether a server runs or not. The store checks the rules about the database, see [`Rule`]. This
+//! It repairs nothing. It works whether a server runs or not. The store checks the rules about the database, see [`IntegrityRule`]. This
 //! file owns their descriptions, and the checks of everything else in the folder. Start at [`examine`].
 
 use crate::context::{Check, Explanation, OpenError, OperatorError, open_options};
@@ -15,11 +15,11 @@ use std::path::Path;
 use std::time::Duration;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_core::{audit, registry};
 use toolwarrant_store::sqlite::Sqlite;
-use toolwarrant_store::{Rule, Store};
+use toolwarrant_store::{IntegrityRule, Store};
 
 /// Maximum number of faults shown for a check. Further faults are only counted.
 const FAULTS_SHOWN: usize = 10;
@@ -62,10 +62,10 @@ const KEY: Description = Description(
 );
 
 /// The rules of the store, in the order of the checks. A broken rule can break those after it.
-fn rules(now: Timestamp) -> [(Rule, Description); 8] {
+fn rules(now: Timestamp) -> [(IntegrityRule, Description); 8] {
     [
         (
-            Rule::Integrity,
+            IntegrityRule::Integrity,
             Description(
                 "integrity",
                 "every page, row and reference of the database is whole",
@@ -74,7 +74,7 @@ fn rules(now: Timestamp) -> [(Rule, Description); 8] {
             ),
         ),
         (
-            Rule::Layout,
+            IntegrityRule::Layout,
             Description(
                 "layout",
                 "tables and indexes are as this program creates them",
@@ -82,7 +82,7 @@ fn rules(now: Timestamp) -> [(Rule, Description); 8] {
             ),
         ),
         (
-            Rule::Records,
+            IntegrityRule::Records,
             Description(
                 "records",
                 "the records of a task agree with each other",
@@ -90,7 +90,7 @@ fn rules(now: Timestamp) -> [(Rule, Description); 8] {
             ),
         ),
         (
-            Rule::Refunds,
+            IntegrityRule::Refunds,
             Description(
                 "refunds",
                 "each task that ended as failed_silent has one refund, and no other task has any",
@@ -98,7 +98,7 @@ fn rules(now: Timestamp) -> [(Rule, Description); 8] {
             ),
         ),
         (
-            Rule::Charges,
+            IntegrityRule::Charges,
             Description(
                 "charges",
                 "each task that was to be sent has one charge, which is reversed exactly if nothing was sent; no other task has any",
@@ -106,7 +106,7 @@ fn rules(now: Timestamp) -> [(Rule, Description); 8] {
             ),
         ),
         (
-            Rule::TargetLocks,
+            IntegrityRule::TargetLocks,
             Description(
                 "lanes",
                 "at most one task is in flight on a target",
@@ -115,7 +115,7 @@ fn rules(now: Timestamp) -> [(Rule, Description); 8] {
             ),
         ),
         (
-            Rule::Secrets,
+            IntegrityRule::Secrets,
             Description(
                 "secrets",
                 "the sealed arguments of a task are deleted when it ends",
@@ -123,7 +123,7 @@ fn rules(now: Timestamp) -> [(Rule, Description); 8] {
             ),
         ),
         (
-            Rule::Deadlines(now.minus(DEADLINE_GRACE)),
+            IntegrityRule::Deadlines(now.minus(DEADLINE_GRACE)),
             Description(
                 "deadlines",
                 "no task in flight is long past its deadline",
@@ -257,9 +257,9 @@ fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
 
 async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {
     let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
-    let vault = Vault::new(&names.salt, &key, Random::System);
+    let keyring = KeyRing::new(&names.salt, &key, Random::System);
     let (_, keys) = store.directory().await.map_err(|error| error.to_string())?;
-    let closed = keys.iter().filter(|key| registry::open_secrets(&vault, key).is_err());
+    let closed = keys.iter().filter(|key| registry::open_secrets(&keyring, key).is_err());
     Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
 }
 

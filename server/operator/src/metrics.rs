@@ -18,7 +18,7 @@ use toolwarrant_core::store::StoreError;
 use toolwarrant_http::edge::ConnectionLimiter;
 use toolwarrant_http::monitor::MonitorSource;
 use toolwarrant_store::sqlite::Sqlite;
-use toolwarrant_store::{Integrity, Rule, VIOLATIONS_MAX};
+use toolwarrant_store::{Integrity, IntegrityRule, VIOLATIONS_MAX};
 use toolwarrant_tasks::engine::Engine;
 
 /// Time for the store to answer.
@@ -183,7 +183,7 @@ async fn store_metrics(page: &mut Page<'_>, database: &Sqlite, program: &str) {
     page.counter("store_commit_failures_total", "Transactions that failed.", written.failures.get());
     page.gauge("store_queue", "Requests that wait for the next transaction.", waiting);
     // Without an answer there is no sample, because an old number would hide a fault.
-    if let Ok(Ok(broken)) = timeout(STORE_TIMEOUT, database.violations(Rule::Refunds)).await {
+    if let Ok(Ok(broken)) = timeout(STORE_TIMEOUT, database.violations(IntegrityRule::Refunds)).await {
         let help =
             format!("Tasks whose refund is missing or not due, at most {VIOLATIONS_MAX}; see `{program} doctor`.");
         page.gauge("refund_invariant_violations", &help, broken.len());

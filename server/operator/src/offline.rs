@@ -60,7 +60,7 @@ impl Offline<'_> {
         }
         let (clock, random) = (Clock::system(), Random::System);
         let folder = DataFolder::open(folder, &names).map_err(OpenError::from)?;
-        let OpenedData { registry, database, vault: _ } =
+        let OpenedData { registry, database, keyring: _ } =
             OpenedData::open(&folder, &names, catalogue, clock.clone(), &random).await?;
         let inventory = inventory(&folder).map_err(OpenError::Service)?;
         let path = folder.path().to_owned();

@@ -78,12 +78,12 @@ mod tests {
     #[test]
     fn answers_read_as_tables_and_lines() {
         let rows = json!([
-            {"device_id": "a", "capabilities": {"x": true, "y": false}, "arguments": {"n": 1}, "seen_by": []},
-            {"device_id": "longer", "capabilities": {"x": false}, "arguments": null, "seen_by": ["one", "two"]},
+            {"part_id": "a", "capabilities": {"x": true, "y": false}, "arguments": {"n": 1}, "seen_by": []},
+            {"part_id": "longer", "capabilities": {"x": false}, "arguments": null, "seen_by": ["one", "two"]},
         ]);
-        let table = "DEVICE ID  CAPABILITIES  ARGUMENTS  SEEN BY\n\
-                     a          x             {\"n\":1}    none\n\
-                     longer     none          -          one, two\n";
+        let table = "PART ID  CAPABILITIES  ARGUMENTS  SEEN BY\n\
+                     a        x             {\"n\":1}    none\n\
+                     longer   none          -          one, two\n";
         assert_eq!(text(&rows), table);
         assert_eq!(text(&json!([])), "none\n");
         assert_eq!(text(&json!({"a": 1, "long_name": "b"})), "a          1\nlong name  b\n");

@@ -89,7 +89,7 @@ impl Server {
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
 
         let folder = DataFolder::open(data, &names)?;
-        let OpenedData { registry, vault, database } =
+        let OpenedData { registry, keyring, database } =
             OpenedData::open(&folder, &names, H::CATALOGUE, clock.clone(), &random).await?;
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, serves } = compose(setup)?;
@@ -99,7 +99,7 @@ impl Server {
         let engine = Engine::start(Parts {
             store: database.clone(),
             executor,
-            vault,
+            keyring,
             clock: clock.clone(),
             random: random.clone(),
             max_in_flight: TASKS_MAX,

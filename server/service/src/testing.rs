@@ -10,10 +10,10 @@ use toolwarrant_core::access::Grants;
 use toolwarrant_core::audit::Audit;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
-use toolwarrant_core::vault::Vault;
 use toolwarrant_http::Endpoint;
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_operator::Names;
@@ -98,11 +98,11 @@ pub async fn serve<H: Handlers>(
     let setup = Setup { flags: (), folder: &folder, clock: clock.clone(), random: Random::seeded(3) };
     let Service { handlers, executor, inventory: _, serves: _ } = compose(setup);
     let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
-    let vault = Vault::new(&names.salt, &[7; 32], random.clone());
+    let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let parts = Parts {
         store: store.clone(),
         executor,
-        vault: vault.clone(),
+        keyring: keyring.clone(),
         clock: clock.clone(),
         random,
         max_in_flight: TASKS_MAX,
@@ -111,7 +111,7 @@ pub async fn serve<H: Handlers>(
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let trail = folder.join(AUDIT);
     let audit = Audit::start(&trail).expect("an audit");
-    let registry = Registry::open(store.clone(), H::CATALOGUE, names.keys, vault, clock.clone(), Random::seeded(2));
+    let registry = Registry::open(store.clone(), H::CATALOGUE, names.keys, keyring, clock.clone(), Random::seeded(2));
     let registry = registry.await.expect("an empty store");
     let mut keys = Vec::new();
     for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {

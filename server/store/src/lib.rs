@@ -7,7 +7,7 @@ pub mod memory;
 mod rules;
 pub mod sqlite;
 
-pub use rules::{Integrity, Rule, VIOLATIONS_MAX};
+pub use rules::{Integrity, IntegrityRule, VIOLATIONS_MAX};
 
 use std::time::Duration;
 use toolwarrant_core::clock::Timestamp;

@@ -3,7 +3,7 @@
 mod rules;
 
 use crate::CoolDown;
-use crate::rules::{Integrity, Rule, VIOLATIONS_MAX};
+use crate::rules::{Integrity, IntegrityRule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -176,7 +176,7 @@ impl DirectoryStore for Memory {
 }
 
 impl Integrity for Memory {
-    fn violations(&self, rule: Rule) -> Stored<'_, Vec<String>> {
+    fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
         let mut found = self.lock().violations(rule);
         found.truncate(VIOLATIONS_MAX);
         now(found)

@@ -8,7 +8,7 @@ use toolwarrant_tasks::task::Task;
 /// Checks stored data.
 pub trait Integrity: Send + Sync + 'static {
     /// Returns what breaks a rule, in words for the operator; at most [`VIOLATIONS_MAX`]. Does not delay other calls.
-    fn violations(&self, rule: Rule) -> Stored<'_, Vec<String>>;
+    fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>>;
 
     /// Writes without changing anything. Shows that the store can write, and to a file that will be found again.
     fn touch(&self) -> Stored<'_, ()>;
@@ -19,7 +19,7 @@ pub const VIOLATIONS_MAX: usize = 1_000;
 
 /// A rule that holds whenever the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum IntegrityRule {
     /// Every page is intact, and every reference leads to a row.
     Integrity,
     /// Tables and indexes are those that this program makes.

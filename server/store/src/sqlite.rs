@@ -12,9 +12,9 @@ mod rules;
 mod tasks;
 mod writer;
 
-pub use open::OpenError;
+pub use open::DatabaseError;
 
-use crate::rules::{Integrity, Rule};
+use crate::rules::{Integrity, IntegrityRule};
 use open::Connections;
 use readers::Readers;
 use rusqlite::InterruptHandle;
@@ -69,7 +69,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// The database has a newer layout, or cannot be opened.
-    pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
+    pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
         let connections = open::connect(path, former_resource, 0)?;
         open::load_target_locks(&connections.writer)?;
@@ -80,12 +80,12 @@ impl Sqlite {
     ///
     /// # Errors
     /// The database has a newer or older layout, or cannot be opened.
-    pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, OpenError> {
+    pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
         Self::connected(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?)
     }
 
-    fn connected(path: &Path, lock: Box<dyn Send + Sync>, connections: Connections) -> Result<Self, OpenError> {
+    fn connected(path: &Path, lock: Box<dyn Send + Sync>, connections: Connections) -> Result<Self, DatabaseError> {
         let Connections { writer, readers, inspector } = connections;
         let interrupt = inspector.get_interrupt_handle();
         let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
@@ -184,7 +184,7 @@ impl DirectoryStore for Sqlite {
 }
 
 impl Integrity for Sqlite {
-    fn violations(&self, rule: Rule) -> Stored<'_, Vec<String>> {
+    fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
         self.inspector.read(move |db| rules::violations(db, rule))
     }
 

@@ -8,7 +8,7 @@ use toolwarrant_core::counts::Count;
 /// Counters of one engine since it started.
 #[derive(Debug, Default)]
 pub struct Driven {
-    /// Accepted tasks.
+    /// AcceptedTask tasks.
     pub accepted: Count,
     /// In the order of [`Status::ALL`].
     ended: [Count; Status::ALL.len()],

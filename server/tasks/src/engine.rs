@@ -21,11 +21,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::clock::Clock;
+use toolwarrant_core::keyring::{Digest, KeyRing};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::store::StoreError;
-use toolwarrant_core::tasks::{Accepted, NotAccepted, Poll, Proposal, TaskStatus, Tasks, Told, Untold};
+use toolwarrant_core::tasks::{
+    AcceptedTask, Poll, TaskReadError, TaskStatus, TaskView, Tasks, WriteRefusal, WriteRequest,
+};
 use toolwarrant_core::text::Secret;
-use toolwarrant_core::vault::{Digest, Vault};
 
 /// The parts of an engine.
 pub struct Parts {
@@ -34,7 +36,7 @@ pub struct Parts {
     /// Carries them out.
     pub executor: Arc<dyn Executor>,
     /// Seals their arguments.
-    pub vault: Vault,
+    pub keyring: KeyRing,
     /// The time.
     pub clock: Clock,
     /// Makes their ids.
@@ -119,7 +121,7 @@ impl Engine {
         self.polls.close();
     }
 
-    async fn find(&self, proposal: &Proposal<'_>) -> Result<Option<Accepted>, StoreError> {
+    async fn find(&self, proposal: &WriteRequest<'_>) -> Result<Option<AcceptedTask>, StoreError> {
         let identity = self.identity(proposal);
         if self.index.is_free(self.index.of(&identity)) {
             return Ok(None);
@@ -129,18 +131,22 @@ impl Engine {
         Ok(hit.map(|hit| repeated(hit, &fingerprint)))
     }
 
-    async fn take_on(&self, proposal: &Proposal<'_>, command: &Secret<String>) -> Result<Accepted, NotAccepted> {
-        let Parts { store, executor: _, vault, clock: _, random, max_in_flight } = &self.parts;
+    async fn take_on(
+        &self,
+        proposal: &WriteRequest<'_>,
+        command: &Secret<String>,
+    ) -> Result<AcceptedTask, WriteRefusal> {
+        let Parts { store, executor: _, keyring, clock: _, random, max_in_flight } = &self.parts;
         let identity = self.identity(proposal);
         let (hash, fingerprint) = (self.index.of(&identity), identity.fingerprint);
-        let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(NotAccepted::Full) };
+        let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(WriteRefusal::Full) };
         let at = proposal.now;
         let id = TaskId::new(at, random.bytes().map_err(broken)?);
         let new = NewTask {
             id,
             identity,
             tool: proposal.tool.to_owned(),
-            sealed: vault.seal(&id.to_string(), command.expose()).map_err(broken)?,
+            sealed: keyring.seal(&id.to_string(), command.expose()).map_err(broken)?,
             policy: (&proposal.terms).into(),
             at,
             marks: Vec::new(),
@@ -167,12 +173,12 @@ impl Engine {
             store::Acceptance::Fresh { .. } => {
                 let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
                 let (task_id, status) = (id.to_string(), TaskStatus::Dispatched);
-                Ok(Accepted { task_id, tool, target, status, hit: false, matches: true })
+                Ok(AcceptedTask { task_id, tool, target, status, hit: false, matches: true })
             }
             store::Acceptance::Hit(hit) => Ok(repeated(hit, &fingerprint)),
             store::Acceptance::Busy { id, application: _, deadline_at } => {
                 let retry_after_seconds = deadline_at.seconds_from(at).clamp(1, BUSY_RETRY_SECONDS);
-                Err(NotAccepted::Busy { task_id: id.to_string(), retry_after_seconds })
+                Err(WriteRefusal::Busy { task_id: id.to_string(), retry_after_seconds })
             }
         }
     }
@@ -186,18 +192,18 @@ impl Engine {
         told
     }
 
-    fn identity(&self, proposal: &Proposal<'_>) -> Identity {
+    fn identity(&self, proposal: &WriteRequest<'_>) -> Identity {
         Identity {
             application: proposal.application.to_owned(),
             key: proposal.key.as_deref().map(str::to_owned),
-            fingerprint: self.parts.vault.mac(&["call", proposal.tool, proposal.arguments.expose()]),
+            fingerprint: self.parts.keyring.mac(&["call", proposal.tool, proposal.arguments.expose()]),
             resource: proposal.resource.to_owned(),
             target: proposal.target.to_string(),
         }
     }
 
-    async fn told(&self, poll: Poll<'_>) -> Result<Told, Untold> {
-        let id = TaskId::parse(poll.id).ok_or(Untold::NotFound)?;
+    async fn told(&self, poll: Poll<'_>) -> Result<TaskView, TaskReadError> {
+        let id = TaskId::parse(poll.id).ok_or(TaskReadError::NotFound)?;
         let mut record = self.visible(id, poll).await?;
         if record.task.status().is_none()
             && let Some(held) = self.polls.hold(&poll, id)
@@ -214,46 +220,49 @@ impl Engine {
         Ok(tell(record, after))
     }
 
-    async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, Untold> {
-        let record = self.parts.store.task(id).await.map_err(|error| Untold::Broken(error.to_string()))?;
+    async fn visible(&self, id: TaskId, poll: Poll<'_>) -> Result<Record, TaskReadError> {
+        let record = self.parts.store.task(id).await.map_err(|error| TaskReadError::Broken(error.to_string()))?;
         let application = &poll.caller.application;
         let visible = |Record { application: owner, resource, target, .. }: &Record| {
             *owner == *application.id || application.grants.covers(resource, target)
         };
-        record.filter(visible).ok_or(Untold::NotFound)
+        record.filter(visible).ok_or(TaskReadError::NotFound)
     }
 }
 
 impl Tasks for Engine {
-    fn repeat<'a>(&'a self, proposal: &'a Proposal<'a>) -> BoxFuture<'a, Result<Option<Accepted>, NotAccepted>> {
+    fn repeat<'a>(
+        &'a self,
+        proposal: &'a WriteRequest<'a>,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>> {
         Box::pin(async move { self.find(proposal).await.map_err(broken) })
     }
 
     fn accept<'a>(
         &'a self,
-        proposal: &'a Proposal<'a>,
+        proposal: &'a WriteRequest<'a>,
         command: Secret<String>,
-    ) -> BoxFuture<'a, Result<Accepted, NotAccepted>> {
+    ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
         Box::pin(async move { self.take_on(proposal, &command).await })
     }
 
-    fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<Told, Untold>> {
+    fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
         Box::pin(self.told(poll))
     }
 }
 
-fn repeated(hit: DuplicateOf, asked: &Digest) -> Accepted {
+fn repeated(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {
     let DuplicateOf { id, tool, target, fingerprint } = hit;
     let status = TaskStatus::Dispatched;
-    Accepted { task_id: id.to_string(), tool, target, status, hit: true, matches: fingerprint == *asked }
+    AcceptedTask { task_id: id.to_string(), tool, target, status, hit: true, matches: fingerprint == *asked }
 }
 
-fn tell(record: Record, poll_after_seconds: Option<u64>) -> Told {
+fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
     let evidence = record.task.evidence();
     let Record { id: _, application: _, tool, resource, target, created_at, version: _, task, sealed: _, refunded_at } =
         record;
     let (status, deadline_at, finished_at) = (task.outward_status(), task.deadline_at, task.finished_at);
-    Told {
+    TaskView {
         tool,
         resource,
         target,
@@ -267,8 +276,8 @@ fn tell(record: Record, poll_after_seconds: Option<u64>) -> Told {
     }
 }
 
-fn broken(error: impl fmt::Display) -> NotAccepted {
-    NotAccepted::Broken(error.to_string())
+fn broken(error: impl fmt::Display) -> WriteRefusal {
+    WriteRefusal::Broken(error.to_string())
 }
 
 impl fmt::Debug for Engine {

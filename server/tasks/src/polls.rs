@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::tasks::{Hold, Poll};
+use toolwarrant_core::tasks::{LongPoll, Poll};
 
 /// Most held polls of one application. One more is answered at once.
 pub const HELD_MAX: usize = 64;
@@ -51,7 +51,7 @@ impl Polls {
         let until = wait.map_or_else(due, |wait| now.plus(wait));
         let application = &caller.application.id;
         let held = state.held.get(application).copied().unwrap_or(0);
-        if until <= now || *hold == Hold::Never || held >= HELD_MAX {
+        if until <= now || *hold == LongPoll::Never || held >= HELD_MAX {
             return None;
         }
         *state.held.entry(application.clone()).or_default() += 1;

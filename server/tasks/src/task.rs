@@ -358,9 +358,9 @@ impl TaskPolicy {
     }
 }
 
-impl From<&catalogue::Terms> for TaskPolicy {
-    fn from(terms: &catalogue::Terms) -> Self {
-        let catalogue::Terms { probe, baseline, idempotent, settle_seconds, deadline_seconds } = *terms;
+impl From<&catalogue::PolicyDef> for TaskPolicy {
+    fn from(terms: &catalogue::PolicyDef) -> Self {
+        let catalogue::PolicyDef { probe, baseline, idempotent, settle_seconds, deadline_seconds } = *terms;
         Self {
             probe: probe.map(|name| Probe { name: name.to_owned(), baseline }),
             idempotent,

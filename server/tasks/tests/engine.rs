@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted, Grants};
-use toolwarrant_core::catalogue::{PermissionSet, Terms};
+use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
 use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::tasks::{Hold, Poll, Proposal, TaskStatus, Tasks, Told, Untold, UpstreamReport};
+use toolwarrant_core::tasks::{
+    LongPoll, Poll, TaskReadError, TaskStatus, TaskView, Tasks, UpstreamReport, WriteRequest,
+};
 use toolwarrant_core::text::Secret;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
@@ -20,8 +22,8 @@ use toolwarrant_tasks::task::{Reading, Verdict};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
-const TERMS: Terms =
-    Terms { probe: Some("paper"), baseline: false, idempotent: false, settle_seconds: 5, deadline_seconds: 60 };
+const TERMS: PolicyDef =
+    PolicyDef { probe: Some("paper"), baseline: false, idempotent: false, settle_seconds: 5, deadline_seconds: 60 };
 
 /// Does what it is told.
 struct Obedient;
@@ -64,8 +66,8 @@ impl Executor for Forgetful {
     }
 }
 
-fn vault() -> Vault {
-    Vault::new("test", &[7; 32], Random::seeded(1))
+fn keyring() -> KeyRing {
+    KeyRing::new("test", &[7; 32], Random::seeded(1))
 }
 
 /// An engine that drives nothing unless it is run.
@@ -77,7 +79,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
     let parts = Parts {
         store: store.clone(),
         executor,
-        vault: vault(),
+        keyring: keyring(),
         clock: clock.clone(),
         random: Random::seeded(1),
         max_in_flight: 10,
@@ -86,8 +88,8 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
 }
 
 /// A write of the application `owner`.
-fn write(resource: &'static str, target: &str) -> Proposal<'static> {
-    Proposal {
+fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
+    WriteRequest {
         application: "owner",
         tool: "print",
         resource,
@@ -100,21 +102,21 @@ fn write(resource: &'static str, target: &str) -> Proposal<'static> {
 }
 
 /// Takes a write on; the name of its task.
-async fn accept(engine: &Engine, write: Proposal<'_>) -> String {
+async fn accept(engine: &Engine, write: WriteRequest<'_>) -> String {
     engine.accept(&write, write.arguments.clone()).await.expect("a new write").task_id
 }
 
 /// Somebody with a key of an application with those grants.
 fn caller(application: &str, grants: Grants) -> Caller {
-    let access = Access::new(vault());
+    let access = Access::new(keyring());
     let window = Arc::new(Window::new(300));
     let application = Arc::new(Application::new(application, application, PermissionSet(1), grants, window));
     access.change(|directory| directory.put_key("key", &application, &[access.verifier("secret")], None));
     access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).expect("a live key")
 }
 
-async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<Told, Untold> {
-    engine.poll(Poll { caller, id, wait: None, hold: Hold::Never, interval: Duration::from_secs(3) }).await
+async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<TaskView, TaskReadError> {
+    engine.poll(Poll { caller, id, wait: None, hold: LongPoll::Never, interval: Duration::from_secs(3) }).await
 }
 
 #[tokio::test]
@@ -135,12 +137,12 @@ async fn a_task_is_seen_by_its_application_and_by_who_sees_the_target_of_its_res
     for (application, grants, expected) in seen {
         let told = poll(&engine, &caller(application, grants.clone()), &id).await;
         assert_eq!(told.is_ok(), expected, "{application} {grants:?}: {told:?}");
-        assert!(expected || told == Err(Untold::NotFound), "{told:?}");
+        assert!(expected || told == Err(TaskReadError::NotFound), "{told:?}");
     }
 }
 
 /// Runs an engine until the task has ended; its state.
-async fn end(engine: &Arc<Engine>, id: &str) -> Told {
+async fn end(engine: &Arc<Engine>, id: &str) -> TaskView {
     let runner = tokio::spawn(Arc::clone(engine).run(std::future::pending()));
     let owner = caller("owner", Grants::nothing());
     let told = loop {
@@ -160,9 +162,9 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
     let id = accept(&engine, write("printer", "p-1")).await;
     assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
     // Of a write whose probe compares there is no reading from before, so nothing is sent.
-    let compared = Proposal { terms: Terms { baseline: true, ..TERMS }, ..write("printer", "p-2") };
+    let compared = WriteRequest { terms: PolicyDef { baseline: true, ..TERMS }, ..write("printer", "p-2") };
     let id = accept(&engine, compared).await;
-    let Told { status, evidence, .. } = end(&engine, &id).await;
+    let TaskView { status, evidence, .. } = end(&engine, &id).await;
     assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Failed, UpstreamReport::NotSent));
 }
 
@@ -179,7 +181,7 @@ async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
         }
         runner.abort();
         let found = engine_on(&store, executor.clone(), &clock).await;
-        let Told { evidence, .. } = end(&found, &id).await;
+        let TaskView { evidence, .. } = end(&found, &id).await;
         assert_eq!(executor.looked_up.load(Relaxed), looked_up, "{target}");
         assert_eq!(
             evidence.unwrap().reported,

@@ -10,12 +10,12 @@ use super::types::{Place, Types};
 use super::words::Words;
 use super::{FIRST_TOOLS, at, require_distinct, require_name, require_text};
 use crate::model::{
-    Domain, Effect, ErrorCode, Example, Field, Http, Kind, NamedType, Permission, Probe, Resource, Target, Tool, Type,
+    Domain, EffectSpec, ErrorCode, Example, Field, Http, Kind, NamedType, PermissionSpec, ProbeSpec, ResourceSpec,
+    TargetSpec, ToolSpec, Type,
 };
 use crate::raw::{self, At, EffectName, Files, Named, Unread};
-use crate::report::Report;
+use crate::report::{Report, Source, line_column};
 use crate::rules::Rule;
-use crate::source::{Source, line_column};
 use crate::{fit, names};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub(crate) const RETIRED: &str = "choose another name; whoever still uses the ol
 
 /// What tools may name.
 pub(crate) struct Scope<'a> {
-    pub(crate) permissions: Vec<Arc<Permission>>,
-    pub(crate) probes: Vec<Arc<Probe>>,
+    pub(crate) permissions: Vec<Arc<PermissionSpec>>,
+    pub(crate) probes: Vec<Arc<ProbeSpec>>,
     pub(crate) errors: Vec<Arc<ErrorCode>>,
-    pub(crate) resources: Vec<Arc<Resource>>,
+    pub(crate) resources: Vec<Arc<ResourceSpec>>,
     pub(crate) types: Types,
     pub(crate) words: Words,
     /// All that is written down: what could not be read or lowered is not unknown.
@@ -107,7 +107,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn tool(&mut self, raw: &At<raw::Tool>) -> Option<Tool> {
+    fn tool(&mut self, raw: &At<raw::Tool>) -> Option<ToolSpec> {
         let raw::Tool {
             name,
             title,
@@ -193,14 +193,14 @@ impl<'a> Lowering<'a> {
                 })
             })
             .collect();
-        let own = if matches!(effect, Some(Effect::ReadTask)) { Some(self.reading_errors()) } else { own };
+        let own = if matches!(effect, Some(EffectSpec::ReadTask)) { Some(self.reading_errors()) } else { own };
         let result = match (&effect, result, &target) {
-            (Some(Effect::ReadTask), ..) => Some(self.task(raw)),
-            (Some(Effect::Task(_)), Some(result), _) => {
+            (Some(EffectSpec::ReadTask), ..) => Some(self.task(raw)),
+            (Some(EffectSpec::Task(_)), Some(result), _) => {
                 self.add(Rule::Task, result, "the result of a task tool is derived; leave it out", None);
                 None
             }
-            (Some(Effect::Task(_)), None, Some(Some(target))) => {
+            (Some(EffectSpec::Task(_)), None, Some(Some(target))) => {
                 Some(tasks::accepted(target, &self.scope.words.read_tool))
             }
             (_, Some(result), _) => self.result(result),
@@ -223,7 +223,7 @@ impl<'a> Lowering<'a> {
         };
         let examples = examples.iter().filter(|_| whole);
         let examples = examples.map(|example| self.example(example, &arguments.lowered, &result)).collect();
-        Some(Tool {
+        Some(ToolSpec {
             name: name.to_string(),
             title,
             source: self.place_text(name),
@@ -277,7 +277,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn target(&mut self, raw: &raw::Target, args: &Arguments<'_>) -> Option<Target> {
+    fn target(&mut self, raw: &raw::Target, args: &Arguments<'_>) -> Option<TargetSpec> {
         let raw::Target { resource: name, arg, requires } = raw;
         let resource = self.scope.resources.iter().find(|resource| resource.name == **name).cloned();
         if resource.is_none() {
@@ -304,7 +304,7 @@ impl<'a> Lowering<'a> {
                 self.add(Rule::Target, arg, format!("`{name}` must be a required `{id}`"), help);
             }
         }
-        Some(Target { resource, arg: arg.to_string(), requires: requires.as_ref().map(|name| name.to_string()) })
+        Some(TargetSpec { resource, arg: arg.to_string(), requires: requires.as_ref().map(|name| name.to_string()) })
     }
 
     fn http(&mut self, raw: &At<String>, args: &Arguments<'_>) -> Option<Http> {
@@ -367,8 +367,8 @@ impl<'a> Lowering<'a> {
     /// What a call can end with follows from what the tool declares; its own errors come last.
     fn derive_errors(
         &self,
-        target: Option<&Target>,
-        effect: &Effect,
+        target: Option<&TargetSpec>,
+        effect: &EffectSpec,
         args: &[Field],
         own: &[Arc<ErrorCode>],
     ) -> Vec<Arc<ErrorCode>> {
@@ -378,7 +378,7 @@ impl<'a> Lowering<'a> {
             ("invalid_argument", !args.is_empty()),
             ("not_found", target.is_some()),
             ("not_supported", requires),
-            ("target_busy", matches!(effect, Effect::Task(_))),
+            ("target_busy", matches!(effect, EffectSpec::Task(_))),
             ("rate_limited", true),
             ("upstream_unavailable", target.is_some()),
             ("overloaded", true),

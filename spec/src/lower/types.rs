@@ -1,7 +1,7 @@
 //! Types and fields.
 
 use super::{TYPES, at, members, require_name, require_text};
-use crate::model::{Field, Kind, Member, NamedType, StringRule, Type};
+use crate::model::{Field, Kind, Member, NamedType, StringSpec, Type};
 use crate::raw::{self, At, KindName, Named, Unread};
 use crate::report::Report;
 use crate::rules::Rule;
@@ -279,7 +279,7 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
     }
     let lowered = match **kind {
         KindName::String => {
-            let rule = StringRule {
+            let rule = StringSpec {
                 min: min_length.as_ref().map_or(0, |min| **min as usize),
                 max: max_length.as_ref().map_or(0, |max| **max as usize),
                 prefix: prefix.as_ref().map(|prefix| prefix.to_string()).unwrap_or_default(),

@@ -5,7 +5,7 @@
 use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
 use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId};
 use crate::machines::{Habit, Machine, Machines, PRINTERS, TRAYS};
-use toolwarrant::{BoxFuture, Caller, Clock, Flag, Resource, Terms, Timestamp, ToolDef, Unresolved, Untrusted};
+use toolwarrant::{BoxFuture, Caller, Clock, Flag, PolicyDef, Resource, Timestamp, ToolDef, Unresolved, Untrusted};
 
 /// The shop.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ impl Resource<PrinterId> for Shop {
     }
 
     /// These printers are quicker than the contract asks for: a page shows on the counter within a second.
-    fn policy(_: &Printer, _: &'static ToolDef, declared: Terms) -> Terms {
-        Terms { settle_seconds: 1, deadline_seconds: 8, ..declared }
+    fn policy(_: &Printer, _: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
+        PolicyDef { settle_seconds: 1, deadline_seconds: 8, ..declared }
     }
 }
 

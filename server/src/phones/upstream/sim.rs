@@ -13,7 +13,7 @@ mod journal;
 mod truth;
 
 pub use cast::{CAST, Part};
-pub use truth::{Change, Deed, Endpoint};
+pub use truth::{Change, Deed, ProxyEndpoint};
 
 use super::{Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode};
@@ -233,8 +233,8 @@ impl Upstream for Sim {
 }
 
 /// A proxy as clients see it.
-fn shown(endpoint: &Endpoint) -> Proxy {
-    let Endpoint { scheme, host, port } = endpoint;
+fn shown(endpoint: &ProxyEndpoint) -> Proxy {
+    let ProxyEndpoint { scheme, host, port } = endpoint;
     Proxy { scheme: *scheme, host: Untrusted::clean(host), port: *port }
 }
 

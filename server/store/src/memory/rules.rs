@@ -1,22 +1,24 @@
-//! Checks each [`Rule`], in the words that all stores use.
+//! Checks each [`IntegrityRule`], in the words that all stores use.
 
 use super::Tables;
-use crate::Rule;
+use crate::IntegrityRule;
 use crate::rules::charged;
 use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 
 impl Tables {
     /// Returns what breaks `rule`.
-    pub(super) fn violations(&self, rule: Rule) -> Vec<String> {
+    pub(super) fn violations(&self, rule: IntegrityRule) -> Vec<String> {
         let entered = |id: TaskId, kind| self.entered.contains(&(id, kind));
         let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);
         let status = |id: &TaskId| self.tasks.get(id).map(|row| row.record.task.status());
         let records = || self.tasks.values().map(|row| &row.record);
         let say = |what: &'static str| move |id: TaskId| format!("{id} {what}");
         match rule {
-            Rule::Integrity | Rule::Layout | Rule::Records | Rule::TargetLocks => Vec::new(),
-            Rule::Refunds => {
+            IntegrityRule::Integrity | IntegrityRule::Layout | IntegrityRule::Records | IntegrityRule::TargetLocks => {
+                Vec::new()
+            }
+            IntegrityRule::Refunds => {
                 let silent = |record: &&Record| record.task.status() == Some(Status::FailedSilent);
                 let unrefunded = records().filter(silent).map(|record| record.id).filter(|id| !entered(*id, "refund"));
                 let other = |id: &TaskId| status(id).is_some_and(|status| status != Some(Status::FailedSilent));
@@ -26,7 +28,7 @@ impl Tables {
                 let unpaid = with("refund").filter(unpaid).map(say("has a refund and no charge that it gives back"));
                 unrefunded.chain(other).chain(unpaid).collect()
             }
-            Rule::Charges => {
+            IntegrityRule::Charges => {
                 let uncharged = with("reversal").filter(|id| !entered(*id, "charge"));
                 let uncharged = uncharged.map(say("has a reversal and no charge that it takes back"));
                 let wrong = records().flat_map(|Record { id, task, .. }| {
@@ -34,7 +36,7 @@ impl Tables {
                 });
                 uncharged.chain(wrong).collect()
             }
-            Rule::Secrets => {
+            IntegrityRule::Secrets => {
                 let ended = |record: &&Record| record.task.status().is_some() == record.sealed.is_some();
                 let what = |record: &Record| match record.sealed {
                     Some(_) => "has ended and its arguments were not wiped",
@@ -42,7 +44,7 @@ impl Tables {
                 };
                 records().filter(ended).map(|record| format!("{} {}", record.id, what(record))).collect()
             }
-            Rule::Deadlines(after) => {
+            IntegrityRule::Deadlines(after) => {
                 let late = |record: &&Record| record.task.status().is_none() && record.task.deadline_at <= after;
                 let late = records().filter(late);
                 late.map(|Record { id, task, .. }| {

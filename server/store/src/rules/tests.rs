@@ -9,15 +9,15 @@ use toolwarrant_tasks::machine::Entry::{self, Charge, Refund, Release, ReverseCh
 use toolwarrant_tasks::store::{Advance, Advanced, Record};
 use toolwarrant_tasks::task::{Phase, Status, Task};
 
-const ALL: [Rule; 8] = [
-    Rule::Integrity,
-    Rule::Layout,
-    Rule::Refunds,
-    Rule::Charges,
-    Rule::TargetLocks,
-    Rule::Secrets,
-    Rule::Deadlines(AT),
-    Rule::Records,
+const ALL: [IntegrityRule; 8] = [
+    IntegrityRule::Integrity,
+    IntegrityRule::Layout,
+    IntegrityRule::Refunds,
+    IntegrityRule::Charges,
+    IntegrityRule::TargetLocks,
+    IntegrityRule::Secrets,
+    IntegrityRule::Deadlines(AT),
+    IntegrityRule::Records,
 ];
 
 /// How often a task was to be sent, and whether anything may have left.
@@ -68,10 +68,10 @@ pub(crate) async fn each_broken_rule_names_its_task(store: Arc<dyn Store>) {
     accept(&store, new(7, "k7", "t7")).await;
     ended(&store, 8, UNSENT, Status::Failed, vec![Charge, Release(AT)]).await;
     ended(&store, 9, NEVER, Status::Failed, vec![Charge, Release(AT)]).await;
-    let deadline = Rule::Deadlines(AT.plus(Duration::from_secs(60)));
-    let expected: [(Rule, &[(u128, &str)]); 3] = [
+    let deadline = IntegrityRule::Deadlines(AT.plus(Duration::from_secs(60)));
+    let expected: [(IntegrityRule, &[(u128, &str)]); 3] = [
         (
-            Rule::Refunds,
+            IntegrityRule::Refunds,
             &[
                 (1, "ended as failed_silent and has no refund"),
                 (2, "has a refund and did not end as failed_silent"),
@@ -80,7 +80,7 @@ pub(crate) async fn each_broken_rule_names_its_task(store: Arc<dyn Store>) {
             ],
         ),
         (
-            Rule::Charges,
+            IntegrityRule::Charges,
             &[
                 (3, "has no charge, and one is due"),
                 (4, "has a reversal that is not due"),

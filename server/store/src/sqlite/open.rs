@@ -50,7 +50,7 @@ const TARGET_LOCKS: &str = "
 
 /// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum DatabaseError {
     /// Its file cannot be created.
     #[error("cannot use {path}: {source}; --data names another folder")]
     File {
@@ -106,20 +106,20 @@ pub(super) struct Connections {
 
 /// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before layout 5 become grants of
 /// `former_resource`.
-pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, OpenError> {
+pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
     let path = path.to_owned();
     // SQLite would create it readable by everybody. It gives its other files the mode of this one.
     let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    made.map_err(|source| OpenError::File { path: path.clone(), source })?;
-    let failed = |source| OpenError::Database { path: path.clone(), source };
+    made.map_err(|source| DatabaseError::File { path: path.clone(), source })?;
+    let failed = |source| DatabaseError::Database { path: path.clone(), source };
 
     let mut writer = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     let found = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     if found > LAYOUT {
-        return Err(OpenError::Newer { path, found, known: LAYOUT });
+        return Err(DatabaseError::Newer { path, found, known: LAYOUT });
     }
     if found < oldest {
-        return Err(OpenError::Older { path, found });
+        return Err(DatabaseError::Older { path, found });
     }
     migrate(&mut writer, found, former_resource).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
@@ -128,8 +128,8 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
 }
 
 /// Loads the target locks into the writing connection.
-pub(super) fn load_target_locks(writer: &Connection) -> Result<(), OpenError> {
-    let failed = |source| OpenError::Database { path: writer.path().unwrap_or_default().into(), source };
+pub(super) fn load_target_locks(writer: &Connection) -> Result<(), DatabaseError> {
+    let failed = |source| DatabaseError::Database { path: writer.path().unwrap_or_default().into(), source };
     writer.execute_batch(TARGET_LOCKS).map_err(failed)
 }
 

@@ -1,11 +1,11 @@
-//! The SQL that finds what breaks a [`Rule`].
+//! The SQL that finds what breaks a [`IntegrityRule`].
 //!
 //! `Refunds` is checked often, so it reads only rows about refunds; the others may read everything. A task whose state cannot be
 //! read breaks `Records`; all rules still check the other tasks.
 
 use super::{Fault, millis, open};
 use crate::rules::charged;
-use crate::{Rule, VIOLATIONS_MAX};
+use crate::{IntegrityRule, VIOLATIONS_MAX};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
 use toolwarrant_core::clock::Timestamp;
@@ -58,17 +58,17 @@ const REPEATED: &str = "
            ifnull((SELECT phase FROM task_event WHERE task_id = id ORDER BY version DESC LIMIT 1), 'ready') FROM task";
 
 /// Returns what breaks `rule`.
-pub(super) fn violations(db: &Connection, rule: Rule) -> Result<Vec<String>, Fault> {
+pub(super) fn violations(db: &Connection, rule: IntegrityRule) -> Result<Vec<String>, Fault> {
     let both = |sql, judged: Result<Vec<String>, Fault>| Ok([named(db, sql)?, judged?].concat());
     let mut found = match rule {
-        Rule::Integrity => integrity(db),
-        Rule::Layout => layout(db),
-        Rule::Refunds => named(db, REFUNDS),
-        Rule::Charges => both(CHARGES, uncharged(db)),
-        Rule::TargetLocks => named(db, TARGET_LOCKS),
-        Rule::Secrets => named(db, SECRETS),
-        Rule::Deadlines(after) => late(db, after),
-        Rule::Records => both(RECORDS, contradicted(db)),
+        IntegrityRule::Integrity => integrity(db),
+        IntegrityRule::Layout => layout(db),
+        IntegrityRule::Refunds => named(db, REFUNDS),
+        IntegrityRule::Charges => both(CHARGES, uncharged(db)),
+        IntegrityRule::TargetLocks => named(db, TARGET_LOCKS),
+        IntegrityRule::Secrets => named(db, SECRETS),
+        IntegrityRule::Deadlines(after) => late(db, after),
+        IntegrityRule::Records => both(RECORDS, contradicted(db)),
     }?;
     found.truncate(VIOLATIONS_MAX);
     Ok(found)

@@ -18,9 +18,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::store::SecretRow;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
 
@@ -134,7 +134,7 @@ async fn no_argument_is_on_the_disk_in_clear_and_after_the_end_not_even_sealed()
         files.windows(bytes.len()).any(|window| window == bytes)
     };
     let arguments = format!("{{\"password\":\"hunter2\",\"note\":\"{}\"}}", "long ".repeat(100));
-    let sealed = Vault::new("test", &[7; 32], Random::System).seal("task", &arguments).unwrap();
+    let sealed = KeyRing::new("test", &[7; 32], Random::System).seal("task", &arguments).unwrap();
     let store: Arc<dyn Store> = open(folder.path());
     accept(&store, NewTask { sealed: sealed.clone(), ..new(1, "k", "the target") }).await;
     assert!(holds(&sealed) && holds(b"the target"), "nothing can be found like this");

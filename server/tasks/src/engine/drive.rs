@@ -169,7 +169,7 @@ impl Engine {
     fn unsealed(&self, record: &Record) -> Result<Write, String> {
         let Record { id, tool, target, task, sealed, .. } = record;
         let sealed = sealed.as_deref().ok_or("the arguments are gone")?;
-        let arguments = self.parts.vault.open(&id.to_string(), sealed).map_err(|error| error.to_string())?;
+        let arguments = self.parts.keyring.open(&id.to_string(), sealed).map_err(|error| error.to_string())?;
         Ok(Write {
             id: *id,
             tool: tool.clone(),

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::{Random, SplitMix};
-use toolwarrant_core::tasks::{Accepted, NotAccepted, Proposal, Tasks};
+use toolwarrant_core::tasks::{AcceptedTask, Tasks, WriteRefusal, WriteRequest};
 use toolwarrant_core::text::Secret;
-use toolwarrant_core::vault::Vault;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::TaskId;
@@ -151,7 +151,7 @@ enum Happens {
 }
 
 /// A call and its answer.
-type Said = (Call, Result<Accepted, NotAccepted>);
+type Said = (Call, Result<AcceptedTask, WriteRefusal>);
 
 /// A running server.
 struct Process {
@@ -171,7 +171,7 @@ struct World {
     nature: Arc<Nature>,
     wheels: Wheels,
     platters: Arc<Platters>,
-    vault: Vault,
+    keyring: KeyRing,
     random: Random,
     said: Arc<Mutex<Vec<Said>>>,
     /// When the latest process started.
@@ -200,7 +200,7 @@ fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
         let world = World {
             wheels: Wheels::new(&nature),
             platters: Arc::default(),
-            vault: Vault::new("test", &[7; 32], random.clone()),
+            keyring: KeyRing::new("test", &[7; 32], random.clone()),
             random,
             said: Arc::default(),
             started: START,
@@ -302,7 +302,7 @@ impl World {
         let engine = Engine::start(Parts {
             store: disk.clone(),
             executor: Arc::new(self.wheels.clone()),
-            vault: self.vault.clone(),
+            keyring: self.keyring.clone(),
             clock: self.nature.clock.clone(),
             random: self.random.clone(),
             max_in_flight: 100,
@@ -319,7 +319,7 @@ impl World {
             let Call { application, wheel, act, key, patience } = call;
             let now = nature.clock.now();
             let arguments = Secret::new(act.written(wheel));
-            let proposal = Proposal {
+            let proposal = WriteRequest {
                 application,
                 tool: act.tool(),
                 resource: "wheel",

@@ -4,8 +4,8 @@ use super::wheels::Truth;
 use super::{Said, World, short};
 use std::collections::HashMap;
 use std::time::Duration;
-use toolwarrant_core::tasks::Accepted;
-use toolwarrant_store::{Integrity, Rule};
+use toolwarrant_core::tasks::AcceptedTask;
+use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::store::{Record, TaskFilter, TaskStore};
 use toolwarrant_tasks::task::{Status, Task, TaskId, UpstreamAnswer};
 
@@ -22,7 +22,7 @@ impl World {
         let mut broken = self.platters.violations.lock().expect("no panic").clone();
         let all = TaskFilter { application: None, target: None, before: None, limit: 1_000 };
         let records = self.platters.memory.tasks(all).await.expect("memory");
-        for rule in [Rule::Charges, Rule::Secrets] {
+        for rule in [IntegrityRule::Charges, IntegrityRule::Secrets] {
             broken.extend(self.platters.memory.violations(rule).await.expect("memory"));
         }
         let mut ledger: HashMap<TaskId, Vec<&'static str>> = HashMap::new();
@@ -119,7 +119,7 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, violated: &mut imp
 
 /// Returns a wrong answer to a client.
 fn misled((call, answer): &Said, records: &[Record]) -> Option<String> {
-    let Accepted { task_id, tool, target, hit, matches, status: _ } = answer.as_ref().ok()?;
+    let AcceptedTask { task_id, tool, target, hit, matches, status: _ } = answer.as_ref().ok()?;
     let Some(record) = records.iter().find(|record| record.id.to_string() == *task_id) else {
         return Some(format!("{task_id} was accepted and is not there"));
     };

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use toolwarrant_core::BoxFuture;
-use toolwarrant_core::catalogue::Terms;
+use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
@@ -25,13 +25,13 @@ const WORKS_FOR: Duration = Duration::from_secs(20);
 /// After this time, nothing acts any more.
 pub(super) const LATEST: Duration = Duration::from_secs(60);
 
-const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> Terms {
-    Terms { probe, baseline, idempotent, settle_seconds: SETTLE_SECONDS, deadline_seconds: DEADLINE_SECONDS }
+const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
+    PolicyDef { probe, baseline, idempotent, settle_seconds: SETTLE_SECONDS, deadline_seconds: DEADLINE_SECONDS }
 }
 
-static PAINT: Terms = terms(Some("colour"), false, true);
-static TURN: Terms = terms(Some("turns"), true, false);
-static RINSE: Terms = terms(None, false, false);
+static PAINT: PolicyDef = terms(Some("colour"), false, true);
+static TURN: PolicyDef = terms(Some("turns"), true, false);
+static RINSE: PolicyDef = terms(None, false, false);
 
 /// What can be done to a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Act {
         }
     }
 
-    pub(super) fn terms(self) -> &'static Terms {
+    pub(super) fn terms(self) -> &'static PolicyDef {
         match self {
             Self::Paint(_) => &PAINT,
             Self::Turn => &TURN,

@@ -4,7 +4,9 @@ use super::tasks::{plain, task_status};
 use super::{Lowering, Scope};
 use crate::lower::at;
 use crate::lower::words::noun;
-use crate::model::{Effect, ErrorCode, Field, Kind, Member, NamedType, Probe, Resource, StringRule, Tool, Type};
+use crate::model::{
+    EffectSpec, ErrorCode, Field, Kind, Member, NamedType, ProbeSpec, ResourceSpec, StringSpec, ToolSpec, Type,
+};
 use crate::raw::{self, At, EffectName, Files};
 use crate::report::Report;
 use crate::rules::Rule;
@@ -95,9 +97,9 @@ impl Lowering<'_> {
     }
 
     /// The resources that tasks act on, each with the argument that names it; the first tool of a resource decides.
-    fn targets(&mut self, tool: &At<raw::Tool>) -> Vec<(Arc<Resource>, &'_ str)> {
+    fn targets(&mut self, tool: &At<raw::Tool>) -> Vec<(Arc<ResourceSpec>, &'_ str)> {
         let Scope { resources, files, .. } = self.scope;
-        let mut targets: Vec<(Arc<Resource>, &str)> = Vec::new();
+        let mut targets: Vec<(Arc<ResourceSpec>, &str)> = Vec::new();
         for raw in files.tools.iter().flat_map(|(_, file)| &file.tool).filter(|tool| *tool.effect == EffectName::Task) {
             let Some(target) = &raw.target else { continue };
             let Some(resource) = resources.iter().find(|resource| resource.name == **target.resource) else { continue };
@@ -131,13 +133,13 @@ pub(super) fn arguments() -> Vec<Field> {
 }
 
 /// The types that the arguments of tools of tasks are made of, where there are such tools.
-pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a Tool>) -> Vec<Arc<NamedType>> {
+pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<Arc<NamedType>> {
     let mut types: Vec<Arc<NamedType>> = Vec::new();
     for tool in tools {
         let derived = match tool.effect {
-            Effect::Task(_) => vec![super::tasks::idempotency_key()],
-            Effect::ReadTask => arguments(),
-            Effect::Read | Effect::Issue => continue,
+            EffectSpec::Task(_) => vec![super::tasks::idempotency_key()],
+            EffectSpec::ReadTask => arguments(),
+            EffectSpec::Read | EffectSpec::Issue => continue,
         };
         for ty in derived.iter().filter_map(|field| field.ty.named()) {
             if !types.iter().any(|known| known.name == ty.name) {
@@ -150,12 +152,12 @@ pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a Tool>) -> Vec<Ar
 }
 
 fn task_id() -> Arc<NamedType> {
-    let rule = StringRule { min: 37, max: 37, prefix: "task_".to_owned(), charset: vec![('0', '9'), ('a', 'f')] };
+    let rule = StringSpec { min: 37, max: 37, prefix: "task_".to_owned(), charset: vec![('0', '9'), ('a', 'f')] };
     let doc = "Identifier of a task.".to_owned();
     Arc::new(NamedType { name: "TaskId".to_owned(), doc, kind: Kind::String(rule) })
 }
 
-fn evidence(probes: &[Arc<Probe>], noun: &str) -> Arc<NamedType> {
+fn evidence(probes: &[Arc<ProbeSpec>], noun: &str) -> Arc<NamedType> {
     let probes: String = probes.iter().map(|probe| format!("`{}`, ", probe.name)).collect();
     let checked = match probes.is_empty() {
         true => format!("What was read: `upstream_answer`, since nothing on the {noun} can be."),

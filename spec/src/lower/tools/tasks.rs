@@ -2,7 +2,7 @@
 
 use super::{Arguments, Lowering};
 use crate::lower::at;
-use crate::model::{Effect, Field, Kind, Member, NamedType, StringRule, Target, Task, Terms, Type};
+use crate::model::{EffectSpec, Field, Kind, Member, NamedType, PolicySpec, StringSpec, TargetSpec, TaskSpec, Type};
 use crate::names;
 use crate::raw::{self, At, EffectName, Named};
 use crate::rules::{Rule, STATES};
@@ -16,12 +16,14 @@ impl Lowering<'_> {
         task: Option<&raw::Task>,
         target: Option<&raw::Target>,
         args: &Arguments<'_>,
-    ) -> Option<Effect> {
+    ) -> Option<EffectSpec> {
         match (**effect, task) {
-            (EffectName::Read, None) => Some(Effect::Read),
-            (EffectName::ReadTask, _) => Some(Effect::ReadTask),
-            (EffectName::Issue, None) => Some(Effect::Issue),
-            (EffectName::Task, Some(task)) if target.is_some() => self.terms_of(task, effect, args).map(Effect::Task),
+            (EffectName::Read, None) => Some(EffectSpec::Read),
+            (EffectName::ReadTask, _) => Some(EffectSpec::ReadTask),
+            (EffectName::Issue, None) => Some(EffectSpec::Issue),
+            (EffectName::Task, Some(task)) if target.is_some() => {
+                self.terms_of(task, effect, args).map(EffectSpec::Task)
+            }
             (EffectName::Task, Some(_)) => {
                 self.add(Rule::Task, effect, "a task needs a `target`", None);
                 None
@@ -47,7 +49,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn terms_of(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &Arguments<'_>) -> Option<Task> {
+    fn terms_of(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &Arguments<'_>) -> Option<TaskSpec> {
         let raw::Task { select, case, probe, idempotent, settle_seconds, deadline_seconds, usually_ends } = raw;
         for state in usually_ends.iter().flatten() {
             if !STATES[1..].contains(&state.as_str()) {
@@ -68,7 +70,7 @@ impl Lowering<'_> {
             let help = Some("name the enum argument: `select = \"...\"`".to_owned());
             self.add(Rule::Task, value, "cases need an argument that selects them", help);
         }
-        Some(Task {
+        Some(TaskSpec {
             select: select.as_ref().map(|select| select.to_string()),
             cases,
             usually_ends: usually_ends.iter().flatten().map(|state| state.to_string()).collect(),
@@ -81,7 +83,7 @@ impl Lowering<'_> {
         case: Option<&Named<raw::Terms>>,
         common: &raw::Terms,
         args: &Arguments<'_>,
-    ) -> Option<Vec<(String, Terms)>> {
+    ) -> Option<Vec<(String, PolicySpec)>> {
         let Ok(field) = args.find(select) else {
             self.unknown(Rule::UnknownArgument, "argument", select, args.names.iter().copied());
             return None;
@@ -127,7 +129,7 @@ impl Lowering<'_> {
         None
     }
 
-    fn terms(&mut self, own: &raw::Terms, common: &raw::Terms, place: Range<usize>) -> Option<Terms> {
+    fn terms(&mut self, own: &raw::Terms, common: &raw::Terms, place: Range<usize>) -> Option<PolicySpec> {
         let place = at(self.file, place);
         let written = own.probe.as_ref().or(common.probe.as_ref());
         let probe = match written {
@@ -173,13 +175,13 @@ impl Lowering<'_> {
                 help,
             );
         }
-        Some(Terms { probe, idempotent, settle_seconds, deadline_seconds })
+        Some(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds })
     }
 }
 
 /// The argument `idempotency_key` of every tool of tasks, which no spec writes down.
 pub(crate) fn idempotency_key() -> Field {
-    let rule = StringRule { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };
+    let rule = StringSpec { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };
     let ty = NamedType {
         name: "IdempotencyKey".to_owned(),
         doc: "Names one intended write.".to_owned(),
@@ -191,7 +193,7 @@ pub(crate) fn idempotency_key() -> Field {
 }
 
 /// What every task tool answers with; the target is named as the tool's argument names it.
-pub(super) fn accepted(target: &Target, read_tool: &str) -> Arc<NamedType> {
+pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
     let fields = vec![
         plain("task_id", &format!("Names the task for {read_tool}."), Type::String),
         plain("tool", "The tool that made it.", Type::String),

@@ -30,7 +30,7 @@
 //! | 22 | Slow | success | success_unverified | success | success | success |
 //! | 23 | Refusing | failed | failed | failed | failed | failed |
 
-use super::truth::{Answer, Endpoint, Reply, State};
+use super::truth::{Answer, ProxyEndpoint, Reply, State};
 use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, ProxyScheme};
 use crate::phones::upstream::Snapshot;
 use std::time::Duration;
@@ -237,9 +237,9 @@ impl Part {
     }
 }
 
-fn proxy() -> Option<Endpoint> {
+fn proxy() -> Option<ProxyEndpoint> {
     let port = Port::new(1080).ok()?;
-    Some(Endpoint { scheme: ProxyScheme::Socks5, host: "proxy.example.net".into(), port })
+    Some(ProxyEndpoint { scheme: ProxyScheme::Socks5, host: "proxy.example.net".into(), port })
 }
 
 /// A name that would reverse the text after it, hide what it says, and begin a line of its own.

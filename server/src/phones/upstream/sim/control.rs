@@ -2,7 +2,7 @@
 
 use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
-use super::truth::{Answer, Change, Endpoint, Reply, Taken};
+use super::truth::{Answer, Change, ProxyEndpoint, Reply, Taken};
 use super::{Phone, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
@@ -140,7 +140,7 @@ impl Sim {
         let own = Network::Phones.address(phone.index.into());
         let through = through.map(endpoint);
         let leaking = through.is_none() && phone.part == Part::Leaking;
-        let Some(Endpoint { scheme: _, host, port }) = through.or(phone.state.proxy).filter(|_| !leaking) else {
+        let Some(ProxyEndpoint { scheme: _, host, port }) = through.or(phone.state.proxy).filter(|_| !leaking) else {
             return Ok(own);
         };
         Ok(if phone.part == Part::Rotating {
@@ -176,9 +176,9 @@ fn read(command: &Command) -> (&DeviceId, Change) {
     }
 }
 
-fn endpoint(args: &SetProxyArgs) -> Endpoint {
+fn endpoint(args: &SetProxyArgs) -> ProxyEndpoint {
     let SetProxyArgs { device_id: _, scheme, host, port, username: _, password: _, idempotency_key: _ } = args;
-    Endpoint { scheme: *scheme, host: host.as_str().to_owned(), port: *port }
+    ProxyEndpoint { scheme: *scheme, host: host.as_str().to_owned(), port: *port }
 }
 
 /// What the operation of a command is called, by the command's number.

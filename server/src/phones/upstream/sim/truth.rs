@@ -42,7 +42,7 @@ pub(super) struct Taken {
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Traffic goes through that proxy.
-    SetProxy(Endpoint),
+    SetProxy(ProxyEndpoint),
     /// Traffic goes out directly.
     ClearProxy,
     /// A phone that does not run starts, with another boot id; one that runs stays as it is.
@@ -56,7 +56,7 @@ pub enum Change {
 /// A proxy, without what it asks of those who use it: credentials are never kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Endpoint {
+pub struct ProxyEndpoint {
     /// How it is spoken to.
     #[serde(deserialize_with = "scheme")]
     pub scheme: ProxyScheme,
@@ -102,7 +102,7 @@ pub struct Deed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) power: DeviceState,
-    pub(super) proxy: Option<Endpoint>,
+    pub(super) proxy: Option<ProxyEndpoint>,
     /// How often it has started; its boot id follows from it.
     pub(super) boots: u64,
     /// How many commands took effect.

@@ -181,7 +181,7 @@ async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_take
     let database = Connection::open(super::database(folder.path())).unwrap();
     database.execute_batch("UPDATE task SET target = 't1'").unwrap();
     let mut store: Arc<dyn Store> = open(folder.path());
-    let found = store.violations(Rule::TargetLocks).await.unwrap();
+    let found = store.violations(IntegrityRule::TargetLocks).await.unwrap();
     assert_eq!(found, [format!("{} is in flight on t1, and so is another task", id(2))]);
     for n in 1..=2 {
         let left: Vec<_> = store.in_flight(None, 9).await.unwrap().iter().map(|task| task.id).collect();

@@ -96,7 +96,7 @@ async fn grants_that_name_no_resource_are_of_the_former_one_after_every_migratio
             let rows = store.directory().await.unwrap().0;
             let found: Vec<_> = rows.iter().map(|row| (row.id.as_str(), row.grants.clone())).collect();
             assert_eq!(found, expected, "from {earlier}");
-            assert_eq!(store.violations(Rule::Integrity).await.unwrap(), [""; 0]);
+            assert_eq!(store.violations(IntegrityRule::Integrity).await.unwrap(), [""; 0]);
         }
     }
 }
@@ -121,7 +121,7 @@ fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let before = fs::read(&path).unwrap();
     let refused = Sqlite::open(opening(&path)).unwrap_err();
     let text = refused.to_string();
-    assert!(matches!(refused, OpenError::Newer { found: 99, known: 6, .. }), "{text}");
+    assert!(matches!(refused, DatabaseError::Newer { found: 99, known: 6, .. }), "{text}");
     assert!(text.contains("layout 99") && text.contains("none beyond 6"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
@@ -132,7 +132,7 @@ fn who_only_looks_leaves_an_older_database_as_it_is() {
     let path = super::database(folder.path());
     of_layout(folder.path(), 1);
     let before = fs::read(&path).unwrap();
-    assert!(matches!(Sqlite::open_as_it_is(opening(&path)), Err(OpenError::Older { found: 1, .. })));
+    assert!(matches!(Sqlite::open_as_it_is(opening(&path)), Err(DatabaseError::Older { found: 1, .. })));
     assert_eq!(fs::read(&path).unwrap(), before);
     drop(Sqlite::open(opening(&path)).unwrap());
     Sqlite::open_as_it_is(opening(&path)).unwrap();

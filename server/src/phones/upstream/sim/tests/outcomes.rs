@@ -38,7 +38,7 @@ enum Kill {
 }
 
 /// The terms of the contract for a write.
-fn terms(what: &str) -> &'static catalogue::Terms {
+fn terms(what: &str) -> &'static catalogue::PolicyDef {
     let cases = |tool: &str| CATALOGUE.tool(tool).unwrap().task.as_ref().unwrap().cases;
     let found = if what.ends_with("proxy") { cases(what) } else { cases("set_power") };
     &found.iter().find(|(case, _)| ["", what].contains(case)).unwrap().1
@@ -68,10 +68,10 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     let clock = Clock::manual(NOW);
     let open = || Sim::new(3, 23, clock.clone(), &[9; 32]).with_facts(facts).journaled(&path).unwrap();
     let command = command(index, what);
-    let arguments = toolwarrant::runtime::tasks::Command::arguments(&command).unwrap();
+    let arguments = toolwarrant::runtime::tasks::WriteCommand::arguments(&command).unwrap();
     let mut write = Write {
         id: request(1),
-        tool: toolwarrant::runtime::tasks::Command::tool(&command).to_owned(),
+        tool: toolwarrant::runtime::tasks::WriteCommand::tool(&command).to_owned(),
         target: device_id(index).as_str().to_owned(),
         arguments,
         probe: terms(what).probe.map(str::to_owned),

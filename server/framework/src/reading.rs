@@ -1,12 +1,12 @@
 //! The tool that reads tasks: the same for every contract, so no handler is asked.
 
-use super::{Evidence, Told, Untold, UpstreamReport};
 use crate::catalogue::Catalogue;
 use crate::clock::Timestamp;
 use crate::failure::Failure;
 use crate::handler::Call;
 use crate::pipeline::Outcome;
 use crate::reply::Reply;
+use crate::tasks::{Evidence, TaskReadError, TaskView, UpstreamReport};
 use crate::text::Untrusted;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -26,11 +26,11 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
             let shown = Shown::of(call.catalogue, id, &told).ok_or_else(|| broken(call, "it fits no contract"))?;
             Outcome::answer(call, Reply::from(shown))
         }
-        Err(Untold::NotFound) => {
+        Err(TaskReadError::NotFound) => {
             let what = "no such task for this application; tasks are kept for 7 days after their end";
             Err(Failure::new(call.catalogue.roles.not_found, what))
         }
-        Err(Untold::Broken(why)) => Err(broken(call, &why)),
+        Err(TaskReadError::Broken(why)) => Err(broken(call, &why)),
     }
 }
 
@@ -42,7 +42,7 @@ fn broken(call: &Call<'_>, why: &str) -> Failure {
 /// A task as clients see it: as the contract's schema says, which is derived from the same catalogue.
 struct Shown<'a> {
     id: &'a str,
-    told: &'a Told,
+    told: &'a TaskView,
     /// Each resource that tasks act on, and the field that names what this one acts on.
     targets: Vec<(&'static str, &'static str)>,
     next_step: &'static str,
@@ -50,7 +50,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// `None` if the contract no longer knows what the task acts on.
-    fn of(catalogue: &Catalogue, id: &'a str, told: &'a Told) -> Option<Self> {
+    fn of(catalogue: &Catalogue, id: &'a str, told: &'a TaskView) -> Option<Self> {
         let targets = targets(catalogue);
         let known = targets.iter().any(|(resource, _)| *resource == told.resource);
         let admitted = known && (catalogue.resource(&told.resource)?.admits)(&told.target);
@@ -72,7 +72,7 @@ fn targets(catalogue: &Catalogue) -> Vec<(&'static str, &'static str)> {
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { id, told, targets, next_step } = self;
-        let Told {
+        let TaskView {
             tool,
             resource,
             target,

@@ -1,7 +1,7 @@
 //! Encryption at rest: one master key, and two keys derived from it.
 //!
 //! The pepper makes verifiers and fingerprints. The sealing key encrypts what must be read again. Data without the master key
-//! reveals neither. Start at [`Vault`].
+//! reveals neither. Start at [`KeyRing`].
 
 use crate::random::Random;
 use chacha20poly1305::aead::{AeadInOut, KeyInit as _};
@@ -19,7 +19,7 @@ pub type Digest = [u8; 32];
 
 /// Seals and opens texts, and makes verifiers.
 #[derive(Clone)]
-pub struct Vault {
+pub struct KeyRing {
     /// A MAC with the pepper absorbed, cloned for each use.
     peppered: Hmac<Sha256>,
     cipher: XChaCha20Poly1305,
@@ -31,7 +31,7 @@ pub struct Vault {
 #[error("the seal does not fit: it was made with another master key, or damaged")]
 pub struct BrokenSeal;
 
-impl Vault {
+impl KeyRing {
     /// Derives the keys from `master` and the `salt` of the service, which never changes. Nonces come from `random`, which must not
     /// repeat itself in a service.
     #[must_use]
@@ -93,9 +93,9 @@ fn derive(salt: &str, master: &[u8; 32], what: &[u8]) -> [u8; 32] {
     key
 }
 
-impl fmt::Debug for Vault {
+impl fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Vault")
+        f.write_str("KeyRing")
     }
 }
 
@@ -105,31 +105,31 @@ mod tests {
 
     #[test]
     fn a_seal_opens_for_its_purpose_and_key_and_as_long_as_no_bit_changes() {
-        let vault = Vault::new("test", &[7; 32], Random::System);
-        let sealed = vault.seal("task_1", "hunter2").unwrap();
-        assert_ne!(sealed, vault.seal("task_1", "hunter2").unwrap(), "a nonce repeats");
+        let keyring = KeyRing::new("test", &[7; 32], Random::System);
+        let sealed = keyring.seal("task_1", "hunter2").unwrap();
+        assert_ne!(sealed, keyring.seal("task_1", "hunter2").unwrap(), "a nonce repeats");
         assert!(!sealed.windows(4).any(|part| part == b"hunt"));
-        assert_eq!(vault.open("task_1", &sealed).as_deref(), Ok("hunter2"));
-        assert_eq!(vault.open("task_2", &sealed), Err(BrokenSeal));
-        assert_eq!(Vault::new("test", &[8; 32], Random::System).open("task_1", &sealed), Err(BrokenSeal));
+        assert_eq!(keyring.open("task_1", &sealed).as_deref(), Ok("hunter2"));
+        assert_eq!(keyring.open("task_2", &sealed), Err(BrokenSeal));
+        assert_eq!(KeyRing::new("test", &[8; 32], Random::System).open("task_1", &sealed), Err(BrokenSeal));
         for bit in 0..sealed.len() * 8 {
             let mut other = sealed.clone();
             other[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(vault.open("task_1", &other), Err(BrokenSeal), "bit {bit}");
+            assert_eq!(keyring.open("task_1", &other), Err(BrokenSeal), "bit {bit}");
         }
         for length in 0..sealed.len() {
-            assert_eq!(vault.open("task_1", &sealed[..length]), Err(BrokenSeal), "length {length}");
+            assert_eq!(keyring.open("task_1", &sealed[..length]), Err(BrokenSeal), "length {length}");
         }
-        assert_eq!(vault.open("", &vault.seal("", "").unwrap()).as_deref(), Ok(""));
+        assert_eq!(keyring.open("", &keyring.seal("", "").unwrap()).as_deref(), Ok(""));
     }
 
     #[test]
     fn a_mac_tells_its_parts_apart() {
-        let vault = Vault::new("test", &[7; 32], Random::System);
-        assert_eq!(vault.mac(&["ab", "c"]), vault.mac(&["ab", "c"]));
+        let keyring = KeyRing::new("test", &[7; 32], Random::System);
+        assert_eq!(keyring.mac(&["ab", "c"]), keyring.mac(&["ab", "c"]));
         for other in [&["a", "bc"][..], &["abc"], &["ab", "c", ""], &["ab", "d"]] {
-            assert_ne!(vault.mac(&["ab", "c"]), vault.mac(other), "{other:?}");
+            assert_ne!(keyring.mac(&["ab", "c"]), keyring.mac(other), "{other:?}");
         }
-        assert_ne!(vault.mac(&["a"]), Vault::new("test", &[8; 32], Random::System).mac(&["a"]));
+        assert_ne!(keyring.mac(&["a"]), KeyRing::new("test", &[8; 32], Random::System).mac(&["a"]));
     }
 }
