@@ -21,20 +21,6 @@ not_when = "you need not."
 "#;
 
 /// A tool of trays whose argument is named as that of printers.
-const MOVE_TRAY: &str = r#"
-[[tool]]
-name = "move_tray"
-title = "Move"
-permission = "print"
-target = { resource = "tray", arg = "printer_id" }
-effect = "task"
-summary = "Moves a tray."
-use_when = "it is empty."
-not_when = "it is full."
-task = { idempotent = true, settle_seconds = 1, deadline_seconds = 2 }
-args.printer_id = { type = "TrayId", doc = "The tray." }
-"#;
-
 /// The behaviour, and what provokes it.
 pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     // Files, syntax, shape.
@@ -280,7 +266,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(
             TYPES,
             Append(
-                "fields.printer = { type = \"Tray\", doc = \"Where it is.\" }\n[type.Tray]\nkind = \"object\"\ndoc = \"A tray.\"\nfields.panels = { type = \"[Panel]\", doc = \"On it.\" }\n",
+                "[type.Rack]\nkind = \"object\"\ndoc = \"A rack.\"\nfields.knob = { type = \"Knob\", doc = \"On it.\" }\n[type.Knob]\nkind = \"object\"\ndoc = \"A knob.\"\nfields.racks = { type = \"[Rack]\", doc = \"On it.\" }\n",
             ),
         )],
     ),
@@ -359,7 +345,20 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             ),
         )],
     ),
-    ("tasks_on_two_resources_name_them_by_two_arguments", &[(TRAYS, Append(MOVE_TRAY))]),
+    (
+        "tasks_on_two_resources_name_them_by_two_arguments",
+        &[
+            (TRAYS, Change("arg = \"tray_id\", requires", "arg = \"printer_id\", requires")),
+            (
+                TRAYS,
+                Change(
+                    "tray_id = { type = \"TrayId\", doc = \"The tray.\" }\nsheets",
+                    "printer_id = { type = \"TrayId\", doc = \"The tray.\" }\nsheets",
+                ),
+            ),
+            (TRAYS, Change("{ tray_id = \"p-1\", sheets", "{ printer_id = \"p-1\", sheets")),
+        ],
+    ),
     ("what_must_not_repeat_needs_a_baseline", &[(SERVICE, Change("baseline = true", "baseline = false"))]),
     // All at once.
     (

@@ -26,8 +26,6 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         let id = ident(&id.name);
         quote!(rt::catalogue::ResourceDef { name: #name, doc: #doc, admits: rt::args::admits::<#id> })
     });
-    let tools = contract.tools().enumerate().map(|(index, tool)| self::tool(contract, index, tool));
-    let count = Literal::usize_unsuffixed(contract.tools().count());
     quote! {
         /// The whole contract as data.
         pub static CATALOGUE: rt::catalogue::Catalogue = rt::catalogue::Catalogue {
@@ -47,7 +45,13 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             roles: rt::catalogue::Roles { #(#roles,)* },
             states: &[#(#states),*],
         };
+    }
+}
 
+pub(crate) fn tools(contract: &Contract) -> TokenStream {
+    let tools = contract.tools().enumerate().map(|(index, tool)| self::tool(contract, index, tool));
+    let count = Literal::usize_unsuffixed(contract.tools().count());
+    quote! {
         /// The tools as data.
         mod tools {
             use super::rt::catalogue::*;
@@ -70,9 +74,9 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
     let http = option(http.as_ref().map(|Http { method, path }| quote!(HttpDef { method: #method, path: #path })));
     let [input, output] = [input_schema(tool), output_schema(tool)].map(|schema| schema_text(&schema));
     let task = option(tool.task().map(|TaskSpec { select: _, cases, usually_ends: _ }| {
-        let cases = cases.iter().map(|(value, terms)| {
-            let terms = self::terms(terms);
-            quote!((#value, #terms))
+        let cases = cases.iter().map(|(value, policy)| {
+            let policy = self::policy(policy);
+            quote!((#value, #policy))
         });
         quote!(TaskDef { cases: &[#(#cases),*] })
     }));
@@ -96,7 +100,7 @@ fn tool(contract: &Contract, index: usize, tool: &ToolSpec) -> TokenStream {
     }
 }
 
-fn terms(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }: &PolicySpec) -> TokenStream {
+fn policy(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }: &PolicySpec) -> TokenStream {
     let baseline = probe.as_ref().is_some_and(|probe| probe.baseline);
     let probe = option(probe.as_ref().map(|probe| &probe.name));
     let [settle, deadline] = [settle_seconds, deadline_seconds].map(|seconds| number(*seconds));

@@ -36,7 +36,7 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
 }
 
 /// Each concern by its name, in reading order.
-fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 7] {
+fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 8] {
     [
         ("types", types::emit(contract)),
         ("permissions", permissions::emit(contract)),
@@ -44,6 +44,7 @@ fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 7] {
         ("args", args::emit(contract)),
         ("handlers", handlers::emit(contract)),
         ("catalogue", catalogue::emit(contract)),
+        ("tools", catalogue::tools(contract)),
         ("dispatch", dispatch::emit(contract)),
     ]
 }
