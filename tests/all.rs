@@ -23,6 +23,7 @@ mod house;
 mod limits;
 mod monitor;
 mod outcomes;
+mod platform;
 mod program;
 mod refusals;
 mod tasks;
