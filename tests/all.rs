@@ -24,6 +24,7 @@ mod limits;
 mod monitor;
 mod outcomes;
 mod outside;
+mod platform;
 mod program;
 mod refusals;
 mod tasks;

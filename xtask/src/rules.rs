@@ -67,7 +67,7 @@ fn link(test: &str, tests: &Tests) -> Result<String, String> {
 
 fn tests(root: &Path) -> Result<Tests> {
     let mut tests = Tests::new();
-    for file in [existing(root, "tests")?, existing(root, "server/src")?].concat() {
+    for file in [existing(root, "tests")?, existing(root, "server")?].concat() {
         if file.extension().is_some_and(|extension| extension == "rs") {
             let text =
                 fs::read_to_string(root.join(&file)).with_context(|| format!("cannot read {}", file.display()))?;

@@ -1,0 +1,118 @@
+//! Another platform: one phone, which does what it is told. Written against what `cloudphone` makes public.
+
+use cloudphone::phones::contract::{
+    Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
+};
+use cloudphone::phones::upstream::{Control, Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
+use cloudphone::{OwnFlags, program, service};
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use toolwarrant::{BoxFuture, Facts, Flag, Sent, Setup, TaskId, Timestamp, Untrusted};
+
+fn main() -> ExitCode {
+    program::<OwnFlags>().run(|Setup { flags, clock, .. }| Ok(service(Arc::new(OnePhone::new()?), flags, clock)))
+}
+
+/// The platform. It keeps nothing: the phone starts anew with the program.
+struct OnePhone {
+    id: DeviceId,
+    proxy: Mutex<Option<SetProxyArgs>>,
+}
+
+impl OnePhone {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self { id: DeviceId::new("the-phone").map_err(anyhow::Error::msg)?, proxy: Mutex::default() })
+    }
+
+    fn proxy(&self) -> Option<SetProxyArgs> {
+        self.proxy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_proxy(&self, proxy: Option<SetProxyArgs>) -> Sent {
+        *self.proxy.lock().unwrap_or_else(PoisonError::into_inner) = proxy;
+        Sent::Ok
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::new(Snapshot {
+            id: self.id.clone(),
+            name: Untrusted::clean("The phone"),
+            state: Some(DeviceState::Running),
+            offers: Offers {
+                proxy: Flag::Offered,
+                power: Flag::Refused("it is always on".into()),
+                session: Flag::Refused("it has no screen".into()),
+            },
+            spec: DeviceSpec {
+                model: None,
+                os_version: None,
+                cpu_cores: None,
+                memory_mb: None,
+                storage_gb: None,
+                screen: None,
+                region: None,
+            },
+            power_actions: Vec::new(),
+            proxy_schemes: vec![ProxyScheme::Http],
+            proxy: self.proxy().map(|set| Proxy {
+                scheme: set.scheme,
+                host: Untrusted::clean(set.host.as_str()),
+                port: set.port,
+            }),
+        })
+    }
+}
+
+impl Upstream for OnePhone {
+    fn page<'a>(
+        &'a self,
+        after: Option<&'a DeviceId>,
+        _: u16,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
+        let here = after.is_none_or(|after| *after < self.id);
+        Box::pin(async move { Ok(here.then(|| self.snapshot()).into_iter().collect()) })
+    }
+
+    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+        Box::pin(async move { Ok(ids.iter().map(|id| (*id == self.id).then(|| self.snapshot())).collect()) })
+    }
+
+    fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async { Err(SessionError::Refused("it has no screen".to_owned())) })
+    }
+}
+
+impl Control for OnePhone {
+    fn facts(&self, _: &DeviceId) -> Facts {
+        Facts::default()
+    }
+
+    fn send<'a>(&'a self, _: TaskId, command: &'a Command, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async move {
+            match command {
+                Command::SetProxy(set) => self.set_proxy(Some(set.clone())),
+                Command::ClearProxy(_) => self.set_proxy(None),
+                Command::SetPower(_) => Sent::NotSent("it is always on".to_owned()),
+            }
+        })
+    }
+
+    fn look_up<'a>(&'a self, _: TaskId, _: Option<&'a str>) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn exit_ip<'a>(
+        &'a self,
+        _: &'a DeviceId,
+        through: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        let proxy = through.cloned().or_else(|| self.proxy());
+        let leaves_from = proxy.map_or_else(|| "198.51.100.1".to_owned(), |proxy| proxy.host.as_str().to_owned());
+        Box::pin(async move { leaves_from.parse().map_err(|_| Unreachable(format!("{leaves_from} is no address"))) })
+    }
+
+    fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async { Ok("the only one".to_owned()) })
+    }
+}
