@@ -23,6 +23,7 @@ mod house;
 mod limits;
 mod monitor;
 mod outcomes;
+mod outside;
 mod platform;
 mod program;
 mod refusals;

@@ -20,7 +20,6 @@ use_when = "you must."
 not_when = "you need not."
 "#;
 
-/// A tool of trays whose argument is named as that of printers.
 /// The behaviour, and what provokes it.
 pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     // Files, syntax, shape.
@@ -266,7 +265,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(
             TYPES,
             Append(
-                "[type.Rack]\nkind = \"object\"\ndoc = \"A rack.\"\nfields.knob = { type = \"Knob\", doc = \"On it.\" }\n[type.Knob]\nkind = \"object\"\ndoc = \"A knob.\"\nfields.racks = { type = \"[Rack]\", doc = \"On it.\" }\n",
+                "fields.printer = { type = \"Knob\", doc = \"Where it is.\" }\n[type.Knob]\nkind = \"object\"\ndoc = \"A knob.\"\nfields.panels = { type = \"[Panel]\", doc = \"On it.\" }\n",
             ),
         )],
     ),
@@ -348,7 +347,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "tasks_on_two_resources_name_them_by_two_arguments",
         &[
-            (TRAYS, Change("arg = \"tray_id\", requires", "arg = \"printer_id\", requires")),
+            (TRAYS, Change("\"tray_id\", requires", "\"printer_id\", requires")),
             (
                 TRAYS,
                 Change(
@@ -356,7 +355,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
                     "printer_id = { type = \"TrayId\", doc = \"The tray.\" }\nsheets",
                 ),
             ),
-            (TRAYS, Change("{ tray_id = \"p-1\", sheets", "{ printer_id = \"p-1\", sheets")),
+            (TRAYS, Change("tray_id = \"p-1\", sheets", "printer_id = \"p-1\", sheets")),
         ],
     ),
     ("what_must_not_repeat_needs_a_baseline", &[(SERVICE, Change("baseline = true", "baseline = false"))]),

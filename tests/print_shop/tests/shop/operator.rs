@@ -81,12 +81,13 @@ async fn a_task_is_listed_with_the_resource_that_it_is_on() {
 /// Text without what is different each time: ids, secrets, times and the folder; and with runs of blanks as one.
 fn steady(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "DATA");
+    let hex = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let word = |word: &str| {
         let (name, rest) = word.split_once('_').unwrap_or(("", word));
         match name {
             "app" | "key" | "secret" | "task" if rest.len() >= 16 => format!("{name}_0"),
             _ if word.len() >= 20 && word.ends_with('Z') => "TIME".to_owned(),
-            _ if word.len() == 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) => "ID".to_owned(),
+            _ if word.len() >= 10 && hex(word.split('-').next().unwrap_or_default()) => "REQUEST".to_owned(),
             _ => word.to_owned(),
         }
     };

@@ -1,0 +1,204 @@
+//! A service in a package outside of this workspace, as anybody would write one: `outside/` is copied away, built against this
+//! checkout, started and operated; and spoiled, to read what its author is told.
+
+use crate::harness::Key;
+use crate::program::{self, Program};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// The service, away from this repository.
+struct Outside {
+    home: TempDir,
+}
+
+impl Outside {
+    /// A copy whose one dependency is this checkout, with the versions that this workspace has locked.
+    fn copy() -> Self {
+        let home = TempDir::new().expect("a temporary folder");
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        let from = workspace.join("tests/outside");
+        for file in files(&from) {
+            let to = home.path().join(file.strip_prefix(&from).expect("a file below"));
+            fs::create_dir_all(to.parent().expect("its folder")).expect("a folder");
+            fs::copy(file, to).expect("a copy");
+        }
+        fs::copy(workspace.join("Cargo.lock"), home.path().join("Cargo.lock")).expect("a copy");
+        let outside = Self { home };
+        outside.change("Cargo.toml", "../../server/service", &workspace.join("server/service").display().to_string());
+        outside
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.home.path().join(file)
+    }
+
+    fn change(&self, file: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.path(file)).expect("a file of the copy");
+        assert!(text.contains(from), "{file} has no {from}");
+        fs::write(self.path(file), text.replacen(from, to, 1)).expect("written");
+    }
+
+    /// Builds it, without a network: the errors of the compiler, of which there may be none.
+    async fn build(&self) -> Vec<String> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut build = Command::new(cargo);
+        build.args(["build", "--offline", "--message-format=json", "--target-dir"]).arg(target());
+        let output = build.current_dir(self.home.path()).env("CARGO_PROFILE_DEV_DEBUG", "0").output();
+        let output = output.await.expect("cargo runs");
+        let lines = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        let of_the_service =
+            |said: &Value| said["package_id"].as_str().is_some_and(|package| package.contains("lamps"));
+        // The closing count of errors has no place in the code.
+        let error = |said: &Value| said["message"]["level"] == "error" && said["message"]["spans"] != json!([]);
+        let errors = lines.filter(|said: &Value| of_the_service(said) && error(said));
+        let errors: Vec<_> = errors.map(|said| text(&said["message"]["message"]).to_owned()).collect();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), errors.is_empty(), "{log}");
+        errors
+    }
+
+    /// The program, which several copies build in one place: this copy's own. Another process copies it, since what this one has open
+    /// for writing, a child started meanwhile has open as well, and then it cannot be run.
+    async fn program(&self) -> PathBuf {
+        let own = self.path("lamps");
+        if !own.exists() {
+            let copied = Command::new("cp").arg(target().join("debug/lamps")).arg(&own).status().await;
+            assert!(copied.expect("cp").success());
+        }
+        own
+    }
+
+    /// Runs a command of the program in its folder: whether it succeeds, and all that it prints.
+    async fn run(&self, line: &str) -> (bool, String) {
+        let mut command = Command::new(self.program().await);
+        command.args(line.split(' ')).current_dir(self.home.path()).env_remove("CARGO_MANIFEST_DIR");
+        let output = command.output().await.expect("the program runs");
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
+        (output.status.success(), text)
+    }
+
+    /// The JSON that a command prints.
+    async fn json(&self, line: &str) -> Value {
+        let (done, text) = self.run(&format!("{line} --json")).await;
+        assert!(done, "{line}: {text}");
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+/// Where what is built is kept from one run to the next.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("outside")
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+#[tokio::test]
+async fn a_service_from_outside_is_built_served_and_operated() {
+    let lamps = Outside::copy();
+    assert_eq!(lamps.build().await, Vec::<String>::new());
+    let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
+    let log = fs::File::create(lamps.path("log")).expect("a log");
+    let mut server = Program::spawn_by(Command::new(lamps.program().await), home.clone(), log, &[]);
+    server.ready().await;
+
+    let data = format!("--data {}", server.data.display());
+    lamps.json(&format!("app create evening --permission switch {data}")).await;
+    lamps.json(&format!("lamp assign evening desk {data}")).await;
+    let key = lamps.json(&format!("key create evening {data}")).await;
+    let key = Key { id: text(&key["key_id"]).to_owned(), secret: text(&key["secret"]).to_owned() };
+    let client = reqwest::Client::new();
+    let call =
+        async |tool, arguments| program::call(&client, &server.url, &key, tool, arguments).await.expect("an answer");
+    let task = call("dim_lamp", json!({"lamp_id": "desk", "light": 40})).await.expect("a task");
+    let end = call("get_task", json!({"task_id": task["task_id"], "wait_seconds": 50})).await.expect("a task");
+    assert_eq!((&end["status"], &end["evidence"]["observed"]), (&json!("success"), &json!("40 percent")), "{end}");
+    assert_eq!(call("get_lamp", json!({"lamp_id": "desk"})).await.expect("a lamp")["light"], 40);
+    assert_eq!(call("get_lamp", json!({"lamp_id": "door"})).await.expect_err("not granted")["code"], "not_found");
+    let tasks = lamps.json(&format!("task list {data}")).await;
+    assert_eq!((&tasks[0]["lamp_id"], &tasks[0]["status"]), (&json!("desk"), &json!("success")));
+    assert_eq!(lamps.json(&format!("doctor {data}")).await["healthy"], true);
+}
+
+#[tokio::test]
+async fn a_service_from_outside_has_its_own_generated_files() {
+    let lamps = Outside::copy();
+    assert_eq!(lamps.build().await, Vec::<String>::new());
+    let (done, said) = lamps.run("gen --check").await;
+    assert!(!done && said.contains("tools.md"), "nothing is generated yet: {said}");
+    for line in ["gen", "gen --check"] {
+        let (done, said) = lamps.run(line).await;
+        assert!(done && said.contains("3 tools"), "{line}: {said}");
+    }
+    assert!(lamps.path("spec/generated/tools/dim_lamp.json").exists());
+    lamps.change("spec/tools/lamps.toml", "Dim a lamp", "Dim the lamp");
+    let (done, said) = lamps.run("gen --check").await;
+    assert!(!done && said.contains("dim_lamp.json"), "{said}");
+    let (done, said) = lamps.run("expand").await;
+    assert!(done && said.contains("pub struct DimLampArgs") && said.contains("::toolwarrant::runtime"), "{said}");
+}
+
+#[tokio::test]
+async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
+    let lamps = Outside::copy();
+    // Names that other modules of the service import and use are gone by that, and nobody complains.
+    lamps.change("spec/service.toml", "implies = [\"look\"]", "implies = [\"lock\"]");
+    lamps.change("spec/types.toml", "\"Percent\"", "\"Procent\"");
+    lamps.change("spec/tools/lamps.toml", "probe = \"light\"", "probe = \"lihgt\"");
+    let three = lamps.build().await;
+    assert_eq!(three.len(), 3, "{three:#?}");
+    let known = ["look", "Percent", "light"];
+    for known in known {
+        let told = |error: &&String| error.contains(&format!("did you mean `{known}`?"));
+        assert_eq!(three.iter().filter(told).count(), 1, "{known}: {three:#?}");
+    }
+
+    let lamps = Outside::copy();
+    fs::write(lamps.path("spec/types.toml"), "this is [[[ no TOML\n").expect("written");
+    let garbage = lamps.build().await;
+    assert!(garbage.len() == 1 && garbage[0].contains("[syntax]"), "{garbage:#?}");
+}
+
+#[tokio::test]
+async fn a_tool_file_that_is_not_listed_is_told_with_the_line_to_write() {
+    let lamps = Outside::copy();
+    fs::write(lamps.path("spec/tools/shades.toml"), "# To come.\n").expect("written");
+    let errors = lamps.build().await;
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    insta::assert_snapshot!(errors[0], @r#"
+    [unlisted-file]: the file `spec/tools/shades.toml` is not listed
+     --> spec/service.toml:6:9
+      |
+    6 | tools = ["lamps", "tasks"]
+      |         ^^^^^^^^^^^^^^^^^^
+      |
+    help: write `tools = ["lamps", "tasks", "shades"]`, or remove the file
+    "#);
+}
+
+/// What a service of one's own costs, so that nothing creeps in that everybody would have to write.
+#[test]
+fn a_service_from_outside_is_small() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/outside");
+    let count = |ending: &str| -> usize {
+        let all = files(&folder).into_iter().filter(|path| path.extension().is_some_and(|known| known == ending));
+        all.map(|path| fs::read_to_string(path).expect("text").lines().count()).sum()
+    };
+    let main = fs::read_to_string(folder.join("src/main.rs")).expect("text");
+    let main = main.lines().skip_while(|line| !line.starts_with("fn main")).count();
+    assert!(count("rs") <= 120 && count("toml") <= 120 && main <= 15, "{} {} {main}", count("rs"), count("toml"));
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("text");
+    let (_, dependencies) = manifest.split_once("[dependencies]\n").expect("dependencies");
+    assert_eq!(dependencies.split("\n\n").next().expect("lines").lines().count(), 1, "{dependencies}");
+}
