@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
+use toolwarrant::{DataFolder, Names};
 
 /// One command on a data folder: exit code, and all that it prints.
 pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
@@ -215,6 +216,17 @@ async fn a_wrong_folder_is_named() {
     let second = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&program.data).output().await;
     let said = String::from_utf8(second.expect("the program runs").stderr).expect("text");
     assert!(said.contains("another cloudphone uses"), "{said}");
+}
+
+#[tokio::test]
+async fn a_folder_of_another_service_is_refused_by_its_name() {
+    let home = TempDir::new().expect("a temporary folder");
+    let shops = DataFolder::open(&home.path().join("data"), &Names::of("print-shop", "1.0.0")).expect("a folder");
+    let expected = "is a folder of print-shop, and this is cloudphone";
+    for line in ["--listen 127.0.0.1:0", "app list", "doctor"] {
+        let (code, said) = operate(shops.path(), line).await;
+        assert!(code == 1 && said.contains(expected), "{line}: {said}");
+    }
 }
 
 #[tokio::test]

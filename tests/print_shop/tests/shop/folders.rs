@@ -2,6 +2,8 @@
 
 use crate::process::{operate, program};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixListener;
 use toolwarrant::{DataFolder, Names};
 
 #[tokio::test]
@@ -23,4 +25,19 @@ async fn a_folder_of_another_service_is_refused_by_its_name() {
         let (code, said) = operate(&folder, "app list").await;
         assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
     }
+}
+
+/// The other service's server would carry the command out.
+#[tokio::test]
+async fn a_server_of_another_service_is_not_asked() {
+    let home = TempDir::new().expect("a temporary folder");
+    let folder = DataFolder::open(&home.path().join("data"), &Names::of("cloudphone", "1.0.0")).expect("a folder");
+    let server = UnixListener::bind(folder.join("admin.sock")).expect("a socket");
+    let asked = tokio::spawn(async move {
+        let (mut operator, _) = server.accept().await.expect("a connection");
+        operator.write_all(b"{\"Ok\":[]}\n").await.expect("an answer");
+    });
+    let (code, said) = operate(folder.path(), "app list").await;
+    assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
+    assert!(!asked.is_finished(), "it was asked");
 }
