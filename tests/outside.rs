@@ -61,18 +61,20 @@ impl Outside {
         errors
     }
 
-    /// The program, which several copies build in one place: this copy's own.
-    fn program(&self) -> PathBuf {
+    /// The program, which several copies build in one place: this copy's own. Another process copies it, since what this one has open
+    /// for writing, a child started meanwhile has open as well, and then it cannot be run.
+    async fn program(&self) -> PathBuf {
         let own = self.path("lamps");
         if !own.exists() {
-            fs::copy(target().join("debug/lamps"), &own).expect("the program");
+            let copied = Command::new("cp").arg(target().join("debug/lamps")).arg(&own).status().await;
+            assert!(copied.expect("cp").success());
         }
         own
     }
 
     /// Runs a command of the program in its folder: whether it succeeds, and all that it prints.
     async fn run(&self, line: &str) -> (bool, String) {
-        let mut command = Command::new(self.program());
+        let mut command = Command::new(self.program().await);
         command.args(line.split(' ')).current_dir(self.home.path()).env_remove("CARGO_MANIFEST_DIR");
         let output = command.output().await.expect("the program runs");
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
@@ -108,7 +110,7 @@ async fn a_service_from_outside_is_built_served_and_operated() {
     assert_eq!(lamps.build().await, Vec::<String>::new());
     let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
     let log = fs::File::create(lamps.path("log")).expect("a log");
-    let mut server = Program::spawn_by(Command::new(lamps.program()), home.clone(), log, &[]);
+    let mut server = Program::spawn_by(Command::new(lamps.program().await), home.clone(), log, &[]);
     server.ready().await;
 
     let data = format!("--data {}", server.data.display());

@@ -265,7 +265,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(
             TYPES,
             Append(
-                "fields.printer = { type = \"Tray\", doc = \"Where it is.\" }\n[type.Tray]\nkind = \"object\"\ndoc = \"A tray.\"\nfields.panels = { type = \"[Panel]\", doc = \"On it.\" }\n",
+                "fields.printer = { type = \"Knob\", doc = \"Where it is.\" }\n[type.Knob]\nkind = \"object\"\ndoc = \"A knob.\"\nfields.panels = { type = \"[Panel]\", doc = \"On it.\" }\n",
             ),
         )],
     ),
