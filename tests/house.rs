@@ -53,7 +53,7 @@ fn a_public_type_name_has_one_meaning() {
         .filter(|path| shown(path).contains("src/") && !shown(path).starts_with("macros/codegen"))
     {
         for (place, line) in shown_lines(&path, until_tests(&read(&path))) {
-            let mut words = line.trim_start().split_whitespace();
+            let mut words = line.split_whitespace();
             let kind = (words.next(), words.next());
             if let ((Some("pub"), Some("struct" | "enum" | "trait" | "type")), Some(name)) = (kind, words.next()) {
                 let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();

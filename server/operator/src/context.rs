@@ -16,7 +16,7 @@ use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{Registry, RegistryError};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_store::Store;
-use toolwarrant_store::sqlite::{self, OpenOptions, Sqlite};
+use toolwarrant_store::sqlite::{DatabaseError, OpenOptions, Sqlite};
 
 /// What operator commands work on.
 pub struct OperatorContext {
@@ -107,7 +107,7 @@ pub enum OpenError {
     Folder(#[from] FolderError),
     /// The database cannot be opened.
     #[error(transparent)]
-    Database(#[from] sqlite::DatabaseError),
+    Database(DatabaseError),
     /// The content of the database cannot be used.
     #[error(transparent)]
     Content(#[from] StoreError),
@@ -117,6 +117,16 @@ pub enum OpenError {
     /// The system provides no random bytes.
     #[error("the system provides no random bytes: {0}")]
     Random(#[from] io::Error),
+}
+
+/// A database that cannot be created is a matter of the folder.
+impl From<DatabaseError> for OpenError {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::File { path, source } => FolderError::Io(path, source).into(),
+            other => Self::Database(other),
+        }
+    }
 }
 
 /// An opened data folder.

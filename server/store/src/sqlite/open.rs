@@ -52,7 +52,7 @@ const TARGET_LOCKS: &str = "
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// Its file cannot be created.
-    #[error("cannot use {path}: {source}; --data names another folder")]
+    #[error("cannot use {path}: {source}")]
     File {
         /// Its path.
         path: PathBuf,
