@@ -32,7 +32,7 @@ pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, input_schema, output_schema, schema_text, type_schema};
 pub use names::{pascal, snake};
 pub use report::{Problem, Report};
-pub use rules::{ROLES, Rule, STATES};
+pub use rules::{COMMANDS, ROLES, Rule, STATES};
 
 use std::path::Path;
 

@@ -86,6 +86,10 @@ rules! {
     NoBaseline = "no-baseline",
 }
 
+/// The commands of every service's program. The command for a resource has the resource's name, so no resource has one of these.
+pub const COMMANDS: [&str; 11] =
+    ["app", "audit", "doctor", "expand", "gen", "help", "key", "refunds", "serve", "task", "tools"];
+
 /// What the framework answers with itself: each role is played by one error.
 pub const ROLES: [&str; 22] = [
     "unauthenticated",

@@ -159,6 +159,10 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(SERVICE, Append("[resource.args]\nid = \"PrinterId\"\ndoc = \"Args.\"\n"))],
     ),
     (
+        "a_resource_named_as_a_command_of_the_program_is_refused",
+        &[(SERVICE, Append("[resource.task]\nid = \"PrinterId\"\ndoc = \"A task.\"\n"))],
+    ),
+    (
         "an_error_field_that_every_error_carries_is_refused",
         &[(ERRORS, Append("fields.message = { type = \"string\", doc = \"Again.\" }\n"))],
     ),

@@ -152,7 +152,7 @@ pub trait Resource<Id>: Send + Sync + 'static {
     /// The generated enum of its capabilities.
     type Capability: Copy + Send;
 
-    /// Finds what `id` names, if `caller` may see it.
+    /// Finds what `id` names. It is granted to `caller` by then; a tool that lists must apply the grants itself.
     fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a Id) -> BoxFuture<'a, Result<Self::View, Unresolved>>;
 
     /// Whether it offers a capability at present: the flag that the wire shows.
@@ -169,7 +169,7 @@ pub trait Resource<Id>: Send + Sync + 'static {
 /// Why a target was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unresolved {
-    /// It does not exist, or belongs to another application; the two must not be told apart.
+    /// It does not exist. A client is told the same of what is not granted to it.
     NotFound,
     /// Whoever knows could not be reached.
     Unavailable,

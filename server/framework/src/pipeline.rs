@@ -7,7 +7,7 @@
 //!                  permit  -> Grant           forbidden, before the arguments are looked at
 //!                  parse   -> typed arguments invalid_argument, every one at once
 //!                  repeat  -> hit | fresh     a hit answers here: no target is touched
-//!                  require -> Target          not_found, upstream_unavailable, not_supported
+//!                  require -> Target          not_found if it is not granted or not there, upstream_unavailable, not_supported
 //!                  invoke  -> the handler     what the tool itself declares
 //!                  accept                     tasks only: overloaded, target_busy
 //!                  audit                      a line for every call, refused ones too
@@ -248,7 +248,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         call.note_target(target);
     }
     let Some(plan) = T::task(call.tool, &args) else {
-        let proof = T::require(handlers, call, &args).await?;
+        let proof = require_granted::<H, T>(handlers, call, &args).await?;
         return match T::invoke(handlers, call, &proof, args).await? {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::Command(_) => Err(unrouted(call)),
@@ -268,11 +268,31 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     if let Some(hit) = call.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
         return accepted(call, &hit);
     }
-    let proof = T::require(handlers, call, &args).await?;
+    let proof = require_granted::<H, T>(handlers, call, &args).await?;
     proposal.terms = proof.terms(call.tool, proposal.terms);
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
     let task = call.tasks.accept(&proposal, command).await.map_err(|error| not_accepted(call, error))?;
     accepted(call, &task)
+}
+
+/// What the tool requires of its target. Nobody is asked about a target that is not granted.
+async fn require_granted<H, T: ToolSteps<H>>(
+    handlers: &H,
+    call: &Call<'_>,
+    args: &T::Args,
+) -> Result<T::Proof, Failure> {
+    if let (Some(def), Some(id)) = (&call.tool.target, T::target(args))
+        && !call.caller.application.grants.covers(def.resource, id)
+    {
+        return Err(not_found(call));
+    }
+    T::require(handlers, call, args).await
+}
+
+/// Of a target that is not there or not granted: the two are not told apart.
+fn not_found(call: &Call<'_>) -> Failure {
+    let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
+    Failure::new(call.catalogue.roles.not_found, format_args!("no such {named} for this application"))
 }
 
 /// Finds the target of a call and what it must offer.
@@ -286,13 +306,16 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     capability: Option<H::Capability>,
 ) -> Result<Target<H::View>, Failure> {
     let roles = &call.catalogue.roles;
-    let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
     let view = handlers.resolve(call.caller, id).await.map_err(|unresolved| match unresolved {
-        Unresolved::NotFound => Failure::new(roles.not_found, format_args!("no such {named} for this application")),
+        Unresolved::NotFound => not_found(call),
         Unresolved::Unavailable => Failure::plain(roles.upstream_unavailable),
     })?;
     if let Some(Flag::Refused(why)) = capability.map(|capability| H::flag(&view, capability)) {
-        let flag = call.tool.target.as_ref().and_then(|target| target.requires).unwrap_or_default();
+        let (named, flag) = call
+            .tool
+            .target
+            .as_ref()
+            .map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
         return Err(Failure::new(
             roles.not_supported,
             format_args!("`capabilities.{flag}` is false for this {named}: {why}"),

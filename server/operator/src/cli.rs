@@ -269,3 +269,19 @@ impl HelpWords {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use toolwarrant_spec::COMMANDS;
+
+    #[test]
+    fn no_resource_can_have_the_name_of_a_command() {
+        let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
+        let commands = MaintainerCommand::augment_subcommands(commands);
+        let names: BTreeSet<_> =
+            commands.get_subcommands().map(clap::Command::get_name).chain(["help", "serve"]).collect();
+        assert_eq!(names, BTreeSet::from(COMMANDS));
+    }
+}

@@ -64,12 +64,8 @@ impl Phones {
     /// One phone, as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago.
     ///
     /// # Errors
-    /// `NotFound` for one that does not exist and, without asking the upstream, for one that is not granted; `Unavailable`
-    /// when the upstream could not be reached.
-    pub async fn find(&self, grants: &Grants, id: &DeviceId) -> View {
-        if !grants.covers(RESOURCE, id.as_str()) {
-            return Err(Unresolved::NotFound);
-        }
+    /// `NotFound` for one that does not exist; `Unavailable` when the upstream could not be reached.
+    pub async fn find(&self, id: &DeviceId) -> View {
         self.views.get(id, || self.read(id)).await
     }
 
@@ -169,8 +165,8 @@ impl Resource<DeviceId> for Phones {
     type View = Arc<Seen>;
     type Capability = DeviceCapability;
 
-    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a DeviceId) -> BoxFuture<'a, View> {
-        Box::pin(self.find(&caller.application.grants, id))
+    fn resolve<'a>(&'a self, _: &'a Caller, id: &'a DeviceId) -> BoxFuture<'a, View> {
+        Box::pin(self.find(id))
     }
 
     fn flag(view: &Arc<Seen>, capability: DeviceCapability) -> Flag {
@@ -272,7 +268,7 @@ mod tests {
             let mut set = JoinSet::new();
             for _ in 0..callers {
                 let phones = Arc::clone(&self.phones);
-                set.spawn(async move { phones.find(&Grants::everything(), &id(1)).await });
+                set.spawn(async move { phones.find(&id(1)).await });
             }
             yield_now().await;
             set
@@ -378,8 +374,7 @@ mod tests {
         let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
         let mut expected = Vec::new();
         for index in 1..=2_500 {
-            let phone =
-                rig.phones.find(&Grants::everything(), &id(index)).await.ok().map(|seen| Arc::clone(&seen.snapshot));
+            let phone = rig.phones.find(&id(index)).await.ok().map(|seen| Arc::clone(&seen.snapshot));
             expected.extend(phone.filter(|phone| stopped.admits(phone)));
         }
         for grants in [Grants::everything(), granted(1..=2_500)] {
@@ -400,10 +395,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_phone_that_is_not_granted_is_not_found_without_asking() {
+    async fn a_phone_that_does_not_exist_is_not_found() {
         let rig = rig(12);
-        assert_eq!(rig.phones.find(&granted(2..=12), &id(1)).await.err(), Some(Unresolved::NotFound));
-        assert_eq!(rig.phones.find(&Grants::everything(), &id(13)).await.err(), Some(Unresolved::NotFound));
+        assert_eq!(rig.phones.find(&id(13)).await.err(), Some(Unresolved::NotFound));
         assert_eq!(rig.reads(), 1);
     }
 
@@ -443,7 +437,7 @@ mod tests {
         assert!(rig.phones.page(&Grants::everything(), None, 5, Filter::default()).await.is_err());
 
         rig.upstream.down.store(false, Relaxed);
-        assert!(rig.phones.find(&Grants::everything(), &id(1)).await.is_ok());
+        assert!(rig.phones.find(&id(1)).await.is_ok());
     }
 
     #[tokio::test]
@@ -453,7 +447,7 @@ mod tests {
             let before = rig.reads();
             for (wait, reads) in [(Duration::ZERO, 1), (MAX_AGE, 1), (Duration::from_millis(1), 2)] {
                 rig.clock.advance(wait);
-                assert_eq!(rig.phones.find(&Grants::everything(), &id(index)).await.is_ok(), found);
+                assert_eq!(rig.phones.find(&id(index)).await.is_ok(), found);
                 assert_eq!(rig.reads() - before, reads, "{index} {wait:?}");
             }
         }
@@ -463,7 +457,7 @@ mod tests {
     async fn a_phone_that_a_page_showed_is_not_read_again() {
         let rig = rig(12);
         let page = rig.phones.page(&Grants::everything(), None, 5, Filter::default()).await.unwrap();
-        let found = rig.phones.find(&Grants::everything(), &id(5)).await.unwrap();
+        let found = rig.phones.find(&id(5)).await.unwrap();
         assert!(Arc::ptr_eq(&found.snapshot, &page.devices[4]));
         assert_eq!(rig.reads(), 0);
     }

@@ -4,7 +4,7 @@ use super::{TYPES, at};
 use crate::names::{is_pascal, pascal};
 use crate::raw::{At, Files, Named};
 use crate::report::Report;
-use crate::rules::Rule;
+use crate::rules::{COMMANDS, Rule};
 use std::collections::HashMap;
 
 /// What every contract expands to.
@@ -40,9 +40,10 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
             report.add(Rule::DuplicateName, at(TYPES, name.span()), format!("`{}` is {owner}", **name), help);
         }
     }
-    let resources = service.resource.iter().map(|(name, _)| (super::SERVICE, name));
+    let resources = || service.resource.iter().map(|(name, _)| (super::SERVICE, name));
     let carried = errors.error.iter().flat_map(|(_, error)| error.fields.iter().flat_map(Named::iter));
-    taken_words(resources, &PARAMETERS, "what every handler is given", report);
+    taken_words(resources(), &PARAMETERS, "what every handler is given", report);
+    taken_words(resources(), &COMMANDS, "a command of every service", report);
     taken_words(carried.map(|(name, _)| (super::ERRORS, name)), &CARRIED, "what every error carries", report);
 }
 
