@@ -54,10 +54,10 @@ const TABLE: &[Row] = &[
 
 #[tokio::test(start_paused = true)]
 async fn every_row_of_the_decision_table_ends_as_it_says() {
-    for (name, terms, sends, reads, status, at, ledger) in TABLE {
+    for (name, policy, sends, reads, status, at, ledger) in TABLE {
         let sends: Vec<_> = sends.iter().map(|sent| sent()).collect();
         let world = World::new(&sends, reads).await;
-        let id = world.begin(terms).await;
+        let id = world.begin(policy).await;
         assert_eq!(
             (world.end(id).await, world.ledger().await.join(" ")),
             ((*status, *at), (*ledger).to_owned()),
@@ -72,11 +72,11 @@ async fn every_row_of_the_decision_table_ends_as_it_says() {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_is_idempotent_is_sent_again_and_only_after_it_has_quiesced() {
-    for (terms, sends) in [(&SIGHTED, 2), (&ONCE, 1), (&BLIND, 1)] {
+    for (policy, sends) in [(&SIGHTED, 2), (&ONCE, 1), (&BLIND, 1)] {
         let world = World::new(&[none()], &[(0, Absent)]).await;
-        let id = world.begin(terms).await;
+        let id = world.begin(policy).await;
         world.end(id).await;
-        assert_eq!(world.sends(), sends, "{terms:?}");
+        assert_eq!(world.sends(), sends, "{policy:?}");
         let sent = world.script.sent.lock().expect("no panic").clone();
         // The last byte may leave 5 s after the decision, arrive 12 s later, and take 10 s to show.
         assert!(sent.windows(2).all(|pair| pair[1].1.since(pair[0].1) >= Duration::from_secs(27)), "{sent:?}");
@@ -118,13 +118,13 @@ async fn a_task_survives_a_crash_in_every_phase() {
         ("verifying", &ONCE, Facts::default(), vec![Sent::Ok], Absent, 1, FailedSilent),
         ("verifying", &SIGHTED, Facts::default(), vec![err()], Absent, 1, Failed),
     ];
-    for (phase, terms, facts, sends, verdict, times, status) in rows {
+    for (phase, policy, facts, sends, verdict, times, status) in rows {
         let mut world = World::with(*facts, sends, &[(0, Unread), (2, *verdict)], *phase != "baseline").await;
-        let id = world.begin(terms).await;
+        let id = world.begin(policy).await;
         world.until(id, phase).await;
         world.crash().await;
         assert_eq!((world.engine.in_flight(), world.engine.lag()), (1, Duration::ZERO));
-        let name = format!("{phase} {terms:?} {facts:?} {verdict:?}");
+        let name = format!("{phase} {policy:?} {facts:?} {verdict:?}");
         assert_eq!((world.end(id).await.0, world.sends()), (*status, *times), "{name}");
         assert_eq!(world.ledger().await.contains(&"refund"), *status == FailedSilent, "{name}");
         assert_eq!(world.engine.in_flight(), 0, "{name}");

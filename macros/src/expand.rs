@@ -1,4 +1,4 @@
-//! A folder to tokens: the contract, or the compile errors and what keeps others from being followed by more.
+//! Turns a folder into tokens: the contract, or the compile errors and the stubs that prevent further ones.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};

@@ -11,10 +11,9 @@ use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 
 /// Expands to the whole contract in a folder, in a module of its own: `mod contract { toolwarrant::contract!("spec"); }`
 ///
-/// The folder is relative to that of the crate's `Cargo.toml`. The contract is read again when one of the files changes
-/// that were read; a file that was not there before is seen with the next change of another. Every mistake in the
-/// contract is a compile error of its own, with rule, file, line, column and help, and whatever else names a part of the
-/// contract is not complained of then.
+/// The folder is relative to that of the crate's `Cargo.toml`. The contract is read again when a file that it was
+/// read from changes. A new file is noticed only when another one changes. Every mistake in the contract is a compile error of its
+/// own, with rule, file, line, column and help. Errors that would only follow from these mistakes are suppressed.
 ///
 /// The generated code is written against `::toolwarrant::runtime`; `contract!("spec", runtime = path)` names another path.
 #[proc_macro]

@@ -37,7 +37,7 @@ const ROW: i64 = 650;
 const FLEET: u64 = 1_000_000;
 const STRIDE: u64 = 618_033;
 
-static TERMS: PolicyDef =
+static POLICY: PolicyDef =
     PolicyDef { probe: Some("exit_ip"), baseline: true, idempotent: true, settle_seconds: 15, deadline_seconds: 60 };
 
 type Way = fn(&Path, usize) -> Result<Vec<Duration>>;
@@ -105,7 +105,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
                     )),
                     target: target.into(),
                     key: None,
-                    terms: TERMS,
+                    policy: POLICY,
                     now: clock.now(),
                 };
                 let hit = engine.repeat(&proposal).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;

@@ -1,7 +1,7 @@
-//! Composition: what the product is made of, in one place. Whoever runs the phones is chosen here.
+//! Composition: what the product is made of, in one place. The upstream is chosen here.
 //!
-//! A platform of one's own is an `Arc<dyn Control>`: [`program`] and [`service`] make of it a program that serves, with every
-//! command of an operator, doctor and monitor.
+//! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`]. The program then has every operator
+//! command, the doctor and the monitor.
 
 use crate::phones::contract::Contract;
 use crate::phones::devices::Phones;

@@ -25,7 +25,7 @@ pub struct Generated {
     pub tools: usize,
     /// How many files are generated.
     pub files: usize,
-    /// Which of them were written or removed, relative to the folder that holds the contract's.
+    /// Which of them were written or removed, relative to the parent of the contract's folder.
     pub changed: Vec<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ pub enum GenerateError {
     /// The contract has mistakes.
     #[error("{0}")]
     Contract(Report),
-    /// These files, relative to the folder that holds the contract's, are not what the contract says.
+    /// These files, relative to the parent of the contract's folder, are not what the contract says.
     #[error("not what its source says: {}; run `gen` and commit the result", names(.0))]
     Stale(Vec<PathBuf>),
     /// A file could not be written or removed.
@@ -48,7 +48,7 @@ pub enum GenerateError {
     },
 }
 
-/// Brings the folder `generated` in `folder`, that of a contract, up to date, or says what is not.
+/// Updates `generated` in the contract's folder `folder`, or reports which files are stale.
 ///
 /// # Errors
 /// If the contract has mistakes, a file is stale and `mode` is to check, or a file cannot be changed.

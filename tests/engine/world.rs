@@ -26,12 +26,12 @@ use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
 pub(crate) const START: Timestamp = Timestamp(1_800_000_000_000);
 
 /// Settles in 10 s, ends in 60 s.
-const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
+const fn policy(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
     PolicyDef { probe, baseline, idempotent, settle_seconds: 10, deadline_seconds: 60 }
 }
-pub(crate) static SIGHTED: PolicyDef = terms(Some("counter"), false, true);
-pub(crate) static ONCE: PolicyDef = terms(Some("counter"), true, false);
-pub(crate) static BLIND: PolicyDef = terms(None, false, true);
+pub(crate) static SIGHTED: PolicyDef = policy(Some("counter"), false, true);
+pub(crate) static ONCE: PolicyDef = policy(Some("counter"), true, false);
+pub(crate) static BLIND: PolicyDef = policy(None, false, true);
 
 /// A target that does what its script says.
 #[derive(Debug)]
@@ -188,17 +188,17 @@ impl World {
 
     pub(crate) async fn ask(
         &self,
-        terms: &'static PolicyDef,
+        policy: &'static PolicyDef,
         target: &str,
         key: Option<&str>,
     ) -> Result<AcceptedTask, WriteRefusal> {
-        self.ask_as("one", terms, target, key, "{}").await
+        self.ask_as("one", policy, target, key, "{}").await
     }
 
     pub(crate) async fn ask_as(
         &self,
         application: &str,
-        terms: &'static PolicyDef,
+        policy: &'static PolicyDef,
         target: &str,
         key: Option<&str>,
         arguments: &str,
@@ -206,15 +206,15 @@ impl World {
         let arguments = Secret::new(format!("{target}{arguments}"));
         let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
         let proposal =
-            WriteRequest { application, tool: "turn", resource: "wheel", target, key, terms: *terms, arguments, now };
+            WriteRequest { application, tool: "turn", resource: "wheel", target, key, policy: *policy, arguments, now };
         match self.engine.repeat(&proposal).await? {
             Some(hit) => Ok(hit),
             None => self.engine.accept(&proposal, proposal.arguments.clone()).await,
         }
     }
 
-    pub(crate) async fn begin(&self, terms: &'static PolicyDef) -> TaskId {
-        let accepted = self.ask(terms, "w-1", None).await.expect("a free target");
+    pub(crate) async fn begin(&self, policy: &'static PolicyDef) -> TaskId {
+        let accepted = self.ask(policy, "w-1", None).await.expect("a free target");
         TaskId::parse(&accepted.task_id).expect("an id")
     }
 

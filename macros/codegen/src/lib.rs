@@ -1,4 +1,4 @@
-//! A checked contract as Rust, one file a concern. Each writes data and calls into the runtime; logic stands there.
+//! A checked contract as Rust, one file a concern. Each emits data and calls; the logic is in the runtime.
 //!
 //! Nothing here can fail: what a [`Contract`] says is without mistakes. The macro `contract!` is the shell around [`code`],
 //! and `expand` shows the same to people.

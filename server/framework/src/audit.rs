@@ -118,7 +118,7 @@ pub struct Backlog(Arc<Queue>);
 impl Backlog {
     /// Returns the slots in use, by running calls and by lines that are not yet in a file.
     #[must_use]
-    pub fn places(&self) -> usize {
+    pub fn slots(&self) -> usize {
         self.0.lock().taken
     }
 }

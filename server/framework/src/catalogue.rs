@@ -143,7 +143,7 @@ pub struct ResourceDef {
     pub name: &'static str,
     /// What it is.
     pub doc: &'static str,
-    /// Whether that text has the form of an identifier of one.
+    /// Returns whether a text has the form of an id of this resource.
     pub admits: fn(&str) -> bool,
 }
 
@@ -212,18 +212,18 @@ pub struct HttpDef {
 /// How the tasks of a tool are carried out.
 #[derive(Debug)]
 pub struct TaskDef {
-    /// The terms by value of the argument that selects them; one entry, with an empty value, for a single case.
+    /// The policy for each value of the argument that selects it; one entry, with an empty value, for a single case.
     pub cases: &'static [(&'static str, PolicyDef)],
 }
 
-/// PolicyDef under which one operation is sent, verified and ended.
+/// The policy by which one operation is sent, verified and ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyDef {
-    /// What is read to verify it; `None` is blind: never verified, never resent.
+    /// The probe that verifies it. Without one, it is never verified and never sent again.
     pub probe: Option<&'static str>,
     /// Whether the probe compares with a reading from before.
     pub baseline: bool,
-    /// Whether it may be sent again once the first send has quiesced without effect.
+    /// Whether it may be sent again once the first send can no longer take effect.
     pub idempotent: bool,
     /// Longest time that an accepted request takes to show, in seconds.
     pub settle_seconds: u32,
@@ -232,8 +232,8 @@ pub struct PolicyDef {
 }
 
 impl PolicyDef {
-    /// These, with the settle time and the deadline of `other`. The deadline stays after the settle time: where that of `other` is
-    /// not, it is as long after it as here.
+    /// Returns this policy with the times of `other`. If the deadline of `other` is not after its settle time, the gap between the
+    /// two is kept from this policy.
     #[must_use]
     pub fn paced_as(self, other: Self) -> Self {
         let Self { settle_seconds, deadline_seconds, .. } = other;
@@ -262,22 +262,22 @@ mod tests {
 
     #[test]
     fn a_target_decides_how_long_a_write_takes_and_nothing_else_of_its_terms() {
-        let terms = |settle_seconds, deadline_seconds| PolicyDef {
+        let policy = |settle_seconds, deadline_seconds| PolicyDef {
             probe: Some("paper"),
             baseline: true,
             idempotent: false,
             settle_seconds,
             deadline_seconds,
         };
-        let declared = terms(10, 60);
+        let declared = policy(10, 60);
         let other =
-            |settle, deadline| PolicyDef { probe: None, baseline: false, idempotent: true, ..terms(settle, deadline) };
+            |settle, deadline| PolicyDef { probe: None, baseline: false, idempotent: true, ..policy(settle, deadline) };
         assert_eq!(declared.paced_as(other(10, 60)), declared);
-        assert_eq!(declared.paced_as(other(90, 600)), terms(90, 600));
-        assert_eq!(declared.paced_as(other(0, 1)), terms(0, 1));
+        assert_eq!(declared.paced_as(other(90, 600)), policy(90, 600));
+        assert_eq!(declared.paced_as(other(0, 1)), policy(0, 1));
         for deadline in [0, 89, 90] {
-            assert_eq!(declared.paced_as(other(90, deadline)), terms(90, 140), "deadline {deadline}");
+            assert_eq!(declared.paced_as(other(90, deadline)), policy(90, 140), "deadline {deadline}");
         }
-        assert_eq!(declared.paced_as(other(u32::MAX, 7)), terms(u32::MAX - 50, u32::MAX));
+        assert_eq!(declared.paced_as(other(u32::MAX, 7)), policy(u32::MAX - 50, u32::MAX));
     }
 }

@@ -67,7 +67,7 @@ pub struct Calls {
     /// Which.
     pub tool: &'static ToolDef,
     outcomes: Box<[(&'static str, Count)]>,
-    /// How long each took that was not refused for its budget.
+    /// The duration of each call, except those refused for the budget.
     pub took: Durations,
 }
 

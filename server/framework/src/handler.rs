@@ -90,12 +90,12 @@ impl<'a> Call<'a> {
         self.tasks.poll(Poll { caller: self.caller, id, wait, hold: self.hold, interval }).await
     }
 
-    /// What the audit is to say that the call acted on.
+    /// Sets the target in the audit line.
     pub(super) fn note_target(&self, target: &str) {
         self.target.get_or_init(|| target.into());
     }
 
-    /// What the audit is to say that was asked; `None`: what was given, as it is.
+    /// Sets the arguments in the audit line. `None`: the arguments as given.
     pub(super) fn note_arguments(&self, arguments: Option<Box<RawValue>>) {
         self.arguments.get_or_init(|| arguments);
     }
@@ -131,8 +131,8 @@ impl<View> Deref for Target<View> {
 
 /// What a tool knows of its target by the time its handler is called: a [`Target`], or `()` where it acts on nothing.
 pub trait Proof: Send + Sync {
-    /// The terms of a call of `tool`, given those of the contract.
-    fn terms(&self, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
+    /// The policy of a call of `tool`, given those of the contract.
+    fn policy(&self, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }
 }
@@ -140,7 +140,7 @@ pub trait Proof: Send + Sync {
 impl Proof for () {}
 
 impl<View: Send + Sync> Proof for Target<View> {
-    fn terms(&self, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
+    fn policy(&self, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared.paced_as((self.policy)(&self.view, tool, declared))
     }
 }
@@ -158,9 +158,8 @@ pub trait Resource<Id>: Send + Sync + 'static {
     /// Whether it offers a capability at present: the flag that the wire shows.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;
 
-    /// How long a write by `tool` takes on this target to show and to end, where that is not as the contract declares. Only
-    /// `settle_seconds` and `deadline_seconds` of the answer count. A deadline that is not after the settling is moved to be as
-    /// long after it as declared.
+    /// Returns the settle time and the deadline of a write by `tool` on this target. Other fields are ignored. A deadline that is not
+    /// after the settle time is moved to keep the declared gap.
     fn policy(_view: &Self::View, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }

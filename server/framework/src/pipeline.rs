@@ -1,4 +1,4 @@
-//! The spine: in which order a request and a call are checked, and with what proof each step is left.
+//! The spine: the order in which a request and its calls are checked, and the proof that each step returns.
 //!
 //! ```text
 //! once a request   authenticate  -> Caller    unauthenticated
@@ -159,7 +159,7 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Takes `requests` out of the application's budget, all or none. What is charged may be asked for.
+    /// Takes `requests` out of the application's budget, all or none. The returned proof allows their calls.
     ///
     /// # Errors
     /// `rate_limited`, with the seconds after which the same would fit.
@@ -225,8 +225,8 @@ impl<H: Handlers> Pipeline<H> {
         result
     }
 
-    /// Writes the audit's line about a tool call that did not fit the budget: one a second for an application, with the number of
-    /// calls that it stands for, because refusing must not cost more than serving.
+    /// Writes the audit's line about a tool call that did not fit the budget. There is at most one line a second for each application;
+    /// it states how many calls it covers. Refusing must not cost more than serving.
     pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };
@@ -254,14 +254,14 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
             Outcome::Command(_) => Err(unrouted(call)),
         };
     };
-    let Plan { key, terms, arguments } = plan;
+    let Plan { key, policy, arguments } = plan;
     let mut proposal = WriteRequest {
         application: &call.caller.application.id,
         tool: call.tool.name,
         resource: call.tool.target.as_ref().map_or("", |target| target.resource),
         target: T::target(&args).unwrap_or_default().into(),
         key: key.map(Box::from),
-        terms: *terms,
+        policy: *policy,
         arguments,
         now: call.now,
     };
@@ -269,7 +269,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         return accepted(call, &hit);
     }
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
-    proposal.terms = proof.terms(call.tool, proposal.terms);
+    proposal.policy = proof.policy(call.tool, proposal.policy);
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
     let task = call.tasks.accept(&proposal, command).await.map_err(|error| not_accepted(call, error))?;
     accepted(call, &task)

@@ -87,7 +87,7 @@ impl Registry {
     /// Loads all applications and keys.
     ///
     /// # Errors
-    /// The store cannot be read, or the master key in `keyring` is another than the data was made with.
+    /// The store cannot be read, or the master key in `keyring` is not the one that the data was made with.
     pub async fn open(
         store: Arc<dyn DirectoryStore>,
         catalogue: &'static Catalogue,

@@ -30,7 +30,7 @@ impl<T> Reply<T> {
     }
 }
 
-/// A result that many calls answer with, written down for the first of them.
+/// A result that many calls share. The first call serialises it.
 #[derive(Debug)]
 pub struct Prepared<T> {
     answer: OnceLock<Answer>,
@@ -44,7 +44,7 @@ impl<T> Default for Prepared<T> {
 }
 
 impl<T: Serialize> Prepared<T> {
-    /// The result; the first time it is made.
+    /// Returns the result. The first call makes it.
     pub fn reply(&self, make: impl FnOnce() -> T) -> Reply<T> {
         if let Some(answer) = self.answer.get() {
             return Reply { answer: Ok(answer.clone()), of: PhantomData };

@@ -1,4 +1,4 @@
-//! What is asked of whoever keeps tasks: whether a write is in flight already, to accept one, and what became of it.
+//! The port to whatever keeps tasks: find a duplicate write, accept a write, read a task.
 
 use super::BoxFuture;
 use super::access::Caller;
@@ -187,10 +187,10 @@ pub fn read<A: Arguments>(json: &str) -> Option<A> {
     args::parse(json).ok().map(|taken| taken.args)
 }
 
-/// How a call of `tool` is carried out: by its terms for `case`.
+/// How a call of `tool` is carried out: by its policy for `case`.
 pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: &impl Serialize) -> Option<Plan<'a>> {
-    let (_, terms) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
-    Some(Plan { key, terms, arguments: written(args).ok()? })
+    let (_, policy) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
+    Some(Plan { key, policy, arguments: written(args).ok()? })
 }
 
 /// How one call of a tool of tasks is to be carried out.
@@ -198,8 +198,8 @@ pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: 
 pub struct Plan<'a> {
     /// The idempotency key that the client gave.
     pub key: Option<&'a str>,
-    /// The terms of this call.
-    pub terms: &'static PolicyDef,
+    /// The policy of this call.
+    pub policy: &'static PolicyDef,
     /// The typed arguments as canonical JSON, secrets included, without the key.
     pub arguments: Secret<String>,
 }
@@ -217,8 +217,8 @@ pub struct WriteRequest<'a> {
     pub target: Box<str>,
     /// The idempotency key, if one was given; without one the call is known by application, tool and arguments.
     pub key: Option<Box<str>>,
-    /// The terms: those of the contract, as far as the target does not decide (see `Resource::policy`).
-    pub terms: PolicyDef,
+    /// The policy: the contract's, with the times that `Resource::policy` returns.
+    pub policy: PolicyDef,
     /// The typed arguments as canonical JSON, secrets included.
     pub arguments: Secret<String>,
     /// When the call arrived.
@@ -247,7 +247,7 @@ pub struct AcceptedTask {
 pub enum WriteRefusal {
     /// Another write on the same target is in flight.
     Busy {
-        /// That task, which the caller may see because they see its target.
+        /// The id of that task. The caller may know it, because the caller sees the target.
         task_id: String,
         /// When a repeat is worth while.
         retry_after_seconds: u64,

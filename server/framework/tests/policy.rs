@@ -1,4 +1,4 @@
-//! PolicyDef on their way from the contract into a task: what the target decides of them, and what it cannot.
+//! Policies on their way from the contract into a task: what the target decides of them, and what it cannot.
 
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
@@ -74,7 +74,7 @@ impl ToolSteps<Shop> for PrintPage {
     }
 
     fn task<'a>(_: &'static ToolDef, _: &'a Nothing) -> Option<Plan<'a>> {
-        Some(Plan { key: None, terms: &DECLARED, arguments: Secret::new("{}".to_owned()) })
+        Some(Plan { key: None, policy: &DECLARED, arguments: Secret::new("{}".to_owned()) })
     }
 
     async fn require<'a>(shop: &'a Shop, call: &'a Call<'a>, _: &'a Nothing) -> Result<Self::Proof, Failure> {
@@ -94,7 +94,7 @@ impl Handlers for Shop {
     }
 }
 
-/// Remembers the terms of what it accepts.
+/// Remembers the policy of what it accepts.
 #[derive(Debug, Default)]
 struct Ledger(Mutex<Vec<PolicyDef>>);
 
@@ -108,7 +108,7 @@ impl Tasks for Ledger {
         proposal: &'a WriteRequest<'a>,
         _: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
-        self.0.lock().expect("no panic").push(proposal.terms);
+        self.0.lock().expect("no panic").push(proposal.policy);
         Box::pin(async { Err(WriteRefusal::Full) })
     }
 
@@ -128,7 +128,7 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
 
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };
     let other = PolicyDef { probe: None, baseline: false, idempotent: true, ..said(60, 900) };
-    // What the target says, and the terms of the task.
+    // What the target says, and the policy of the task.
     let cases = [(DECLARED, DECLARED), (other, said(60, 900)), (said(60, 60), said(60, 85)), (said(1, 9), said(1, 9))];
     for (n, (says, expected)) in cases.into_iter().enumerate() {
         let tasks = Arc::new(Ledger::default());

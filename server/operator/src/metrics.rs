@@ -160,7 +160,7 @@ fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &Connectio
         page.histogram(name, ("tool", calls.tool.name), &calls.took);
     }
     let help = "Places in the audit that are taken, by calls that run and by lines that are not yet in a file.";
-    page.gauge("audit_backlog", help, backlog.places());
+    page.gauge("audit_backlog", help, backlog.slots());
 }
 
 fn task_metrics(page: &mut Page<'_>, engine: &Engine) {

@@ -1,4 +1,4 @@
-//! TaskFilter phones an application sees, one by one and page by page.
+//! Which phones an application sees, one by one and page by page.
 //!
 //! Owns grants applied to phones, and the one view that list_devices, get_device and every precondition share. Refuses to
 //! know the wire: [`tools`](super::tools) turn a view into the contract's types. Start at [`Phones`].
@@ -30,7 +30,7 @@ pub struct Phones {
     views: Arc<Views>,
 }
 
-/// TaskFilter phones a page holds; `None` admits every one.
+/// Which phones a page contains. `None` admits all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only phones that the wire shows in this state.

@@ -1,4 +1,4 @@
-//! TaskFilter hosts a phone may be told to use as its proxy.
+//! Which hosts a phone may use as its proxy.
 //!
 //! The server never connects to a proxy and resolves no name; but a phone runs inside the platform's network, and an address
 //! that is private, local or the platform's own would open that network to whoever may call. Start at [`ProxyHosts::judge`].

@@ -34,7 +34,7 @@ pub enum IntegrityRule {
     Secrets,
     /// The deadline of every task in flight is after this moment.
     Deadlines(Timestamp),
-    /// The places that repeat facts about a task agree.
+    /// Columns that repeat a part of a task's state agree with it.
     Records,
 }
 

@@ -7,8 +7,8 @@ use toolwarrant_core::counts::Count;
 
 /// Counters of one engine since it started.
 #[derive(Debug, Default)]
-pub struct Driven {
-    /// AcceptedTask tasks.
+pub struct EngineCounts {
+    /// Accepted tasks.
     pub accepted: Count,
     /// In the order of [`Status::ALL`].
     ended: [Count; Status::ALL.len()],
@@ -24,7 +24,7 @@ const SENT: [&str; 5] = ["not_sent", "ok", "error", "pending", "no_answer"];
 /// The entries that the ledger can have.
 const BOOKED: [Entry; 3] = [Entry::Charge, Entry::ReverseCharge, Entry::Refund];
 
-impl Driven {
+impl EngineCounts {
     /// Counts a step that was stored.
     pub fn stepped(&self, step: &Advance) {
         let ended = Status::ALL.iter().zip(&self.ended).filter(|(status, _)| step.task.status() == Some(**status));

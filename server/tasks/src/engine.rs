@@ -10,7 +10,7 @@ mod in_flight;
 use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
-use crate::counts::Driven;
+use crate::counts::EngineCounts;
 use crate::store::{self, DuplicateOf, Identity, NewTask, OpenTask, Record, TaskStore};
 use due::{DueList, State, Wake};
 use in_flight::InFlightIndex;
@@ -53,7 +53,7 @@ pub struct Engine {
     /// Writes that are being accepted. They go on if their clients leave.
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
-    counts: Arc<Driven>,
+    counts: Arc<EngineCounts>,
 }
 
 /// Longest `retry_after_seconds` of a busy target: most tasks end long before their deadline.
@@ -100,7 +100,7 @@ impl Engine {
 
     /// Returns its counters.
     #[must_use]
-    pub fn counts(&self) -> &Driven {
+    pub fn counts(&self) -> &EngineCounts {
         &self.counts
     }
 
@@ -147,7 +147,7 @@ impl Engine {
             identity,
             tool: proposal.tool.to_owned(),
             sealed: keyring.seal(&id.to_string(), command.expose()).map_err(broken)?,
-            policy: (&proposal.terms).into(),
+            policy: (&proposal.policy).into(),
             at,
             marks: Vec::new(),
         };

@@ -59,7 +59,7 @@ impl fmt::Debug for TaskId {
 /// The state of a task. Each change is a new version. An ended task never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The policy at acceptance. Later changes of the contract do not affect them.
+    /// The policy at acceptance. Later changes of the contract do not affect it.
     #[serde(rename = "terms")]
     pub policy: TaskPolicy,
     /// Its phase.
@@ -359,8 +359,8 @@ impl TaskPolicy {
 }
 
 impl From<&catalogue::PolicyDef> for TaskPolicy {
-    fn from(terms: &catalogue::PolicyDef) -> Self {
-        let catalogue::PolicyDef { probe, baseline, idempotent, settle_seconds, deadline_seconds } = *terms;
+    fn from(policy: &catalogue::PolicyDef) -> Self {
+        let catalogue::PolicyDef { probe, baseline, idempotent, settle_seconds, deadline_seconds } = *policy;
         Self {
             probe: probe.map(|name| Probe { name: name.to_owned(), baseline }),
             idempotent,

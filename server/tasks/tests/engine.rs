@@ -22,7 +22,7 @@ use toolwarrant_tasks::task::{Reading, Verdict};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
-const TERMS: PolicyDef =
+const POLICY: PolicyDef =
     PolicyDef { probe: Some("paper"), baseline: false, idempotent: false, settle_seconds: 5, deadline_seconds: 60 };
 
 /// Does what it is told.
@@ -95,7 +95,7 @@ fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
         resource,
         target: target.into(),
         key: None,
-        terms: TERMS,
+        policy: POLICY,
         arguments: Secret::new(format!("{{\"target\":\"{target}\"}}")),
         now: START,
     }
@@ -162,7 +162,7 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
     let id = accept(&engine, write("printer", "p-1")).await;
     assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
     // Of a write whose probe compares there is no reading from before, so nothing is sent.
-    let compared = WriteRequest { terms: PolicyDef { baseline: true, ..TERMS }, ..write("printer", "p-2") };
+    let compared = WriteRequest { policy: PolicyDef { baseline: true, ..POLICY }, ..write("printer", "p-2") };
     let id = accept(&engine, compared).await;
     let TaskView { status, evidence, .. } = end(&engine, &id).await;
     assert_eq!((status, evidence.unwrap().reported), (TaskStatus::Failed, UpstreamReport::NotSent));

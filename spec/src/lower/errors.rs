@@ -96,7 +96,8 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Each key from `own`, or else from `default`. Unless the error is `whole`, a mistake is why a key is in neither.
+    /// Takes each key from `own`, else from `default`. A key in neither is a mistake only of an error that is `whole`; in others, another
+    /// mistake is the reason.
     fn error(
         &mut self,
         own: Option<Written<'_>>,

@@ -6,7 +6,7 @@ use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::Report;
 use crate::rules::{Rule, STATES};
 
-/// What fills the blanks in a text of defaults.toml, and which of these texts the tools have a use for.
+/// The values of the placeholders in defaults.toml, and which of its texts the tools need.
 #[derive(Debug)]
 pub(crate) struct Words {
     /// `{resource}`.
@@ -66,7 +66,7 @@ impl Words {
     }
 }
 
-/// What a text calls one of these: by its name if there is but one.
+/// The noun for a target: the name of the resource if there is only one.
 pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = resources.into_iter();
     match (names.next(), names.next()) {
@@ -75,7 +75,7 @@ pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// The sentences that span tools, each where the tools have a use for it or the contract says it anyway.
+/// The sentences that span tools. Each is there if a tool needs it or the contract sets it.
 pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phrases {
     let own = files.service.phrase.as_deref();
     let mut say = |find: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool| {

@@ -4,7 +4,7 @@
 //! that nobody wrote to, so a fleet may have any size and a page costs what it shows. The first phones play one [`Part`]
 //! each, whatever the seed; the others draw theirs. Reads no time and no randomness but what [`Sim::new`] is given.
 //!
-//! It tells what it was told to: what was really done on a phone is asked of [`Sim::deeds`]. Start at [`CAST`].
+//! What it reports follows a script; [`Sim::deeds`] returns what really happened on a phone. Start at [`CAST`].
 
 mod cast;
 mod control;
@@ -107,7 +107,7 @@ impl Sim {
         journal::examine(path)
     }
 
-    /// The same fleet on a platform that can do that about a request whose answer was lost; by default it can do nothing.
+    /// Sets what the platform can do about a request whose answer was lost. The default is nothing.
     #[must_use]
     pub fn with_facts(self, facts: Facts) -> Self {
         Self { facts, ..self }

@@ -1,4 +1,4 @@
-//! TaskFilter readings are evidence, row by row.
+//! Which readings are evidence, row by row.
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};

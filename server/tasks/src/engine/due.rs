@@ -58,7 +58,7 @@ impl DueList {
         self.lock().first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Waits until a task is added before all others.
+    /// Waits until a task is added that is due before all others.
     pub(super) async fn earlier(&self) {
         self.earlier.notified().await;
     }

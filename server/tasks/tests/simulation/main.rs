@@ -325,7 +325,7 @@ impl World {
                 resource: "wheel",
                 target: wheel.to_string().into(),
                 key: key.map(Box::from),
-                terms: *act.terms(),
+                policy: *act.policy(),
                 arguments: arguments.clone(),
                 now,
             };

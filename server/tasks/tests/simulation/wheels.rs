@@ -25,13 +25,13 @@ const WORKS_FOR: Duration = Duration::from_secs(20);
 /// After this time, nothing acts any more.
 pub(super) const LATEST: Duration = Duration::from_secs(60);
 
-const fn terms(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
+const fn policy(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
     PolicyDef { probe, baseline, idempotent, settle_seconds: SETTLE_SECONDS, deadline_seconds: DEADLINE_SECONDS }
 }
 
-static PAINT: PolicyDef = terms(Some("colour"), false, true);
-static TURN: PolicyDef = terms(Some("turns"), true, false);
-static RINSE: PolicyDef = terms(None, false, false);
+static PAINT: PolicyDef = policy(Some("colour"), false, true);
+static TURN: PolicyDef = policy(Some("turns"), true, false);
+static RINSE: PolicyDef = policy(None, false, false);
 
 /// What can be done to a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Act {
         }
     }
 
-    pub(super) fn terms(self) -> &'static PolicyDef {
+    pub(super) fn policy(self) -> &'static PolicyDef {
         match self {
             Self::Paint(_) => &PAINT,
             Self::Turn => &TURN,

@@ -49,7 +49,7 @@ async fn the_readme_can_be_followed() {
     let shop = Process::start().await;
     let blocks: Vec<_> = README.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("")).collect();
     let (started, blocks) = blocks.split_at(2);
-    assert!(started[0].starts_with("cargo run") && started[1].starts_with("export URL="));
+    assert!(started[0].contains("cargo run --package print-shop\n") && started[1].contains("export URL="));
     let script = blocks.concat().replace("cargo run --quiet --package print-shop --", env!("CARGO_BIN_EXE_print-shop"));
     let mut shell = Command::new("sh");
     shell.args(["-e", "-c", &script]).env("PRINT_SHOP_DATA", &shop.data).env("URL", &shop.url);

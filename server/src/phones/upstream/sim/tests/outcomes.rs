@@ -37,8 +37,8 @@ enum Kill {
     During(u32),
 }
 
-/// The terms of the contract for a write.
-fn terms(what: &str) -> &'static catalogue::PolicyDef {
+/// The policy of the contract for a write.
+fn policy(what: &str) -> &'static catalogue::PolicyDef {
     let cases = |tool: &str| CATALOGUE.tool(tool).unwrap().task.as_ref().unwrap().cases;
     let found = if what.ends_with("proxy") { cases(what) } else { cases("set_power") };
     &found.iter().find(|(case, _)| ["", what].contains(case)).unwrap().1
@@ -74,11 +74,11 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
         tool: toolwarrant::runtime::tasks::WriteCommand::tool(&command).to_owned(),
         target: device_id(index).as_str().to_owned(),
         arguments,
-        probe: terms(what).probe.map(str::to_owned),
+        probe: policy(what).probe.map(str::to_owned),
         baseline: None,
         operation: None,
     };
-    let (mut task, mut event) = (Task::accepted(terms(what).into(), NOW), Event::Due);
+    let (mut task, mut event) = (Task::accepted(policy(what).into(), NOW), Event::Due);
     let (mut entries, mut sends, mut effects) = (Vec::new(), 0, 0);
     let mut sim = Arc::new(open());
     loop {
