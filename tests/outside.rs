@@ -145,6 +145,9 @@ async fn a_service_from_outside_has_its_own_generated_files() {
     lamps.change("spec/tools/lamps.toml", "Dim a lamp", "Dim the lamp");
     let (done, said) = lamps.run("gen --check").await;
     assert!(!done && said.contains("dim_lamp.json"), "{said}");
+    let others = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec");
+    let (done, said) = lamps.run(&format!("gen --check --spec {}", others.display())).await;
+    assert!(!done && said.contains("and this is `service-lamps`; --spec names another folder"), "{said}");
     let (done, said) = lamps.run("expand").await;
     assert!(done && said.contains("pub struct DimLampArgs") && said.contains("::toolwarrant::runtime"), "{said}");
 }
@@ -163,6 +166,14 @@ async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
         let told = |error: &&String| error.contains(&format!("did you mean `{known}`?"));
         assert_eq!(three.iter().filter(told).count(), 1, "{known}: {three:#?}");
     }
+
+    // A tool and a type that cannot be read are missed by nobody who imports everything.
+    let lamps = Outside::copy();
+    lamps.change("src/lamps.rs", "use crate::contract::{Command, DimLampArgs, DimLampError, GetLampArgs, GetLampError, Lamp, LampCapabilities};\nuse crate::contract::{LampCapability, LampId, LampsTools, Percent};", "use crate::contract::*;");
+    lamps.change("spec/types.toml", "kind = \"integer\"", "kind = \"numer\"");
+    lamps.change("spec/tools/lamps.toml", "effect = \"task\"", "effect = \"foo\"");
+    let two = lamps.build().await;
+    assert_eq!(two.len(), 2, "{two:#?}");
 
     let lamps = Outside::copy();
     fs::write(lamps.path("spec/types.toml"), "this is [[[ no TOML\n").expect("written");

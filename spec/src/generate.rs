@@ -38,6 +38,10 @@ pub enum GenerateError {
     /// These files, relative to the parent of the contract's folder, are not what the contract says.
     #[error("not what its source says: {}; run `gen` and commit the result", names(.0))]
     Stale(Vec<PathBuf>),
+    /// The folder is a link, or these files in it are none that is ever generated.
+    #[error("{folder} is for generated files alone, and no link: {files}", folder = .0.display(),
+        files = if .1.is_empty() { "remove the link".to_owned() } else { format!("move away {}", names(.1)) })]
+    Foreign(PathBuf, Vec<PathBuf>),
     /// A file could not be written or removed.
     #[error("cannot change {path}: {error}", path = .path.display())]
     Io {
@@ -58,7 +62,11 @@ pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     let changed =
         wanted.iter().filter(|(path, text)| fs::read_to_string(generated.join(path)).ok().as_ref() != Some(*text));
     let changed: Vec<_> = changed.collect();
-    let stale: Vec<_> = below(&generated).into_iter().filter(|path| !wanted.contains_key(path)).collect();
+    let (stale, foreign): (Vec<_>, Vec<_>) =
+        below(&generated).into_iter().filter(|path| !wanted.contains_key(path)).partition(|path| could_be_ours(path));
+    if generated.is_symlink() || !foreign.is_empty() {
+        return Err(GenerateError::Foreign(generated, foreign));
+    }
     let base = PathBuf::from(folder.file_name().unwrap_or_default()).join(FOLDER);
     let names: Vec<_> = changed.iter().map(|(path, _)| *path).chain(&stale).map(|path| base.join(path)).collect();
     match mode {
@@ -87,6 +95,13 @@ pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
         .and_then(|()| fs::write(&draft, text))
         .and_then(|()| fs::rename(&draft, path))
         .map_err(|error| GenerateError::Io { path: path.to_owned(), error })
+}
+
+/// Whether a file, relative to the folder of generated ones, may be one that an earlier contract had.
+fn could_be_ours(path: &Path) -> bool {
+    let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    matches!((folder, ending), ("", "md" | "json") | ("tools" | "editor", "json"))
 }
 
 /// Every file below `folder`, relative to it, in order.
@@ -139,6 +154,11 @@ mod tests {
             "{stale}"
         );
         generate(&spec, Mode::Write).unwrap();
+        fs::create_dir(spec.join("generated/notes")).unwrap();
+        fs::write(spec.join("generated/notes/mine.md"), "mine").unwrap();
+        let foreign = generate(&spec, Mode::Write).unwrap_err().to_string();
+        assert!(foreign.ends_with("move away notes/mine.md"), "{foreign}");
+        fs::remove_file(spec.join("generated/notes/mine.md")).unwrap();
         assert!(!spec.join("generated/tools/gone.json").exists());
         let same = generate(&spec, Mode::Check).unwrap();
         assert!(same.to_string().ends_with(" files: nothing changed"), "{same}");

@@ -51,6 +51,6 @@ pub fn load(dir: &Path) -> Result<model::Contract, Report> {
     source::tools(dir, raw.service.service.as_ref().map(|service| &service.tools), &mut sources, &mut report);
     raw.tools = parse::tools(&sources, &mut report);
     let contract = lower::lower(&raw, &sources, &mut report);
-    report.names = lower::rust_names(&raw);
+    report.names = lower::rust_names(&raw, &sources);
     report.finish(sources, contract)
 }

@@ -172,8 +172,9 @@ fn probes(raw: &Named<raw::Probe>, report: &mut Report) -> Vec<Arc<ProbeSpec>> {
     raw.iter().map(lower).collect()
 }
 
-fn resources(raw: &Named<raw::Resource>, types: &Types, report: &mut Report) -> Vec<Arc<ResourceSpec>> {
-    let lower = |(name, raw::Resource { doc, id, capability }): (&At<String>, &raw::Resource)| {
+fn resources<'a>(raw: &'a Named<raw::Resource>, types: &Types, report: &mut Report) -> Vec<Arc<ResourceSpec>> {
+    let mut owners: HashMap<&str, &str> = HashMap::new();
+    let lower = |(name, raw::Resource { doc, id, capability }): (&'a At<String>, &'a raw::Resource)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
         let written = id;
@@ -182,6 +183,11 @@ fn resources(raw: &Named<raw::Resource>, types: &Types, report: &mut Report) -> 
             let help = Some("an identifier is a type of `kind = \"string\"`".to_owned());
             report.add(Rule::Field, at(SERVICE, written.span()), format!("`{}` is no string", id.name), help);
             return None;
+        }
+        if let Some(other) = owners.insert(written.as_str(), name.as_str()) {
+            let help = Some(format!("give `{}` a type of its own for its ids", **name));
+            let message = format!("`{}` is the id of `{other}`", id.name);
+            report.add(Rule::DuplicateName, at(SERVICE, written.span()), message, help);
         }
         Some(Arc::new(ResourceSpec {
             name: name.to_string(),

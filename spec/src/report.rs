@@ -134,6 +134,10 @@ impl Report {
             contract.files = files;
             return Ok(contract);
         }
+        // Where the syntax is broken, the parser's guess is not to be judged.
+        let broken: Vec<_> =
+            self.found.iter().filter(|found| found.rule == Rule::Syntax).map(|found| found.place.file).collect();
+        self.found.retain(|found| found.rule == Rule::Syntax || !broken.contains(&found.place.file));
         self.found.sort_by_key(|found| (found.place.file, found.place.span.start));
         // What several parts of the contract share is judged with each of them.
         self.found.dedup_by(|a, b| (&a.place, &a.message) == (&b.place, &b.message));

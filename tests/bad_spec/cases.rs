@@ -158,6 +158,11 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         "a_resource_named_as_a_handlers_parameter_is_refused",
         &[(SERVICE, Append("[resource.args]\nid = \"PrinterId\"\ndoc = \"Args.\"\n"))],
     ),
+    ("two_resources_do_not_share_the_type_of_their_ids", &[(SERVICE, Change("id = \"TrayId\"", "id = \"PrinterId\""))]),
+    (
+        "broken_syntax_hides_what_the_parser_guesses_of_the_same_file",
+        &[(TYPES, Change("{ type = \"PrinterId\", doc", "{ type = \"PrinterId\" doc"))],
+    ),
     (
         "a_resource_named_as_a_command_of_the_program_is_refused",
         &[(SERVICE, Append("[resource.task]\nid = \"PrinterId\"\ndoc = \"A task.\"\n"))],

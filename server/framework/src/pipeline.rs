@@ -362,7 +362,14 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
     }
 }
 
+/// The answer of a tool names its own target. A task on another resource, which only a reused idempotency key can find, does not fit it.
 fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
+    let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
+    let other = call.catalogue.tool(&task.tool).filter(|tool| resource(tool) != resource(call.tool));
+    if let Some(other) = other {
+        let what = format!("`idempotency_key` is that of a task of `{}` in flight; use another key", other.name);
+        return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
+    }
     Answer::of(&task.shown(call.catalogue, call.tool))
         .map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
 }

@@ -66,6 +66,9 @@ pub struct NewKey {
     pub secret: Secret<String>,
 }
 
+/// The longest name of an application, in characters.
+const NAME_MAX: usize = 64;
+
 /// Why the registry refused a change.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RegistryError {
@@ -78,6 +81,12 @@ pub enum RegistryError {
     /// The contract has no such permission.
     #[error("there is no permission `{0}`; there are {1}")]
     UnknownPermission(String, String),
+    /// An application cannot be named so.
+    #[error(
+        "an application cannot be named {0:?}: a name has 1 to {max} letters, digits, spaces or any of -_.@, and does not begin with app_",
+        max = NAME_MAX
+    )]
+    BadName(String),
     /// The store refused the change or failed, or the system has no randomness.
     #[error("{0}")]
     Broken(String),
@@ -141,6 +150,10 @@ impl Registry {
     pub async fn create(&self, new: NewApplication) -> Result<String, RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
+        let fits = |c: char| c.is_alphanumeric() || " -_.@".contains(c);
+        if name.is_empty() || name.chars().count() > NAME_MAX || !name.chars().all(fits) || name.starts_with("app_") {
+            return Err(RegistryError::BadName(name.chars().take(NAME_MAX).collect()));
+        }
         let row = ApplicationRow {
             id: format!("app_{}", self.hex::<8>()?),
             name,

@@ -67,6 +67,11 @@ pub enum FolderError {
         /// This program.
         program: String,
     },
+    /// The file that says whose the folder is does not name a program.
+    #[error(
+        "{0} does not name the program that this folder belongs to; write it there, or remove the file: then the database decides"
+    )]
+    NoOwner(PathBuf),
     /// The file is not a master key.
     #[error("{0} is not a master key: 64 hexadecimal digits and a line end")]
     MalformedKey(PathBuf),
@@ -174,7 +179,7 @@ impl DataFolder {
 /// [`FolderError::OtherService`], or the folder cannot be read.
 pub(crate) fn refuse_foreign(path: &Path, names: &Names) -> Result<(), FolderError> {
     let owner = match path.is_dir() {
-        true => owner(path, names).map_err(|error| FolderError::Io(path.to_owned(), error))?,
+        true => owner(path, names)?,
         false => None,
     };
     match owner.filter(|owner| *owner != names.program) {
@@ -187,15 +192,22 @@ pub(crate) fn refuse_foreign(path: &Path, names: &Names) -> Result<(), FolderErr
 
 /// The program that the folder belongs to. A folder without the file `service` belongs to the program that its database is named
 /// after.
-fn owner(folder: &Path, names: &Names) -> io::Result<Option<String>> {
-    match std::fs::read_to_string(folder.join(SERVICE)) {
+fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
+    let file = folder.join(SERVICE);
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    match std::fs::read(&file) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        read => return read.map(|name| Some(name.trim_end().to_owned())),
+        Err(error) => return Err(FolderError::Io(file, error)),
+        Ok(bytes) => {
+            let name = String::from_utf8(bytes).ok().map(|name| name.trim_end().to_owned());
+            return name.filter(|name| is_name(name)).map(Some).ok_or(FolderError::NoOwner(file));
+        }
     }
     if folder.join(&names.database).exists() {
         return Ok(None);
     }
-    let files = folder.read_dir()?.collect::<io::Result<Vec<_>>>()?;
+    let files = folder.read_dir().and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let files = files.map_err(|error| FolderError::Io(folder.to_owned(), error))?;
     let database = files.iter().map(std::fs::DirEntry::path).find(|path| path.extension() == Some(OsStr::new("db")));
     Ok(database.and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned())))
 }

@@ -1,13 +1,13 @@
 //! Commands of whoever maintains a contract: the files that are generated from it, and the code.
 //!
 //! They work on the sources, so no data folder and no server is asked. Under `cargo run` the contract is found where the macro found
-//! it; elsewhere, relative to the folder in which the command is given.
+//! it; elsewhere, relative to the folder in which the command is given. The contract of another service is refused.
 
 use clap::{Args, Subcommand};
 use std::env;
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_spec::model::Contract;
 use toolwarrant_spec::{Mode, generate, load};
 
 /// The path of the framework in expanded code.
@@ -35,7 +35,7 @@ pub enum MaintainerCommand {
 /// Where the contract is.
 #[derive(Clone, Debug, Args)]
 pub struct ContractFolder {
-    /// Folder of the contract; by default, the one that this program was built from
+    /// Folder of the contract; by default, the one in the sources of the package that `cargo run` runs
     #[arg(long, value_name = "DIR")]
     spec: Option<PathBuf>,
 }
@@ -45,21 +45,38 @@ pub struct ContractFolder {
 /// # Errors
 /// The mistakes of the contract, the files that are stale, or what cannot be written.
 pub fn maintain(catalogue: &Catalogue, command: &MaintainerCommand) -> Result<String, String> {
-    let text = |error: &dyn Display| error.to_string();
     match command {
         MaintainerCommand::Gen { check, folder } => {
             let mode = if *check { Mode::Check } else { Mode::Write };
-            let generated = generate(&folder.path(catalogue), mode).map_err(|error| text(&error))?;
+            let (path, _) = folder.contract(catalogue)?;
+            let generated = generate(&path, mode).map_err(|error| error.to_string())?;
             Ok(format!("{generated}\n"))
         }
         MaintainerCommand::Expand { folder } => {
-            let contract = load(&folder.path(catalogue)).map_err(|report| text(&report))?;
+            let (_, contract) = folder.contract(catalogue)?;
             Ok(toolwarrant_codegen::expand(&contract, RUNTIME))
         }
     }
 }
 
 impl ContractFolder {
+    /// The folder and the contract in it, which must be this program's.
+    fn contract(&self, catalogue: &Catalogue) -> Result<(PathBuf, Contract), String> {
+        let path = self.path(catalogue);
+        if !path.is_dir() {
+            return Err(format!("there is no folder {}; --spec names another", path.display()));
+        }
+        let contract = load(&path).map_err(|report| report.to_string())?;
+        let (found, own) = (&contract.service.name, catalogue.service.name);
+        if found != own {
+            let path = path.display();
+            return Err(format!(
+                "{path} has the contract of `{found}`, and this is `{own}`; --spec names another folder"
+            ));
+        }
+        Ok((path, contract))
+    }
+
     fn path(&self, catalogue: &Catalogue) -> PathBuf {
         let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(PathBuf::new, PathBuf::from);
         let built_from = || package.join(catalogue.source);

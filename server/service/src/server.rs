@@ -1,6 +1,6 @@
 //! The server: builds all parts at start, serves, and stops in order.
 
-use crate::service::{Service, Setup};
+use crate::service::{Service, Setup, required};
 use crate::welcome::{Demo, DemoKey};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
@@ -98,7 +98,7 @@ impl Server {
             .with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
-            executor,
+            executor: required(executor, H::CATALOGUE)?,
             keyring,
             clock: clock.clone(),
             random: random.clone(),

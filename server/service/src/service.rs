@@ -1,7 +1,9 @@
 //! The parts of a service, and what its author gets to make them.
 
+use anyhow::{Result, bail};
 use std::sync::Arc;
 use toolwarrant_core::BoxFuture;
+use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::random::Random;
@@ -27,7 +29,7 @@ pub struct Setup<'a, F> {
 /// The parts of a service.
 pub struct Service<H> {
     pub(crate) handlers: H,
-    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) executor: Option<Arc<dyn Executor>>,
     pub(crate) inventory: Option<Arc<dyn Inventory>>,
     pub(crate) serves: Option<String>,
 }
@@ -35,13 +37,15 @@ pub struct Service<H> {
 impl<H: Handlers> Service<H> {
     /// A service without tasks. `handlers` is the generated `Contract` around the type that implements it.
     pub fn new(handlers: H) -> Self {
-        Self { handlers, executor: Arc::new(NoTasks), inventory: None, serves: None }
+        Self { handlers, executor: None, inventory: None, serves: None }
     }
+}
 
+impl<H> Service<H> {
     /// Adds the executor, which carries out writes.
     #[must_use]
     pub fn executor(self, executor: Arc<dyn Executor>) -> Self {
-        Self { executor, ..self }
+        Self { executor: Some(executor), ..self }
     }
 
     /// Adds the inventory, which lists what tools act on for the operator. Without it the operator cannot list them, and can assign
@@ -58,7 +62,16 @@ impl<H: Handlers> Service<H> {
     }
 }
 
-/// An executor that sends nothing. Each write ends as `failed`, and nothing is charged.
+/// The executor of a service. Only a contract without tasks can do without one.
+pub(crate) fn required(executor: Option<Arc<dyn Executor>>, catalogue: &Catalogue) -> Result<Arc<dyn Executor>> {
+    if let (None, Some(tool)) = (&executor, catalogue.tools.iter().find(|tool| tool.task.is_some())) {
+        bail!("the tool `{}` makes tasks, and the service has no executor: `Service::executor` sets it", tool.name);
+    }
+    Ok(executor.unwrap_or_else(|| Arc::new(NoTasks)))
+}
+
+/// The executor of a service without tasks, for tasks that an earlier version left. It sends nothing: each ends as `failed` or as
+/// `timeout`.
 struct NoTasks;
 
 const NO_EXECUTOR: &str = "this service has no executor";

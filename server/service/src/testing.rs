@@ -1,6 +1,6 @@
 //! A server for tests that runs in the process of the test. It has a free port, a clock that the test moves, and a store in memory.
 
-use crate::service::{Service, Setup};
+use crate::service::{Service, Setup, required};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ pub async fn serve<H: Handlers>(
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let parts = Parts {
         store: store.clone(),
-        executor,
+        executor: required(executor, H::CATALOGUE).expect("an executor"),
         keyring: keyring.clone(),
         clock: clock.clone(),
         random,

@@ -3,7 +3,7 @@
 use super::{TYPES, at};
 use crate::names::{is_pascal, pascal};
 use crate::raw::{At, Files, Named};
-use crate::report::Report;
+use crate::report::{Report, Source};
 use crate::rules::{COMMANDS, Rule};
 use std::collections::HashMap;
 
@@ -48,7 +48,8 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
 }
 
 /// The names that the contract has in Rust and that others import, as far as the files could be read.
-pub(crate) fn rust_names(files: &Files) -> Vec<String> {
+/// The names of what could not be read are taken from the text.
+pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
     let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
     let mut names: Vec<String> =
         ["CATALOGUE", "Command", "Contract", "IdempotencyKey", "Permission", "Probe", "TaskId", "WaitSeconds"]
@@ -62,6 +63,14 @@ pub(crate) fn rust_names(files: &Files) -> Vec<String> {
         names.push(format!("{}Tools", pascal(name)));
         for tool in file.tool.iter().map(|tool| pascal(&tool.name)) {
             names.extend([format!("{tool}Args"), format!("{tool}Error")]);
+        }
+    }
+    for line in sources.iter().flat_map(|source| source.text.lines()) {
+        if let Some(name) = line.strip_prefix("name = \"").and_then(|rest| rest.split('"').next()) {
+            let tool = pascal(name);
+            names.extend([format!("{tool}Args"), format!("{tool}Error")]);
+        } else if let Some(name) = line.strip_prefix("[type.").and_then(|rest| rest.split([']', '.']).next()) {
+            names.push(name.to_owned());
         }
     }
     names.retain(|name| (is_pascal(name) && name != "Self") || name == "CATALOGUE");

@@ -83,8 +83,12 @@ async fn list(context: &OperatorContext, resource: &'static str, after: Option<&
     Ok(items.into_iter().map(line).collect())
 }
 
-/// Refuses ids that do not exist, if the service can list its resources.
+/// Refuses ids that cannot be or, if the service can list its resources, that do not exist.
 async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
+    let can_be = |id: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(id));
+    if let Some(id) = ids.iter().find(|id| !can_be(id)) {
+        return Err(refused(format!("{id:?} has not the form of an id of a {resource}")));
+    }
     let Some(inventory) = &context.inventory else { return Ok(()) };
     match inventory.missing(resource, ids).await.map_err(refused)? {
         Some(absent) => {

@@ -27,6 +27,20 @@ async fn a_folder_of_another_service_is_refused_by_its_name() {
     }
 }
 
+#[tokio::test]
+async fn a_folder_whose_owner_cannot_be_read_is_refused_with_the_file_to_mend() {
+    let home = TempDir::new().expect("a temporary folder");
+    drop(DataFolder::open(home.path(), &Names::of("print-shop", "1.0.0")).expect("a folder"));
+    for garbage in [&b""[..], b"two words", b"\xff\xfe"] {
+        std::fs::write(home.path().join("service"), garbage).expect("written");
+        let (code, said) = operate(home.path(), "app list").await;
+        assert!(code != 0 && said.contains("/service does not name the program"), "{said}");
+    }
+    std::fs::remove_file(home.path().join("service")).expect("removed");
+    let folder = DataFolder::open(home.path(), &Names::of("print-shop", "1.0.0"));
+    assert!(folder.is_ok(), "{folder:?}");
+}
+
 /// The other service's server would carry the command out.
 #[tokio::test]
 async fn a_server_of_another_service_is_not_asked() {

@@ -1,6 +1,6 @@
 //! What an application sees: by resource and by id, so that a tray is not the printer of the same name.
 
-use crate::process::{Process, call, json_of, operate};
+use crate::process::{Process, call, json_of, operate, program};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -48,6 +48,19 @@ async fn what_is_unassigned_of_one_resource_stays_assigned_of_the_other() {
     }
     let floor = call(&shop.url, &feeder, "list_machines", json!({})).await;
     assert_eq!(floor, Ok(json!({"printers": ["p-1"], "trays": ["p-3"]})));
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_name_or_an_id_is_refused() {
+    let shop = Process::start().await;
+    let id = json_of(&shop.data, "app show demo").await["id"].as_str().expect("an id").to_owned();
+    for name in ["", "a\nb", "a\u{1b}[31m", &"x".repeat(65), &id] {
+        let output = program().args(["app", "create", name, "--permission", "look", "--data"]).arg(&shop.data).output();
+        let said = String::from_utf8(output.await.expect("the program runs").stderr).expect("text");
+        assert!(said.contains("an application cannot be named"), "{name:?}: {said}");
+    }
+    let (code, said) = operate(&shop.data, "tray assign demo NOT/AN/ID").await;
+    assert!(code != 0 && said.contains("has not the form of an id of a tray"), "{said}");
 }
 
 fn merged(mut whole: Value, part: Value) -> Value {

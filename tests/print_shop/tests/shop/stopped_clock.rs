@@ -51,3 +51,14 @@ async fn a_printer_takes_one_page_at_a_time_and_a_tray_of_its_name_does_not_wait
     assert_eq!((&same["task_id"], &same["idempotent_hit"]), (&first["task_id"], &json!(true)));
     assert_eq!(end(&server, &key, &first).await.0, "timeout");
 }
+
+#[tokio::test]
+async fn an_idempotency_key_in_use_on_a_printer_is_refused_on_a_tray() {
+    let (server, key, _home) = shop().await;
+    let print = json!({"printer_id": "p-7", "mode": "fine", "idempotency_key": "k"});
+    call(&server.url, &key, "print_page", print).await.expect("a job");
+    let fill = json!({"tray_id": "p-4", "sheets": 1, "idempotency_key": "k"});
+    let refused = call(&server.url, &key, "fill_tray", fill).await.expect_err("the job is of another machine");
+    assert_eq!(refused["code"], "invalid_argument");
+    assert!(refused["message"].as_str().is_some_and(|said| said.contains("`print_page`")), "{refused}");
+}
