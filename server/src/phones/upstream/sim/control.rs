@@ -154,7 +154,7 @@ impl Sim {
         })
     }
 
-    /// Finds a phone that can be read now.
+    /// Finds a phone that is running and can be read.
     fn awake(&self, id: &DeviceId) -> Result<Phone, Unreachable> {
         self.reach()?;
         let awake = self.find(id).filter(|phone| phone.readable && phone.state.power == DeviceState::Running);
