@@ -1,4 +1,4 @@
-//! Turns a folder into tokens: the contract, or the compile errors and the stubs that prevent further ones.
+//! Turns the folder of a contract into tokens: the generated code, or compile errors and stubs that prevent further errors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,7 +8,7 @@ use toolwarrant_codegen::code;
 use toolwarrant_spec::model::Contract;
 use toolwarrant_spec::{Report, load};
 
-/// What `contract!(folder, runtime = runtime)` stands for.
+/// Expands `contract!(folder, runtime = runtime)`.
 pub(crate) fn expand(folder: &LitStr, runtime: &syn::Path) -> TokenStream {
     let Some(manifest) = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from) else {
         return error(
@@ -33,11 +33,11 @@ pub(crate) fn expand(folder: &LitStr, runtime: &syn::Path) -> TokenStream {
         }
         Err(Report { problems, files, names, .. }) => {
             let tracked = tracked(folder, &path, &files);
-            // The compiler says "error" itself.
+            // The compiler adds the word "error" itself.
             let errors = problems.iter().map(|problem| error(folder, problem.rendered.trim_start_matches("error")));
             let names = names.iter().map(|name| Ident::new(name, Span::call_site()));
-            // Imports of what is not there are silent in a module with errors. So are those of others from here: by name in any
-            // case, and by `*` too since the names stand here.
+            // Failed imports cause no error in a module that has errors, nor do imports from such a module by name. As the names
+            // stand here, imports by `*` cause none either.
             quote!(#tracked #(#errors)* pub use self::{#(#names),*};)
         }
     }

@@ -1,7 +1,7 @@
-//! `contract!`: a spec folder becomes typed handlers, schemas, permission and capability checks.
+//! The macro `contract!`: turns the folder of a contract into typed handlers, schemas, and checks of permissions and capabilities.
 //!
-//! This crate is the shell: it finds the folder, has the contract loaded and made into Rust, and turns mistakes into compile
-//! errors. `toolwarrant_spec::load` reads and judges, `toolwarrant_codegen::code` writes.
+//! This crate only finds the folder and turns mistakes into compile errors. `toolwarrant_spec::load` reads and checks the contract;
+//! `toolwarrant_codegen::code` writes the Rust code.
 
 mod expand;
 
@@ -9,13 +9,13 @@ use proc_macro::TokenStream;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 
-/// Expands to the whole contract in a folder, in a module of its own: `mod contract { toolwarrant::contract!("spec"); }`
+/// Expands to the code of the contract in a folder. Give it a module of its own: `mod contract { toolwarrant::contract!("spec"); }`
 ///
-/// The folder is relative to that of the crate's `Cargo.toml`. The contract is read again when a file that it was
-/// read from changes. A new file is noticed only when another one changes. Every mistake in the contract is a compile error of its
-/// own, with rule, file, line, column and help. Errors that would only follow from these mistakes are suppressed.
+/// The folder is relative to that of the crate's `Cargo.toml`. If a file of the contract changes, the compiler expands the macro
+/// again; it notices a new file only when another one changes. Every mistake in the contract is a compile error of its own, with
+/// rule, file, line, column and help. Errors that would only follow from these mistakes are suppressed.
 ///
-/// The generated code is written against `::toolwarrant::runtime`; `contract!("spec", runtime = path)` names another path.
+/// The generated code uses the framework at `::toolwarrant::runtime`; `contract!("spec", runtime = path)` names another path.
 #[proc_macro]
 pub fn contract(input: TokenStream) -> TokenStream {
     let Input { folder, runtime } = parse_macro_input!(input as Input);

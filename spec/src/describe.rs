@@ -1,9 +1,9 @@
-//! The contract in words: what an agent reads of a tool, composed from its fields so that nothing can be left out.
+//! The texts that agents read, composed from the fields of the contract so that nothing can be left out.
 
 use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use std::fmt::Write;
 
-/// What `initialize` tells an agent: only what spans tools.
+/// Writes the instructions of `initialize`: only what concerns several tools.
 #[must_use]
 pub fn instructions(contract: &Contract) -> String {
     let phrases = &contract.phrases;
@@ -11,7 +11,7 @@ pub fn instructions(contract: &Contract) -> String {
     sentences.map(|text| text.trim()).into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The whole contract of one tool.
+/// Writes the description of a tool: all that the contract says of it.
 #[must_use]
 pub fn description(contract: &Contract, tool: &ToolSpec) -> String {
     let mut out = Text(String::new());
@@ -42,7 +42,7 @@ pub fn description(contract: &Contract, tool: &ToolSpec) -> String {
     out.0.trim_end().to_owned()
 }
 
-/// What values a type has, as a phrase: `an integer from 1 to 200`.
+/// Says in a phrase which values a type has: `an integer from 1 to 200`.
 #[must_use]
 pub fn allowed(ty: &Type) -> String {
     match ty {
@@ -63,7 +63,7 @@ pub fn allowed(ty: &Type) -> String {
     }
 }
 
-/// Whether a schema's `type` says all that [`allowed`] would.
+/// Checks whether the `type` of a schema says as much as [`allowed`] would.
 pub(crate) fn allowed_is_plain(ty: &Type) -> bool {
     matches!(ty, Type::String | Type::Integer | Type::Boolean)
 }
@@ -114,7 +114,7 @@ fn preconditions(out: &mut Text, contract: &Contract, tool: &ToolSpec) {
     }
 }
 
-/// Whether a result has such a field, at any depth.
+/// Checks whether a result has such a field, at any depth.
 fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     let Kind::Object(fields) = &result.kind else { return false };
     fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
@@ -140,7 +140,7 @@ fn failures(out: &mut Text, contract: &Contract, tool: &ToolSpec) {
     }
 }
 
-/// One line a field, nested objects indented below theirs.
+/// Writes one line for each field, and the fields of nested objects indented below it.
 fn fields(ty: &NamedType, depth: usize) -> Vec<String> {
     let Kind::Object(all) = &ty.kind else { return Vec::new() };
     let mut lines = Vec::new();
@@ -153,7 +153,7 @@ fn fields(ty: &NamedType, depth: usize) -> Vec<String> {
     lines
 }
 
-/// What a value is, without its limits: a result keeps them by itself.
+/// Names the kind of a value, without its limits: results are always within them.
 fn kind(ty: &Type) -> String {
     match ty {
         Type::String => "string".to_owned(),
@@ -178,7 +178,7 @@ fn values(ty: &Type) -> String {
     if lines.is_empty() { String::new() } else { format!(" {}", lines.join(" ")) }
 }
 
-/// Paragraphs and lists.
+/// A text of paragraphs and lists.
 struct Text(String);
 
 impl Text {

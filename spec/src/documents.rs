@@ -1,6 +1,6 @@
-//! What is written down of a contract for people to review: a JSON file a tool, `tools.md`, `errors.md`, schemas for editors.
+//! The documents of a contract that people review: a JSON file for each tool, `tools.md`, `errors.md`, and schemas for editors.
 //!
-//! All of it is a function of the contract alone: no clock, no environment, no order of files.
+//! They depend on the contract alone: on no clock, no environment and no order of files.
 
 use crate::model::{Contract, EffectSpec, Http, PolicySpec, ToolSpec};
 use crate::{description, editor, input_schema, output_schema};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Every document: its path below the folder `generated`, and its text.
+/// Returns all documents, each with its path below the folder `generated` and its text.
 #[must_use]
 pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     let tools = contract.tools().map(|tool| {
@@ -22,7 +22,7 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 
-/// What goes over the wire about a tool, and what no `tools/list` shows.
+/// Describes a tool as JSON: what `tools/list` shows of it, and what it does not.
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
     let hints = tool.hints();
     let target = tool

@@ -1,6 +1,6 @@
-//! The schemas with which editors complete and check the files of a contract.
+//! The schemas that editors use to complete and check the files of a contract.
 
-/// The schemas as they were written down last: the name of the file that each describes, and its text.
+/// The committed schemas, each with the name of the file that it describes and its text.
 pub(crate) const WRITTEN: [(&str, &str); 5] = [
     ("service", include_str!("../generated/editor/service.schema.json")),
     ("errors", include_str!("../generated/editor/errors.schema.json")),
@@ -18,7 +18,7 @@ mod made {
     use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
     use std::borrow::Cow;
 
-    /// The JSON Schemas of the files themselves, made from the structs that read them: name of the file that each describes, and text.
+    /// Makes the schemas from the structs that read the files. Returns each with the name of the file that it describes and its text.
     #[must_use]
     pub fn editor_schemas() -> [(&'static str, String); 5] {
         let schemas = [

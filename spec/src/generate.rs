@@ -1,4 +1,4 @@
-//! Keeps the folder `generated` beside a contract: what it must hold is [`documents`], and nothing else lies in it.
+//! Updates the folder `generated` beside a contract. It holds exactly what [`documents`] returns.
 
 use crate::{Report, documents, load};
 use std::fmt;
@@ -6,39 +6,39 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Holds what is a function of the contract.
+/// The name of the folder.
 const FOLDER: &str = "generated";
 
-/// What to do about a difference.
+/// What to do if a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Write what has changed, and remove what is no longer generated.
+    /// Write the files that have changed, and remove those that are no longer generated.
     Write,
     /// Write nothing, and fail.
     Check,
 }
 
-/// What was found and, unless it was only checked, done. Shows itself as one line.
+/// What was found and, with [`Mode::Write`], done. It is displayed as one line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// How many tools the contract has.
+    /// The number of tools in the contract.
     pub tools: usize,
-    /// How many files are generated.
+    /// The number of generated files.
     pub files: usize,
-    /// Which of them were written or removed, relative to the parent of the contract's folder.
+    /// The files that were written or removed, relative to the parent of the contract's folder.
     pub changed: Vec<PathBuf>,
 }
 
-/// Why nothing, or not all, was generated.
+/// Why not all files could be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     /// The contract has mistakes.
     #[error("{0}")]
     Contract(Report),
-    /// These files, relative to the parent of the contract's folder, are not what the contract says.
+    /// These files differ from what the contract says. Paths are relative to the parent of the contract's folder.
     #[error("not what its source says: {}; run `gen` and commit the result", names(.0))]
     Stale(Vec<PathBuf>),
-    /// The folder is a link, or these files in it are none that is ever generated.
+    /// The folder is a link, or it contains these files, which `gen` never writes.
     #[error("{folder} is for generated files alone, and no link: {files}", folder = .0.display(),
         files = if .1.is_empty() { "remove the link".to_owned() } else { format!("move away {}", names(.1)) })]
     Foreign(PathBuf, Vec<PathBuf>),
@@ -55,7 +55,7 @@ pub enum GenerateError {
 /// Updates `generated` in the contract's folder `folder`, or reports which files are stale.
 ///
 /// # Errors
-/// If the contract has mistakes, a file is stale and `mode` is to check, or a file cannot be changed.
+/// The contract has mistakes, a file cannot be changed, or a file is stale and `mode` is [`Mode::Check`].
 pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     let contract = load(folder).map_err(GenerateError::Contract)?;
     let (wanted, generated) = (documents(&contract), folder.join(FOLDER));
@@ -84,10 +84,10 @@ pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     Ok(Generated { tools: contract.tools().count(), files: wanted.len(), changed: names })
 }
 
-/// Writes a file so that a reader sees the old text or the new one, never a part.
+/// Writes a file in one step: a reader sees the old text or the new one, never a part.
 ///
 /// # Errors
-/// If the file, or a folder for it, cannot be written.
+/// The file, or a folder for it, cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
     let draft = path.with_extension("draft");
     path.parent()
@@ -97,14 +97,14 @@ pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
         .map_err(|error| GenerateError::Io { path: path.to_owned(), error })
 }
 
-/// Whether a file, relative to the folder of generated ones, may be one that an earlier contract had.
+/// Returns whether a file may be one that was generated from an earlier contract. Its path is relative to the generated folder.
 fn could_be_ours(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     matches!((folder, ending), ("", "md" | "json") | ("tools" | "editor", "json"))
 }
 
-/// Every file below `folder`, relative to it, in order.
+/// Returns the paths of all files below `folder`, relative to it and sorted.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = open.pop() {

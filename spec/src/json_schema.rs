@@ -1,19 +1,19 @@
-//! JSON Schemas of the contract, made here and nowhere else.
+//! JSON Schemas of arguments and results. No other module makes them.
 //!
-//! Inputs keep to what every provider takes: one flat object, no references, no unions, no closed objects, limits as plain
-//! keywords. Outputs are closed, and a field that may be null has a pair of types.
+//! Schemas of arguments use only what every provider accepts: one flat object, no references, no unions, no closed objects, limits as
+//! plain keywords. Schemas of results are closed, and a field that may be null has a pair of types.
 
 use crate::describe::{allowed, allowed_is_plain};
 use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
 
-/// Largest integer that every JSON reader keeps exact: 2^53 - 1 (RFC 8259, section 6). Arguments go no further.
+/// Largest integer that every JSON reader keeps exact, 2^53 - 1 (RFC 8259, section 6), and the largest in an argument.
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// Most characters that are passed on of a text that somebody outside wrote.
+/// Longest text from outside, in characters, that is passed on.
 pub const UNTRUSTED_MAX_CHARS: usize = 128;
 
-/// The schema of a tool's arguments.
+/// Makes the schema of a tool's arguments.
 #[must_use]
 pub fn input_schema(tool: &ToolSpec) -> Value {
     let properties: Map<_, _> = tool.args.iter().map(|field| (field.name.clone(), argument(field))).collect();
@@ -25,19 +25,19 @@ pub fn input_schema(tool: &ToolSpec) -> Value {
     schema
 }
 
-/// The schema of a tool's result.
+/// Makes the schema of a tool's result.
 #[must_use]
 pub fn output_schema(tool: &ToolSpec) -> Value {
     type_schema(&tool.result)
 }
 
-/// A schema as one line of JSON, in which what a reader looks for first comes first.
+/// Writes a schema as one line of JSON, with the members that readers look for at the front.
 #[must_use]
 pub fn schema_text(schema: &Value) -> String {
     ordered(schema).to_string()
 }
 
-/// Each schema's description, type, format and properties before its other keywords.
+/// Puts the description, type, format and properties of each schema before its other keywords.
 fn ordered(schema: &Value) -> Value {
     const FIRST: [&str; 4] = ["description", "type", "format", "properties"];
     let Some(keywords) = schema.as_object() else { return schema.clone() };
@@ -53,7 +53,7 @@ fn ordered(schema: &Value) -> Value {
     Value::Object(first.chain(rest).map(below).collect())
 }
 
-/// The schema of a named type, as results have it.
+/// Makes the schema of a named type in results.
 #[must_use]
 pub fn type_schema(ty: &NamedType) -> Value {
     match &ty.kind {
@@ -124,7 +124,7 @@ fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
     schema
 }
 
-/// A range inside a character class of a regular expression, in the form that every dialect reads alike.
+/// Writes a range of a character class, in a form that all dialects of regular expressions read alike.
 fn class((from, to): (char, char)) -> String {
     let escape = |c: char| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\x{:02x}", u32::from(c)) };
     if from == to { escape(from) } else { format!("{}-{}", escape(from), escape(to)) }

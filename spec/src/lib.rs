@@ -1,12 +1,12 @@
-//! The contract: reads the TOML files of a spec folder and turns them into a [`model::Contract`] that cannot be wrong.
+//! Reads the TOML files of a contract and turns them into a checked [`model::Contract`].
 //!
 //! ```text
 //! files --source--> text --parse--> raw (1:1 with the files) --lower, check--> Contract
 //! Contract --json_schema, describe--> the schemas and texts that agents see --documents--> files that people review
 //! ```
 //!
-//! [`load`] is the only door. It answers with a contract or with a [`Report`] of every mistake in every file; [`generate`]
-//! keeps the folder `generated` beside the contract. Nothing in this crate knows what a contract is about.
+//! Start at [`load`]: it returns a contract, or a [`Report`] of every mistake in every file. [`generate`] updates the folder
+//! `generated` beside the contract. Nothing in this crate knows what a contract is about.
 
 pub mod model;
 
@@ -36,8 +36,8 @@ pub use rules::{COMMANDS, ROLES, Rule, STATES};
 
 use std::path::Path;
 
-/// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that service.toml lists, and, where they
-/// are there, `errors.toml` and `reserved.toml`.
+/// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that service.toml lists, and, if they exist,
+/// `errors.toml` and `reserved.toml`.
 ///
 /// # Errors
 /// A report of all problems of all files, each with its rule, place, excerpt and help.

@@ -1,8 +1,8 @@
-//! [`raw`](crate::raw) to [`model`](crate::model): resolves every name, fills in every default, derives what is never typed.
+//! Turns [`raw`](crate::raw) into [`model`](crate::model): resolves names, fills in defaults and derives what no contract writes.
 //!
-//! Each function notes all that is wrong with its part and answers `None` where a part cannot be had; nothing stops at the
-//! first mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` put the framework's defaults where a
-//! contract says nothing; `generated` knows which names the generated code takes.
+//! Each function reports every problem with its part, and returns `None` if it cannot make the part. Nothing stops at the first
+//! mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, and
+//! `generated` knows the names that the generated code uses.
 
 mod errors;
 mod generated;
@@ -23,13 +23,13 @@ use std::sync::Arc;
 use types::Types;
 use words::Words;
 
-/// A set of them is one machine word.
+/// Most permissions: a set of them is one machine word.
 const MAX_PERMISSIONS: usize = 64;
 
-/// Clients refuse longer instructions.
+/// Longest instructions that clients accept, in characters.
 const MAX_INSTRUCTIONS: usize = 2048;
 
-/// The contract, as far as it can be had; complete exactly if nothing is noted in `report`.
+/// Lowers the contract as far as possible. It is complete exactly if `report` has no problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
     let raw::ServiceFile { service, protocol: _, limits: _, phrase: _, permission, resource, probe, state: _ } =
         &files.service;
@@ -149,7 +149,7 @@ fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<Per
     raw.iter().enumerate().map(lower).collect()
 }
 
-/// All that can be reached from `start` by one step or more.
+/// Returns all positions that can be reached from `start` in one or more steps.
 fn reach(steps: &[Vec<usize>], start: usize) -> Vec<usize> {
     let mut reached = Vec::new();
     let mut open = steps[start].clone();
@@ -210,7 +210,7 @@ fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut Report) ->
     raw.iter().map(lower).collect()
 }
 
-/// What can only be said of the contract as a whole.
+/// Checks rules that concern the contract as a whole.
 fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let listed = files.service.service.as_ref().map(|service| &service.tools);
     if let Some(listed) = listed.filter(|listed| listed.is_empty()) {
@@ -228,7 +228,7 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     }
 }
 
-/// Notes names that are different on the wire and the same as a Rust variant.
+/// Reports names that differ on the wire but would be the same Rust variant.
 fn require_distinct<'a>(file: usize, names: impl IntoIterator<Item = &'a At<String>>, report: &mut Report) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! The contract once nothing about it is in doubt: every reference resolved, every default filled in, order as written.
+//! The checked contract: references are resolved, defaults are filled in, and the order is that of the files.
 
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// A whole contract.
 #[derive(Debug)]
 pub struct Contract {
-    /// The folder as its service names it, such as `spec`; empty until whoever loads it says so.
+    /// The folder as the service names it, such as `spec`. Empty until the caller of [`crate::load`] sets it.
     pub source: String,
     /// Identity, revisions and limits.
     pub service: ServiceSpec,
@@ -21,9 +21,9 @@ pub struct Contract {
     pub probes: Vec<Arc<ProbeSpec>>,
     /// Error codes: one for each of [`crate::ROLES`], in their order, and then the contract's own.
     pub errors: Vec<Arc<ErrorCode>>,
-    /// The states of a task, in the order of [`crate::STATES`]; empty when no tool makes tasks.
+    /// The states of a task, in the order of [`crate::STATES`]; empty if no tool makes tasks.
     pub states: Vec<State>,
-    /// Named types, each after those that it is made of; what arguments of tools of tasks are made of comes last.
+    /// Named types, each after those that it is made of. The derived types of arguments come last.
     pub types: Vec<Arc<NamedType>>,
     /// The files of `tools/`, as service.toml lists them.
     pub domains: Vec<Domain>,
@@ -32,18 +32,18 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// Every tool, in the order of the files.
+    /// Returns all tools, in the order of the files.
     pub fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
         self.domains.iter().flat_map(|domain| &domain.tools)
     }
 
-    /// The tool that reads tasks, which there is if any tool makes them.
+    /// Finds the tool that reads tasks. There is one if any tool makes tasks.
     #[must_use]
     pub fn read_tool(&self) -> Option<&ToolSpec> {
         self.tools().find(|tool| matches!(tool.effect, EffectSpec::ReadTask))
     }
 
-    /// The error that plays `role`; every role of [`crate::ROLES`] is played.
+    /// Finds the error that plays a role. Every role of [`crate::ROLES`] is played.
     pub fn role(&self, role: &str) -> Option<&Arc<ErrorCode>> {
         self.errors.iter().find(|error| error.role.as_deref() == Some(role))
     }
@@ -63,7 +63,7 @@ pub struct ServiceSpec {
     pub poll_interval_seconds: u32,
 }
 
-/// Sentences that descriptions carry wherever they apply. Empty where no tool needs them.
+/// Sentences that descriptions carry wherever they apply. A sentence that no tool needs is empty.
 #[derive(Debug, Default)]
 pub struct Phrases {
     /// In every tool that requires or shows capabilities.
@@ -125,7 +125,7 @@ pub struct ProbeSpec {
 pub struct ErrorCode {
     /// The code on the wire.
     pub code: String,
-    /// What the framework finds it by.
+    /// The role that it plays for the framework, if any.
     pub role: Option<String>,
     /// Whether repeating the call can help.
     pub retryable: bool,
@@ -137,7 +137,7 @@ pub struct ErrorCode {
     pub meaning: String,
     /// What to do next: a phrase without a full stop.
     pub remedy: String,
-    /// What it carries beyond code, message and retryable.
+    /// Its fields besides code, message and retryable.
     pub fields: Vec<Field>,
 }
 
@@ -181,16 +181,16 @@ pub enum Kind {
     Object(Vec<Field>),
 }
 
-/// Which strings a type has. Lengths in characters.
+/// The rule for the strings of a type. Lengths are in characters.
 #[derive(Debug)]
 pub struct StringSpec {
-    /// Shortest.
+    /// Shortest length.
     pub min: usize,
-    /// Longest.
+    /// Greatest length.
     pub max: usize,
-    /// What every value begins with.
+    /// The text that every value begins with.
     pub prefix: String,
-    /// ASCII ranges that the rest is made of; empty: any character.
+    /// The ASCII ranges that the characters after the prefix are from. Empty: any character.
     pub charset: Vec<(char, char)>,
 }
 
@@ -212,7 +212,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// What a list is made of, or the type itself.
+    /// Returns the type of a list's items, or the type itself.
     #[must_use]
     pub fn element(&self) -> &Self {
         match self {
@@ -221,7 +221,7 @@ impl Type {
         }
     }
 
-    /// The named type that it is, if it is one.
+    /// Returns the named type, if it is one.
     #[must_use]
     pub fn named(&self) -> Option<&Arc<NamedType>> {
         match self {
@@ -230,7 +230,7 @@ impl Type {
         }
     }
 
-    /// The object that it is, or is a list of.
+    /// Returns the object type that it is, or is a list of.
     #[must_use]
     pub fn object(&self) -> Option<&Arc<NamedType>> {
         self.element().named().filter(|named| matches!(named.kind, Kind::Object(_)))
@@ -250,18 +250,18 @@ pub struct Field {
     pub optional: bool,
     /// Results only: may be null.
     pub nullable: bool,
-    /// Never shown anywhere but where it belongs.
+    /// Whether it is shown only in the one place where it belongs.
     pub secret: bool,
-    /// Written by somebody outside: cleaned and capped.
+    /// Whether it is text from outside, which is cleaned and capped.
     pub untrusted: bool,
-    /// Taken when an optional argument is absent; fits the type.
+    /// The value of an absent optional argument. It fits the type.
     pub default: Option<Value>,
 }
 
-/// A file of `tools/`: what one trait of handlers is made of.
+/// A file of `tools/`. Its tools share a handler trait.
 #[derive(Debug)]
 pub struct Domain {
-    /// The file's name without its ending.
+    /// The name of the file without its ending.
     pub name: String,
     /// Its tools.
     pub tools: Vec<ToolSpec>,
@@ -274,7 +274,7 @@ pub struct ToolSpec {
     pub name: String,
     /// Its name for people.
     pub title: String,
-    /// Where it stands: `spec/tools/x.toml:7`.
+    /// Its place: `spec/tools/x.toml:7`.
     pub source: String,
     /// The permission that it needs.
     pub permission: Arc<PermissionSpec>,
@@ -294,9 +294,9 @@ pub struct ToolSpec {
     pub notes: Vec<String>,
     /// Its arguments, derived ones included.
     pub args: Vec<Field>,
-    /// What it answers with: a named object, or for tasks a derived one.
+    /// The object type of its result: a named one or, for tools of tasks, a derived one.
     pub result: Arc<NamedType>,
-    /// Errors that come of the tool itself, not of the checks before it.
+    /// Errors of the tool itself, not of the checks before it.
     pub own_errors: Vec<Arc<ErrorCode>>,
     /// Every error that a call can end with, derived ones first.
     pub errors: Vec<Arc<ErrorCode>>,
@@ -305,13 +305,13 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// Whether it tells of tasks: makes them, or reads them.
+    /// Checks whether it makes tasks or reads them.
     #[must_use]
     pub fn tells_of_tasks(&self) -> bool {
         matches!(self.effect, EffectSpec::Task(_) | EffectSpec::ReadTask)
     }
 
-    /// Its terms, where it makes tasks.
+    /// Returns how its tasks are carried out, if it makes any.
     #[must_use]
     pub fn task(&self) -> Option<&TaskSpec> {
         match &self.effect {
@@ -320,7 +320,7 @@ impl ToolSpec {
         }
     }
 
-    /// The hints of `tools/list`, which follow from the effect. All tools reach beyond this server.
+    /// Returns the hints of `tools/list`, which follow from the effect. All tools reach beyond this server.
     #[must_use]
     pub fn hints(&self) -> HintsSpec {
         match &self.effect {
@@ -336,12 +336,12 @@ impl ToolSpec {
     }
 }
 
-/// What a client may assume of a tool before it reads the description.
+/// The hints that `tools/list` gives a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HintsSpec {
     /// It changes nothing.
     pub read_only: bool,
-    /// It can undo what is there.
+    /// It can destroy what is there.
     pub destructive: bool,
     /// A repeat with the same arguments changes nothing more.
     pub idempotent: bool,
@@ -363,11 +363,11 @@ pub struct TargetSpec {
 pub enum EffectSpec {
     /// Changes nothing.
     Read,
-    /// Tells what has become of a task. It is the framework's: no handler is asked.
+    /// Reads a task. The framework does it without a handler.
     ReadTask,
-    /// Creates something and answers with it at once.
+    /// Creates something and returns it at once.
     Issue,
-    /// Is accepted as a task.
+    /// Makes a task.
     Task(TaskSpec),
 }
 
@@ -376,22 +376,22 @@ pub enum EffectSpec {
 pub struct TaskSpec {
     /// The argument whose value selects the case.
     pub select: Option<String>,
-    /// Terms by value; a single entry with an empty value where nothing is selected.
+    /// The policy for each value of that argument. A single entry with an empty value applies to all calls.
     pub cases: Vec<(String, PolicySpec)>,
-    /// The states in which such tasks usually end, where that is worth saying.
+    /// The states in which such tasks usually end, if that is worth saying.
     pub usually_ends: Vec<String>,
 }
 
-/// Terms under which an operation is sent, verified and ended.
+/// How one operation is sent, verified and ended.
 #[derive(Debug, Clone)]
 pub struct PolicySpec {
-    /// What is read; `None` is blind.
+    /// The probe that verifies it. `None`: it is never verified and never sent again.
     pub probe: Option<Arc<ProbeSpec>>,
     /// Whether it may be sent again.
     pub idempotent: bool,
-    /// Longest time that an accepted request takes to show, in seconds.
+    /// Longest time until the effect of an accepted request shows, in seconds.
     pub settle_seconds: u32,
-    /// Time after the first possible send at which the task ends, in seconds; no operation takes longer.
+    /// Longest time from the first possible send to the end of the task, in seconds.
     pub deadline_seconds: u32,
 }
 
@@ -405,7 +405,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// The arguments that stand in the path.
+    /// Returns the arguments that are in the path.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }

@@ -1,8 +1,8 @@
-//! Names: how they are spelled in each world, and which known one a mistaken one may mean.
+//! Names: how they are spelled on the wire and in Rust, and which known name was probably meant by an unknown one.
 
 use std::cmp::Reverse;
 
-/// `set_proxy` as a Rust type: `SetProxy`.
+/// Spells a name as a Rust type: `set_proxy` as `SetProxy`.
 #[must_use]
 pub fn pascal(name: &str) -> String {
     let capital = |word: &str| {
@@ -12,7 +12,7 @@ pub fn pascal(name: &str) -> String {
     name.split('_').map(capital).collect()
 }
 
-/// `SetProxy` as a Rust function or file: `set_proxy`.
+/// Spells a name as a Rust function or file: `SetProxy` as `set_proxy`.
 #[must_use]
 pub fn snake(name: &str) -> String {
     let mut out = String::new();
@@ -25,7 +25,7 @@ pub fn snake(name: &str) -> String {
     out
 }
 
-/// Whether `name` is lower snake case, which is what every name but a type's is.
+/// Checks whether a name is lower snake case. Every name is, except those of types.
 pub(crate) fn is_snake(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('_')
@@ -33,12 +33,12 @@ pub(crate) fn is_snake(name: &str) -> bool {
         && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// Whether `name` is upper camel case, which is what a type's is.
+/// Checks whether a name is upper camel case. The names of types are.
 pub(crate) fn is_pascal(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// Whether `name` can be a Rust identifier, a field or a method as it stands.
+/// Checks whether a name is a keyword of Rust, and so cannot name a field or a method.
 pub(crate) fn is_keyword(name: &str) -> bool {
     const KEYWORDS: &str = "as async await box break const continue crate do dyn else enum extern false final fn for gen if \
         impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try \
@@ -46,7 +46,7 @@ pub(crate) fn is_keyword(name: &str) -> bool {
     KEYWORDS.split_whitespace().any(|keyword| keyword == name)
 }
 
-/// "did you mean", or all that there is to choose from.
+/// Writes the help for an unknown name: "did you mean", or all known names.
 pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(name, known.iter().copied()) {
@@ -56,7 +56,7 @@ pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
     }
 }
 
-/// The known name that a mistaken one is near enough to.
+/// Finds the known name that is nearest to an unknown one, if it is near enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |candidate: &str| strsim::damerau_levenshtein(name, candidate);
     let by_distance = known.into_iter().map(|candidate| (distance(candidate), Reverse(candidate.len()), candidate));

@@ -1,4 +1,4 @@
-//! Text to [`raw`]: syntax and shape. Every entry is read by itself, so that one mistake does not hide the next.
+//! Parses text into [`raw`], and checks syntax and shape. Each entry is read by itself, so that one mistake does not hide the next.
 
 use crate::names;
 use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
-/// The files beside `tools/`, and the framework's defaults; `tools` of the answer is empty.
+/// Reads the files beside `tools/`, and the framework's defaults. The returned `tools` are empty.
 pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     let mut root = |file: usize| root(file, &sources[file], report);
     let (mut service, mut errors, mut types) = (root(SERVICE), root(ERRORS), root(TYPES));
@@ -45,7 +45,7 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     files
 }
 
-/// The files of `tools/`: name without ending, and what each says.
+/// Reads the files of `tools/`. Returns each with its name without ending.
 pub(crate) fn tools(sources: &[Source], report: &mut Report) -> Vec<(String, ToolsFile)> {
     let one = |(file, source): (usize, &Source)| {
         let mut root = root(file, source, report);
@@ -62,7 +62,7 @@ pub(crate) fn tools(sources: &[Source], report: &mut Report) -> Vec<(String, Too
     sources.iter().enumerate().skip(FIRST_TOOLS).map(one).collect()
 }
 
-/// Reads the syntax of a file.
+/// Parses a file as TOML.
 fn root<'i>(file: usize, source: &'i Source, report: &mut Report) -> Root<'i> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     let mut twice = Vec::new();
@@ -70,7 +70,7 @@ fn root<'i>(file: usize, source: &'i Source, report: &mut Report) -> Root<'i> {
         let span = error.span().unwrap_or_default();
         let (line, header) = (line(&source.text, span.start), header(&source.text, span.start));
         if error.message() == "duplicate key" && twice.contains(&header) {
-            // The keys of a table that stands here twice.
+            // A table that is given twice: its keys are no further problem.
             continue;
         }
         if line == header {
@@ -81,21 +81,21 @@ fn root<'i>(file: usize, source: &'i Source, report: &mut Report) -> Root<'i> {
     Root { file, table: table.into_inner(), broken: !report.is_readable(file), known: Vec::new() }
 }
 
-/// Where the line begins in which `at` stands.
+/// Returns the beginning of the line that contains `at`.
 fn line(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |before| before + 1)
 }
 
-/// Where the table header stands under which `at` stands.
+/// Returns the beginning of the table header above `at`.
 fn header(text: &str, at: usize) -> usize {
     text[..at].rfind("\n[").map_or(0, |before| before + 1)
 }
 
-/// The top of a file, from which entries are taken by name; what is left at the end is unknown.
+/// The top level of a file. Entries are taken from it by name; those that remain at the end are unknown.
 struct Root<'i> {
     file: usize,
     table: DeTable<'i>,
-    /// The file is absent or has syntax errors: what seems to be missing may only be unreadable.
+    /// Whether the file is absent or has syntax errors. What seems to be missing may then just be unreadable.
     broken: bool,
     known: Vec<&'static str>,
 }
@@ -140,7 +140,7 @@ impl<'i> Root<'i> {
         named
     }
 
-    /// The entries that could be read, and whether these are all.
+    /// Returns the entries that could be read, and whether these are all.
     fn list<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> (Vec<At<T>>, bool) {
         let Some((_, value)) = self.take(key) else { return (Vec::new(), true) };
         let span = value.span();
@@ -166,13 +166,13 @@ impl<'i> Root<'i> {
     }
 }
 
-/// Where a value stands that nobody has written.
+/// The span of a value that is not in the file.
 const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
 
-/// Reads one entry and notes all that is wrong with its shape.
+/// Reads one entry and reports every problem with its shape. Returns `None` if a value is absent or has a wrong type, but still
+/// checks the others.
 ///
-/// A key that is nearly a known one is read as that one and any other unknown one is left out, so that the rest of the
-/// entry can be judged. A value that is absent or of a wrong type leaves nothing to judge, but its siblings are still read.
+/// Reads a key that resembles a known one as that one, and leaves out other unknown keys, so that the rest can be checked.
 fn read<T: DeserializeOwned>(file: usize, mut value: Spanned<DeValue<'_>>, report: &mut Report) -> Option<T> {
     let (mut whole, mut left_out) = (true, Vec::new());
     loop {
@@ -206,7 +206,7 @@ fn read<T: DeserializeOwned>(file: usize, mut value: Spanned<DeValue<'_>>, repor
     }
 }
 
-/// Gives the key at `span` the name that was meant, or takes it out.
+/// Renames the key at `span` to the name that was meant, or removes it.
 fn rename(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, meant: Option<&str>) -> Option<()> {
     tables(value, &mut |_, table| {
         let key = table.keys().find(|key| key.span() == *span)?.clone();
@@ -218,7 +218,7 @@ fn rename(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, meant: Option<&
     })
 }
 
-/// Puts something into the table at `span`, so that the next absent field shows as well.
+/// Adds a placeholder to the table at `span`, so that the next missing key is found, too.
 fn add(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, name: &str) -> Option<()> {
     tables(value, &mut |at, table| {
         let absent = Spanned::new(NOWHERE, DeValue::String("".into()));
@@ -226,7 +226,7 @@ fn add(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, name: &str) -> Opt
     })
 }
 
-/// Takes the value at `span` out of its table; answers with its key.
+/// Removes the value at `span` from its table. Returns its key.
 fn leave_out(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
     tables(value, &mut |_, table| {
         let key = table.iter().find(|(_, value)| value.span() == *span)?.0.clone();
@@ -234,7 +234,7 @@ fn leave_out(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<St
     })
 }
 
-/// Changes the first table, from outside to inside, that `change` finds to be the right one.
+/// Calls `change` for each table, from outside to inside, until it returns something.
 fn tables<'i, T>(
     value: &mut Spanned<DeValue<'i>>,
     change: &mut dyn FnMut(Range<usize>, &mut DeTable<'i>) -> Option<T>,
@@ -249,7 +249,7 @@ fn tables<'i, T>(
     }
 }
 
-/// The first name and all others in serde's message, if it begins so.
+/// Returns the first quoted name in a message of serde's, and all others, if the message begins with `begin`.
 fn quoted<'m>(message: &'m str, begin: &str) -> Option<(&'m str, Vec<&'m str>)> {
     let mut quoted = message.strip_prefix(begin)?.split('`').skip(1).step_by(2);
     Some((quoted.next()?, quoted.collect()))

@@ -1,6 +1,6 @@
-//! The files as they are written, one struct a table. What is absent here has a default in `lower`; what is wrong is found there.
+//! The files as they are written, with one struct for each table. `lower` checks them and fills in defaults.
 //!
-//! The same structs give the schemas that editors complete and check with: `editor`.
+//! `editor` makes the schemas for editors from the same structs, so their doc comments are the help texts that editors show.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 
-/// A value and where it stands.
+/// A value and its place in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct At<T>(toml::Spanned<T>);
 
@@ -38,12 +38,12 @@ pub(crate) struct Named<T> {
     pub(crate) unread: Unread,
 }
 
-/// What is written down but could not be read. Its mistake is noted, so nobody else may call it unknown.
+/// Entries that could not be read. Their problems are already reported, so a use of one is not reported as unknown.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unread {
     /// Entries by name.
     pub(crate) names: Vec<String>,
-    /// The whole file is broken: there may be anything.
+    /// Whether the whole file is broken, so that it may contain any name.
     pub(crate) anything: bool,
 }
 
@@ -89,7 +89,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     }
 }
 
-/// A table of the files, with every key known and no other allowed.
+/// Declares the struct for a table. Unknown keys are not allowed.
 macro_rules! table {
     ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ }) => {
         $(#[doc = $doc])*
@@ -423,12 +423,12 @@ pub(crate) struct ReservedFile {
 #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 pub(crate) struct ToolsFile {
     pub(crate) tool: Vec<At<Tool>>,
-    /// There are tools in it that could not be read.
+    /// Whether the file has tools that could not be read.
     #[cfg_attr(feature = "editor", schemars(skip))]
     pub(crate) broken: bool,
 }
 
-/// What the framework says where a contract says nothing.
+/// The framework's defaults for what a contract leaves out.
 #[derive(Debug)]
 pub(crate) struct Defaults {
     pub(crate) protocol: Option<Protocol>,
@@ -447,6 +447,6 @@ pub(crate) struct Files {
     pub(crate) types: TypesFile,
     pub(crate) reserved: ReservedFile,
     pub(crate) defaults: Defaults,
-    /// Name without ending, and what it says.
+    /// The files of `tools/`, each with its name without ending.
     pub(crate) tools: Vec<(String, ToolsFile)>,
 }

@@ -1,4 +1,4 @@
-//! Every mistake that was found, each with its rule, place, excerpt and help, rendered as rustc renders its own.
+//! The report of all mistakes in a contract, each with its rule, place, excerpt and help, rendered as rustc does it.
 
 use crate::model::Contract;
 use crate::names;
@@ -8,15 +8,15 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// All problems of a contract. Never empty once it has left [`crate::load`].
+/// All problems of a contract. [`crate::load`] never returns an empty one.
 #[derive(Debug, Default)]
 pub struct Report {
     found: Vec<Found>,
     /// The problems, rendered, in the order of the files.
     pub problems: Vec<Problem>,
-    /// Every file that was read; a change of any of them can mend the contract.
+    /// All files that were read. A change of any of them can correct the contract.
     pub files: Vec<PathBuf>,
-    /// The names that the contract would have in Rust, as far as they could be read.
+    /// The Rust names of the contract's parts, as far as they could be read.
     pub names: Vec<String>,
 }
 
@@ -40,20 +40,20 @@ pub struct Problem {
 /// A file that problems point into.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// As messages show it: relative to the folder that holds the spec folder.
+    /// Its path as messages show it: relative to the folder that holds the spec folder.
     pub(crate) shown: String,
-    /// Where it lies, if it is a file that is there.
+    /// Its path, if the file exists.
     pub(crate) path: Option<PathBuf>,
-    /// What it says; empty when it could not be read.
+    /// Its text; empty if it could not be read.
     pub(crate) text: String,
 }
 
 /// A span in one of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Position in the list of sources.
+    /// Its position in the list of sources.
     pub(crate) file: usize,
-    /// Bytes.
+    /// The span in bytes.
     pub(crate) span: Range<usize>,
 }
 
@@ -66,22 +66,22 @@ struct Found {
 }
 
 impl Report {
-    /// Notes a problem.
+    /// Adds a problem.
     pub(crate) fn add(&mut self, rule: Rule, place: Place, message: impl Into<String>, help: Option<String>) {
         self.found.push(Found { rule, place, message: message.into(), help });
     }
 
-    /// Whether a problem of that rule is noted.
+    /// Checks whether the report has a problem with this rule.
     pub(crate) fn breaks(&self, rule: Rule) -> bool {
         self.found.iter().any(|found| found.rule == rule)
     }
 
-    /// Whether the file could be read at all.
+    /// Checks whether a file could be read and its syntax is right.
     pub(crate) fn is_readable(&self, file: usize) -> bool {
         !self.has(file, &[Rule::Unreadable, Rule::Syntax])
     }
 
-    /// Whether what stands there could be read; what the parser guessed is not to be judged.
+    /// Checks whether a place is free of syntax errors. What the parser guessed there must not be judged.
     pub(crate) fn is_readable_at(&self, Place { file, span }: &Place) -> bool {
         let touches = |other: &Range<usize>| other.start <= span.end && span.start <= other.end;
         !self
@@ -90,12 +90,12 @@ impl Report {
             .any(|found| found.rule == Rule::Syntax && found.place.file == *file && touches(&found.place.span))
     }
 
-    /// How many problems are noted.
+    /// Returns the number of problems.
     pub(crate) fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// Whether every entry of the file could be read, so that one can say that something is missing.
+    /// Checks whether every entry of a file could be read. Only then is it known that something is missing.
     pub(crate) fn is_read(&self, file: usize) -> bool {
         !self.has(file, &[Rule::Unreadable, Rule::Syntax, Rule::Shape])
     }
@@ -104,7 +104,7 @@ impl Report {
         self.found.iter().any(|found| found.place.file == file && rules.contains(&found.rule))
     }
 
-    /// Notes that `name` is none of `known`, with the nearest of them as help.
+    /// Adds the problem that `name` is none of `known`, with the nearest one as help.
     pub(crate) fn unknown<'a>(
         &mut self,
         rule: Rule,
@@ -116,7 +116,7 @@ impl Report {
         self.add(rule, place, format!("unknown {kind} `{name}`"), Some(names::help(name, known)));
     }
 
-    /// There is no such folder, so there is nothing else to say.
+    /// Turns the report into one whose only problem is that the folder cannot be read.
     pub(crate) fn no_folder(mut self, dir: &Path, error: &std::io::Error) -> Self {
         let shown = dir.display().to_string();
         let help = Some("a contract is a folder with `service.toml`, `types.toml` and a folder `tools`".to_owned());
@@ -127,7 +127,7 @@ impl Report {
         self
     }
 
-    /// The contract, if nothing was found.
+    /// Returns the contract if there are no problems, else the sorted report.
     pub(crate) fn finish(mut self, sources: Vec<Source>, contract: Option<Contract>) -> Result<Contract, Self> {
         let files: Vec<_> = sources.iter().filter_map(|source| source.path.clone()).collect();
         if let (true, Some(mut contract)) = (self.found.is_empty(), contract) {
@@ -139,7 +139,7 @@ impl Report {
             self.found.iter().filter(|found| found.rule == Rule::Syntax).map(|found| found.place.file).collect();
         self.found.retain(|found| found.rule == Rule::Syntax || !broken.contains(&found.place.file));
         self.found.sort_by_key(|found| (found.place.file, found.place.span.start));
-        // What several parts of the contract share is judged with each of them.
+        // A shared part of the contract is checked with each part that uses it.
         self.found.dedup_by(|a, b| (&a.place, &a.message) == (&b.place, &b.message));
         self.problems = self.found.drain(..).map(|found| found.render(&sources)).collect();
         self.files = files;
@@ -168,7 +168,7 @@ impl Found {
     }
 }
 
-/// Line and column of a byte offset, both from 1, the column in characters.
+/// Returns the line and the column of a byte offset, both from 1; the column is in characters.
 pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

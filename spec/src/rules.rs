@@ -1,8 +1,8 @@
-//! The rules that a contract is held to, and the words that the framework itself brings: roles and task states.
+//! The rules that every contract must keep, and the names that the framework reserves: commands, roles and task states.
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $name:ident = $id:literal,)+) => {
-        /// A rule of the contract. Its id stands in every message about it.
+        /// A rule that every contract must keep. Messages about a problem name its id.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule { $($(#[doc = $doc])+ $name,)+ }
 
@@ -20,7 +20,7 @@ macro_rules! rules {
 }
 
 rules! {
-    /// Every file that a contract must have is there, and every file is UTF-8.
+    /// Every required file exists, and every file is UTF-8.
     Unreadable = "unreadable",
     /// A file that service.toml lists is in the folder `tools`.
     MissingFile = "missing-file",
@@ -34,7 +34,7 @@ rules! {
     Name = "name",
     /// A name is declared once.
     DuplicateName = "duplicate-name",
-    /// A name in reserved.toml never returns.
+    /// A name in reserved.toml is never used again.
     ReservedName = "reserved-name",
     /// A permission is declared in service.toml.
     UnknownPermission = "unknown-permission",
@@ -50,7 +50,7 @@ rules! {
     UnknownError = "unknown-error",
     /// A role is one that the framework has.
     UnknownRole = "unknown-role",
-    /// An argument that is referred to is an argument of the tool.
+    /// A tool refers only to arguments that it has.
     UnknownArgument = "unknown-argument",
     /// Each role of the framework is played by exactly one error, which has a code of its own.
     Role = "role",
@@ -58,13 +58,13 @@ rules! {
     ImpliesCycle = "implies-cycle",
     /// A type does not contain itself.
     TypeCycle = "type-cycle",
-    /// Everything that an agent or a maintainer reads has a text.
+    /// Every text that an agent or a maintainer reads is there.
     MissingText = "missing-text",
-    /// A text that is too long for clients, or a service with too many words.
+    /// No text is too long for clients, and a service has not too many words in all.
     TooLong = "too-long",
-    /// Bounds leave something to choose.
+    /// Bounds leave something to choose, and numbers lie within their limits.
     Bounds = "bounds",
-    /// A field's flags fit each other, its type and its place.
+    /// The flags of a field fit each other, its type and its place.
     Field = "field",
     /// A field that may be null says what null means.
     UnexplainedNull = "unexplained-null",
@@ -82,7 +82,7 @@ rules! {
     CaseNotTotal = "case-not-total",
     /// Tasks are read by one tool, whose arguments, result and errors are derived.
     ReadTask = "read-task",
-    /// What must not be sent twice is verified against a reading from before.
+    /// An operation that must not be sent twice is verified by a probe that compares with a baseline.
     NoBaseline = "no-baseline",
 }
 
@@ -90,7 +90,7 @@ rules! {
 pub const COMMANDS: [&str; 11] =
     ["app", "audit", "doctor", "expand", "gen", "help", "key", "refunds", "serve", "task", "tools"];
 
-/// What the framework answers with itself: each role is played by one error.
+/// The roles of errors that the framework itself answers with. Each is played by one error of the contract.
 pub const ROLES: [&str; 22] = [
     "unauthenticated",
     "forbidden",
@@ -116,5 +116,5 @@ pub const ROLES: [&str; 22] = [
     "request_timeout",
 ];
 
-/// The states of a task, the first of them not terminal.
+/// The states of a task. Only the first is not terminal.
 pub const STATES: [&str; 6] = ["dispatched", "success", "success_unverified", "failed", "failed_silent", "timeout"];

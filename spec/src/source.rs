@@ -1,4 +1,4 @@
-//! Finding and reading the files of a contract. Knows paths and text, and nothing of what they say but which tool files are listed.
+//! Finds and reads the files of a contract. Of their contents, it knows only which tool files are listed.
 
 use crate::names;
 use crate::raw::At;
@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What stands first in the list of sources, in this order; the files of `tools/` follow as they are listed.
+/// Positions in the list of sources. The files of `tools/` follow these, in the order in which they are listed.
 pub(crate) const SERVICE: usize = 0;
 pub(crate) const ERRORS: usize = 1;
 pub(crate) const TYPES: usize = 2;
@@ -21,10 +21,11 @@ pub(crate) const FIRST_TOOLS: usize = 5;
 const FILES: [(&str, bool); 4] =
     [("service.toml", true), ("errors.toml", false), ("types.toml", true), ("reserved.toml", false)];
 
-/// What a contract need not say.
+/// The defaults for what a contract may leave out.
 const FRAMEWORK: &str = include_str!("defaults.toml");
 
-/// Reads what stands beside `tools/`. A file that is missing or is no UTF-8 is a problem, and an empty source.
+/// Reads the files beside `tools/`, and adds the framework's defaults. A required file that is missing, or a file that is not UTF-8,
+/// is a problem and becomes an empty source.
 pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     let mut sources = Vec::new();
     for (name, required) in FILES {
@@ -39,7 +40,7 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     sources
 }
 
-/// Reads the files of `tools/` in the order in which `listed` names them, or all by name where no list could be read.
+/// Reads the files of `tools/` in the order of `listed`. If the list could not be read, reads all files, sorted by name.
 pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &mut Vec<Source>, report: &mut Report) {
     let folder = dir.join("tools");
     let present = present(&folder);
@@ -92,12 +93,12 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
     }
 }
 
-/// The line of service.toml that lists these files.
+/// Writes the line of service.toml that lists these files.
 fn line<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("tools = [{}]", names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
 }
 
-/// The names, without ending, of the files that are there, in alphabetical order.
+/// Returns the names of the files in the folder, without ending, in alphabetical order.
 fn present(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let tools = entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));

@@ -156,7 +156,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "a_resource_named_as_a_handlers_parameter_is_refused",
-        &[(SERVICE, Append("[resource.args]\nid = \"PrinterId\"\ndoc = \"Args.\"\n"))],
+        &[(SERVICE, Append("[resource.args]\nid = \"Note\"\ndoc = \"Args.\"\n"))],
     ),
     ("two_resources_do_not_share_the_type_of_their_ids", &[(SERVICE, Change("id = \"TrayId\"", "id = \"PrinterId\""))]),
     (
@@ -165,7 +165,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "a_resource_named_as_a_command_of_the_program_is_refused",
-        &[(SERVICE, Append("[resource.task]\nid = \"PrinterId\"\ndoc = \"A task.\"\n"))],
+        &[(SERVICE, Append("[resource.task]\nid = \"Note\"\ndoc = \"A task.\"\n"))],
     ),
     (
         "an_error_field_that_every_error_carries_is_refused",

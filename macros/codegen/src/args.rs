@@ -1,4 +1,4 @@
-//! Arguments: one struct a tool, read by name from what a client sent.
+//! Emits the arguments: one struct for each tool, read by name from what a client sent.
 
 use crate::tokens::{args_name, camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -20,7 +20,7 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
         let skip = (tool.task().is_some() && field.name == "idempotency_key").then(|| quote!(#[serde(skip)]));
         quote!(#text #skip pub #name: #ty)
     });
-    // Hygienic: an argument may be called the same.
+    // Hygienic, as an argument may have the same name.
     let from = Ident::new(if tool.args.is_empty() { "_from" } else { "from" }, Span::mixed_site());
     let reads = tool.args.iter().map(|field| read(&from, field));
     let derives = match tool.task() {
@@ -44,7 +44,7 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
     }
 }
 
-/// Each argument is read before any is missed, so that a refusal names every mistake.
+/// Emits the reading of one field. All fields are read before one is missed, so that a refusal names every mistake.
 fn read(from: &Ident, field: &Field) -> TokenStream {
     let name = &field.name;
     match &field.default {
@@ -57,7 +57,7 @@ fn read(from: &Ident, field: &Field) -> TokenStream {
     }
 }
 
-/// A default, which fits its type, as an expression.
+/// Emits a default as an expression. It fits its type.
 fn literal(ty: &Type, value: &Value) -> TokenStream {
     match (ty, value) {
         (Type::Named(named), value) => {

@@ -1,4 +1,4 @@
-//! The catalogue: the whole contract as static data.
+//! Emits the catalogue: the whole contract as static data.
 
 use crate::errors;
 use crate::tokens::{args_name, camel, ident, number, option};

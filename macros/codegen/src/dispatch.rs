@@ -1,4 +1,4 @@
-//! The dispatch: from a tool's name to its handler, through the pipeline.
+//! Emits the dispatch: from the name of a tool to its handler, through the pipeline.
 
 use crate::handlers::trait_name;
 use crate::tokens::{args_name, camel, handled, ident};
@@ -98,12 +98,12 @@ fn tool(domain: &Domain, tool: &ToolSpec) -> TokenStream {
     }
 }
 
-/// The type that stands for a tool. No name that the module `call` imports ends like it.
+/// Returns the name of the type that stands for a tool. No name that the module `call` imports ends like it.
 fn marker(tool: &ToolSpec) -> Ident {
     format_ident!("{}Tool", camel(&tool.name))
 }
 
-/// How the call becomes a task, where it does, and how it is answered.
+/// Emits how a call becomes a task, if it does, and how it is answered.
 fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStream) {
     let (method, handlers, args) = (ident(&tool.name), trait_name(domain), args_name(tool));
     let proof = tool.target.is_some().then(|| quote!(proof,));

@@ -1,4 +1,4 @@
-//! Error codes, and for each tool the enum of those that its handler may return.
+//! Emits the error codes and, for each tool, the enum of those that its handler may return.
 
 use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, shout};
 use proc_macro2::{Ident, Literal, TokenStream};
@@ -35,7 +35,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     }
 }
 
-/// The name of an error in the module `errors`.
+/// Returns the name of an error in the module `errors`.
 pub(crate) fn name(error: &ErrorCode) -> Ident {
     shout(&error.code)
 }

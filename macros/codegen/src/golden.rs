@@ -1,10 +1,10 @@
-//! The golden expansion: what the print shop's contract becomes, as a reviewer reads it, one file a concern.
+//! Tests the expansion of the print shop's contract against golden files that reviewers read, one for each concern.
 
 use crate::{code, concerns, text};
 use std::path::Path;
 use toolwarrant_spec::model::Contract;
 
-/// Longer ones are read by nobody.
+/// Most lines of a golden file. Nobody would read a longer one.
 const LONGEST: usize = 300;
 
 #[test]

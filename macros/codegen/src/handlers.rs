@@ -1,4 +1,4 @@
-//! Handler traits, one a file of `tools/`: what a maintainer implements.
+//! Emits the handler traits that a maintainer implements, one for each file of `tools/`.
 
 use crate::tokens::{args_name, camel, doc, handled, ident};
 use proc_macro2::{Ident, TokenStream};
@@ -11,7 +11,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     quote!(#command #(#traits)*)
 }
 
-/// What handlers of tools of tasks answer with.
+/// Emits the enum `Command`, which handlers of tools of tasks return.
 fn command(contract: &Contract) -> Option<TokenStream> {
     let tools: Vec<&ToolSpec> = contract.tools().filter(|tool| tool.task().is_some()).collect();
     let (docs, args) = (tools.iter().map(|tool| doc(&tool.summary)), tools.iter().map(|tool| args_name(tool)));
@@ -46,7 +46,7 @@ fn command(contract: &Contract) -> Option<TokenStream> {
     })
 }
 
-/// The trait of a file of `tools/`.
+/// Returns the name of the trait for a file of `tools/`.
 pub(crate) fn trait_name(domain: &Domain) -> Ident {
     format_ident!("{}Tools", camel(&domain.name))
 }

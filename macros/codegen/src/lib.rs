@@ -1,7 +1,7 @@
-//! A checked contract as Rust, one file a concern. Each emits data and calls; the logic is in the runtime.
+//! Turns a checked contract into Rust code, with one file here for each concern. It emits data and calls; the logic is in the runtime.
 //!
-//! Nothing here can fail: what a [`Contract`] says is without mistakes. The macro `contract!` is the shell around [`code`],
-//! and `expand` shows the same to people.
+//! Nothing here can fail, as a [`Contract`] has no mistakes. The macro `contract!` expands to [`code`], and the command `expand`
+//! shows it to people.
 
 mod args;
 mod catalogue;
@@ -25,7 +25,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use toolwarrant_spec::model::Contract;
 
-/// The whole contract as the items of a module. `runtime` is the path of the framework that they are written against.
+/// Emits the whole contract as the items of a module. `runtime` is the path of the framework in the code.
 #[must_use]
 pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
     let concerns = concerns(contract).map(|(_, code)| code);
@@ -35,7 +35,7 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
     }
 }
 
-/// Each concern by its name, in reading order.
+/// Emits each concern, with its name, in reading order.
 fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 8] {
     [
         ("types", types::emit(contract)),

@@ -1,4 +1,4 @@
-//! Permissions: one bit each, and what granting it gives.
+//! Emits the permissions: the bit of each, and all permissions that an application has by it.
 
 use crate::tokens::camel;
 use crate::types::{enumeration, names};

@@ -1,10 +1,10 @@
-//! The expansion as people read it.
+//! Formats the generated code for people.
 
 use crate::code;
 use proc_macro2::TokenStream;
 use toolwarrant_spec::model::Contract;
 
-/// What `contract!` makes of a contract, formatted. `runtime` is the path of the framework, such as `::toolwarrant::runtime`.
+/// Returns what `contract!` makes of a contract, formatted. `runtime` is the path of the framework, such as `::toolwarrant::runtime`.
 #[must_use]
 pub fn expand(contract: &Contract, runtime: &str) -> String {
     match syn::parse_str(runtime) {
@@ -13,7 +13,7 @@ pub fn expand(contract: &Contract, runtime: &str) -> String {
     }
 }
 
-/// Tokens without layout are still the code, should they ever be no file.
+/// Formats code as a Rust file. Code that does not parse as a file is returned without layout.
 pub(crate) fn formatted(code: TokenStream) -> String {
     let text = code.to_string();
     syn::parse2(code).map_or(text, |file| prettyplease::unparse(&file))

@@ -1,4 +1,4 @@
-//! Named types: newtypes, enums and structs.
+//! Emits the named types: newtypes, enums and structs.
 
 use crate::tokens::{camel, doc, field_ty, ident, number};
 use proc_macro2::{Literal, TokenStream};
@@ -68,7 +68,7 @@ fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &String
     }
 }
 
-/// An enum, without what its values are on the wire.
+/// Emits an enum without the names of its values on the wire.
 pub(crate) fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenStream {
     let (name, text) = (ident(name), doc(text));
     let variants = members.iter().map(|member| camel(&member.name));
@@ -80,7 +80,7 @@ pub(crate) fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenSt
     }
 }
 
-/// The variants of an enum with their names on the wire.
+/// Emits the variants of an enum with their names on the wire.
 pub(crate) fn names(members: &[Member]) -> TokenStream {
     let variants = members.iter().map(|member| camel(&member.name));
     let wire = members.iter().map(|member| &member.name);

@@ -1,7 +1,7 @@
-//! Arguments from JSON to typed values, in one pass that names every mistake.
+//! Reads arguments from JSON into typed values, in one pass that names every mistake.
 //!
-//! The generator writes down which arguments a tool has ([`Arguments`]) and which values a type has ([`Argument`]); how they
-//! are read and how a refusal is worded stands here, once. A value is shown in a refusal only if it is no secret.
+//! The generator writes which arguments a tool has ([`Arguments`]) and which values a type has ([`Argument`]). This module reads
+//! them and words the refusals. A refusal never shows a secret.
 
 use super::text::Secret;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -11,52 +11,53 @@ use std::fmt::{self, Write};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Most mistakes that one refusal lists; more are counted.
+/// Most mistakes that one refusal lists. It gives the number of the others.
 const MAX_LISTED: usize = 32;
-/// Most characters that are shown of anything that a client sent.
+/// Longest text, in characters, that is shown of what a client sent.
 const MAX_SHOWN: usize = 64;
 
 /// The arguments of one tool.
 pub trait Arguments: Sized + Send + Sync {
-    /// Takes each argument from `from`, which notes what is wrong; `None` only if something is.
+    /// Takes each argument from the reader, which notes the mistakes. Returns `None` only if there is one.
     fn read(from: &mut Reader<'_>) -> Option<Self>;
 }
 
 /// A type that an argument can have.
 pub trait Argument: Sized {
-    /// Whether values must never be shown.
+    /// Whether its values must never be shown.
     const SECRET: bool = false;
-    /// Reads a JSON value; `None` if it is none of this type's.
+    /// Reads a JSON value. Returns `None` if the type does not have it.
     fn read(json: &str) -> Option<Self>;
-    /// What values there are, as a phrase: `an integer from 1 to 200`.
+    /// Returns a phrase that says which values the type has: `an integer from 1 to 200`.
     fn allowed() -> Cow<'static, str>;
 }
 
 /// Why arguments were refused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ArgumentErrors {
-    /// Every mistake, as one sentence without a full stop.
+    /// All mistakes in one sentence, without a full stop.
     pub what: String,
-    /// The names that were sent, for the audit.
+    /// The argument names that the client sent, for the audit.
     pub names: Vec<String>,
 }
 
-/// Longest arguments, in bytes, that the audit shows with their layout.
+/// Longest arguments, in bytes, that the audit shows exactly as sent.
 const SHOWN_AS_IT_CAME: usize = 512;
 
-/// Arguments that were taken, and what the audit may show of them.
+/// Valid arguments, and what the audit may show of them.
 #[derive(Debug)]
 pub struct Taken<A> {
     /// The typed arguments.
     pub args: A,
-    /// A JSON object in which secrets are replaced; `None` where there are none, and all may be shown as it came.
+    /// The arguments without layout and with secrets replaced. `None`: there are no secrets, and the text is short enough to be shown
+    /// as sent.
     pub shown: Option<Box<RawValue>>,
 }
 
-/// Reads `raw`, a JSON object.
+/// Reads arguments from a JSON object.
 ///
 /// # Errors
-/// Every argument that is missing, unknown, given twice or none of its type's values.
+/// Names every argument that is missing, unknown, given twice or not a value of its type.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let members = serde_json::from_str::<Members<'_>>(raw).map(|members| members.0).unwrap_or_default();
     let mut reader = Reader { members, known: Vec::new(), secrets: Vec::new(), mistakes: Vec::new() };
@@ -71,15 +72,15 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     }
 }
 
-/// Reads `raw` only to say whether it can be taken.
+/// Checks whether arguments are valid.
 ///
 /// # Errors
-/// As [`parse`].
+/// The same as [`parse`].
 pub fn judge<A: Arguments>(raw: &str) -> Result<(), ArgumentErrors> {
     parse::<A>(raw).map(drop)
 }
 
-/// The members of an arguments object, from which each argument is taken by name.
+/// The members of an arguments object. Each argument is taken by its name.
 #[derive(Debug)]
 pub struct Reader<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -89,7 +90,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// An argument that must be there.
+    /// Takes an argument that must be there.
     pub fn required<T: Argument>(&mut self, name: &'static str) -> Option<T> {
         match self.take::<T>(name) {
             Some(json) => self.value(name, json),
@@ -100,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An argument that may be absent, null or empty.
+    /// Takes an argument that may be absent, null or an empty string.
     pub fn optional<T: Argument>(&mut self, name: &'static str) -> Option<Option<T>> {
         match self.take::<T>(name) {
             None | Some("null" | "\"\"") => Some(None),
@@ -136,7 +137,7 @@ impl<'a> Reader<'a> {
         self.mistakes.extend(strangers.map(|(name, _)| format!("`{}` is no argument of this tool", shown(name))));
     }
 
-    /// Without what stands between the members, of which there can be any amount.
+    /// Leaves out the white space between members, which can be of any length.
     fn shown(&self) -> Box<RawValue> {
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
@@ -165,7 +166,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// As much of a client's text as can be repeated to it: harmless characters, capped.
+/// Returns a client's text as it may be repeated: harmless characters only, and capped.
 pub fn shown(text: &str) -> String {
     let clean = super::text::Untrusted::clean(text);
     let mut out: String = clean.as_str().chars().take(MAX_SHOWN).collect();
@@ -175,7 +176,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// An object as its members, in order, doubles included, values unread.
+/// The members of an object in their order, duplicates included. Values are not parsed yet.
 struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -202,21 +203,21 @@ impl<'de> Deserialize<'de> for Members<'de> {
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Which strings a type has. Lengths in characters; an empty charset admits every character.
+/// The rule for the strings of a type. Lengths are in characters. An empty charset admits every character.
 #[derive(Debug, Clone, Copy)]
 pub struct StringRule {
-    /// Fewest characters.
+    /// Shortest length, with the prefix.
     pub min: usize,
-    /// Most characters.
+    /// Greatest length, with the prefix.
     pub max: usize,
-    /// What every value begins with.
+    /// The text that every value begins with.
     pub prefix: &'static str,
-    /// ASCII ranges that the rest is made of.
+    /// The ASCII ranges that the characters after the prefix are from.
     pub charset: &'static [(u8, u8)],
 }
 
 impl StringRule {
-    /// Whether `text` is one of the type's values.
+    /// Checks whether the rule admits a text.
     #[must_use]
     pub fn admits(&self, text: &str) -> bool {
         let Self { min, max, prefix, charset } = *self;
@@ -229,67 +230,67 @@ impl StringRule {
     }
 }
 
-/// A value that its type does not have. Says what is allowed.
+/// The type does not have this value. The error says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not {0}")]
 pub struct NotAllowed(pub &'static str);
 
-/// A generated type made of text.
+/// A generated string type.
 pub trait StringType: Sized {
-    /// Which strings there are.
+    /// The rule for its values.
     const RULE: StringRule;
-    /// The same as a phrase.
+    /// The rule as a phrase.
     const ALLOWED: &'static str;
 }
 
-/// Whether `text` is a value of a generated string type.
+/// Checks whether `text` is a value of a generated string type.
 #[must_use]
 pub fn admits<T: StringType>(text: &str) -> bool {
     T::RULE.admits(text)
 }
 
-/// `text`, if it is a value of a generated string type.
+/// Returns `text` if it is a value of a generated string type.
 ///
 /// # Errors
-/// If the type's rule does not admit it.
+/// The rule of the type does not admit it.
 pub fn string<T: StringType>(text: &str) -> Result<Arc<str>, NotAllowed> {
     if T::RULE.admits(text) { Ok(text.into()) } else { Err(NotAllowed(T::ALLOWED)) }
 }
 
-/// `number`, if it lies in `range`; `allowed` says the same in words.
+/// Returns `number` if it lies in `range`; `allowed` gives the range in words.
 ///
 /// # Errors
-/// If it does not.
+/// It lies outside.
 pub fn integer(number: i64, range: RangeInclusive<i64>, allowed: &'static str) -> Result<i64, NotAllowed> {
     if range.contains(&number) { Ok(number) } else { Err(NotAllowed(allowed)) }
 }
 
-/// The value whose name is the JSON string `json`.
+/// Finds the value whose name is the JSON string `json`.
 pub fn read_name<T: Copy>(json: &str, all: &[T], name: fn(T) -> &'static str) -> Option<T> {
     let text = read_text(json)?;
     all.iter().copied().find(|value| name(*value) == text)
 }
 
-/// What values an enum has, as a phrase.
+/// Returns a phrase that lists the values of an enum.
 pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Cow<'static, str> {
     let names: Vec<_> = all.iter().map(|value| format!("`{}`", name(*value))).collect();
     format!("one of {}", names.join(", ")).into()
 }
 
-/// A JSON string, unescaped. `json` is one complete JSON value, which [`Argument::read`] guarantees.
+/// Reads a JSON string and unescapes it. `json` must be one complete JSON value, as it is in [`Argument::read`].
 #[must_use]
 pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-/// Largest integer that every JSON reader keeps exact (RFC 8259, section 6). Arguments go no further.
+/// Largest integer that every JSON reader keeps exact (RFC 8259, section 6), and the largest in an argument.
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// A JSON number without a fraction, however it is written, up to [`MAX_INTEGER`].
+/// Reads a JSON number that is an integer, in whichever notation, up to [`MAX_INTEGER`].
 #[must_use]
 pub fn read_integer(json: &str) -> Option<i64> {
-    /// No integer that is taken needs more; a megabyte of zeroes behind a point is not worth reading.
+    /// No integer up to [`MAX_INTEGER`] needs more. A megabyte of zeroes after the point is not worth reading.
     const MAX_CHARS: usize = 32;
     if json.len() > MAX_CHARS {
         return None;

@@ -63,7 +63,7 @@ pub struct Line<'a> {
     pub target: Option<&'a str>,
     /// The arguments as JSON without secrets; only their names if they were refused.
     pub arguments: Option<&'a RawValue>,
-    /// `ok`, or the error code.
+    /// `ok`, an error code, or `cancelled` if the client went away.
     pub outcome: &'a str,
     /// The calls that this line stands for: more than one only for calls over the budget.
     #[serde(skip_serializing_if = "is_one")]

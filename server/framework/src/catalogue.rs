@@ -1,37 +1,37 @@
-//! What the contract becomes at run time: data that the generator writes down and the pipeline reads.
+//! The contract at run time: static data that the generator writes and the pipeline reads.
 //!
-//! Nothing here decides anything. Start at [`Catalogue`].
+//! Start at [`Catalogue`].
 
 use super::args::ArgumentErrors;
 
-/// A whole contract. The generator emits one `static` of it.
+/// A whole contract. The generator writes it as one `static`.
 #[derive(Debug)]
 pub struct Catalogue {
-    /// The folder of the spec, as `contract!` was given it: relative to that of the crate's Cargo.toml.
+    /// The folder of the contract as given to `contract!`: relative to the folder of the crate's Cargo.toml.
     pub source: &'static str,
     /// Identity, revisions and limits.
     pub service: ServiceDef,
-    /// Every permission, in the order of the spec; a [`PermissionSet`] has one bit for each.
+    /// All permissions, in the order of the contract. A [`PermissionSet`] has one bit for each.
     pub permissions: &'static [PermissionDef],
-    /// What tools act on, in the order of the spec.
+    /// All resources, in the order of the contract.
     pub resources: &'static [ResourceDef],
-    /// Every tool, in the order of the spec.
+    /// All tools, in the order of the contract.
     pub tools: &'static [ToolDef],
-    /// The codes that the framework itself answers with.
+    /// The error codes that the framework itself answers with.
     pub roles: Roles,
-    /// What each state of a task means and what to do next, in the order of [`TaskStatus`](super::tasks::TaskStatus); empty
-    /// where no tool makes tasks.
+    /// The meaning of each task status and what to do next, in the order of [`TaskStatus`](super::tasks::TaskStatus). Empty if no tool
+    /// makes tasks.
     pub states: &'static [StateDef],
 }
 
 impl Catalogue {
-    /// The resource of that name.
+    /// Finds a resource by its exact name.
     #[must_use]
     pub fn resource(&self, name: &str) -> Option<&'static ResourceDef> {
         self.resources.iter().find(|resource| resource.name == name)
     }
 
-    /// The tool of that exact name.
+    /// Finds a tool by its exact name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&'static ToolDef> {
         self.tools.iter().find(|tool| tool.name == name)
@@ -45,7 +45,7 @@ pub struct ServiceDef {
     pub name: &'static str,
     /// `serverInfo.version`.
     pub version: &'static str,
-    /// What `initialize` tells an agent; at most 2,048 characters.
+    /// The instructions that `initialize` gives an agent; at most 2,048 characters.
     pub instructions: &'static str,
     /// MCP revisions that `initialize` agrees to; the first is the fallback.
     pub served: &'static [&'static str],
@@ -57,7 +57,7 @@ pub struct ServiceDef {
     pub poll_interval_seconds: u32,
 }
 
-/// A set of permissions, closed under `implies`: bit `n` is the n-th permission of the catalogue.
+/// A set of permissions. Bit `n` is the n-th permission of the catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PermissionSet(pub u64);
 
@@ -65,13 +65,13 @@ impl PermissionSet {
     /// No permission.
     pub const NONE: Self = Self(0);
 
-    /// The union of both.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether everything in `other` is in this set.
+    /// Checks whether this set contains all of `other`.
     #[must_use]
     pub const fn covers(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -85,9 +85,9 @@ pub struct PermissionDef {
     pub name: &'static str,
     /// What it lets an application do.
     pub doc: &'static str,
-    /// The one bit that stands for it.
+    /// Its bit.
     pub bit: PermissionSet,
-    /// What granting it gives: itself and all that it implies.
+    /// The permissions that an application has by it: itself and all that it implies.
     pub grants: PermissionSet,
 }
 
@@ -98,17 +98,17 @@ pub struct ErrorDef {
     pub code: &'static str,
     /// Whether repeating the call can help.
     pub retryable: bool,
-    /// HTTP status under `/v1` and of refusals before JSON-RPC.
+    /// The HTTP status under `/v1`, and of refusals before JSON-RPC is read.
     pub http: u16,
     /// JSON-RPC error code, for failures of the protocol.
     pub jsonrpc: i32,
     /// What happened, in one sentence.
     pub meaning: &'static str,
-    /// What the caller does next: a phrase without a full stop.
+    /// What the caller should do next: a phrase without a full stop.
     pub remedy: &'static str,
 }
 
-/// The error codes that the framework answers with, found by role and never by name.
+/// The error codes that the framework answers with. The contract gives each a role; the framework knows no code by name.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "each field is the role of the same name in spec/errors.toml")]
 pub struct Roles {
@@ -143,38 +143,38 @@ pub struct ResourceDef {
     pub name: &'static str,
     /// What it is.
     pub doc: &'static str,
-    /// Returns whether a text has the form of an id of this resource.
+    /// Checks whether a text has the form of an id of this resource.
     pub admits: fn(&str) -> bool,
 }
 
 /// A tool.
 #[derive(Debug)]
 pub struct ToolDef {
-    /// Position in [`Catalogue::tools`].
+    /// Its position in [`Catalogue::tools`].
     pub index: usize,
     /// Its name on the wire.
     pub name: &'static str,
     /// Its name for people.
     pub title: &'static str,
-    /// The whole contract, in words.
+    /// All that a client must know of it, in words.
     pub description: &'static str,
-    /// What a client may assume of it before it reads the description.
+    /// The hints that `tools/list` gives a client.
     pub hints: ToolHints,
     /// The permission that it needs.
     pub permission: &'static PermissionDef,
-    /// What it acts on.
+    /// The target that it acts on, if any.
     pub target: Option<TargetDef>,
-    /// Every error code that a call can end with.
+    /// All error codes that a call can end with.
     pub errors: &'static [&'static ErrorDef],
-    /// Its twin under `/v1`, if it has one.
+    /// Its route under `/v1`, if it has one.
     pub http: Option<HttpDef>,
-    /// Whether it takes these arguments, a JSON object.
+    /// Checks whether arguments, a JSON object, are valid for it.
     pub judge: fn(&str) -> Result<(), ArgumentErrors>,
     /// The schema of its arguments, as JSON.
     pub input_schema: &'static str,
     /// The schema of its result, as JSON.
     pub output_schema: &'static str,
-    /// How its tasks are carried out, where it makes any.
+    /// How its tasks are carried out, if it makes any.
     pub task: Option<TaskDef>,
 }
 
@@ -183,20 +183,20 @@ pub struct ToolDef {
 pub struct ToolHints {
     /// It changes nothing.
     pub read_only: bool,
-    /// It can undo what is there.
+    /// It can destroy what is there.
     pub destructive: bool,
     /// A repeat with the same arguments changes nothing more.
     pub idempotent: bool,
 }
 
-/// What a tool acts on.
+/// The target of a tool.
 #[derive(Debug)]
 pub struct TargetDef {
     /// The resource, such as `printer`.
     pub resource: &'static str,
-    /// The argument that names it.
+    /// The argument that holds its id.
     pub arg: &'static str,
-    /// The capability that it must offer.
+    /// The capability that the target must offer, if any.
     pub requires: Option<&'static str>,
 }
 
@@ -212,22 +212,22 @@ pub struct HttpDef {
 /// How the tasks of a tool are carried out.
 #[derive(Debug)]
 pub struct TaskDef {
-    /// The policy for each value of the argument that selects it; one entry, with an empty value, for a single case.
+    /// The policy for each value of the argument that selects one. A single entry with an empty value applies to all calls.
     pub cases: &'static [(&'static str, PolicyDef)],
 }
 
-/// The policy by which one operation is sent, verified and ended.
+/// How one operation is sent, verified and ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyDef {
-    /// The probe that verifies it. Without one, it is never verified and never sent again.
+    /// The probe that verifies the operation. Without a probe it is never verified and never sent again.
     pub probe: Option<&'static str>,
-    /// Whether the probe compares with a reading from before.
+    /// Whether the probe compares with a reading from before the send.
     pub baseline: bool,
     /// Whether it may be sent again once the first send can no longer take effect.
     pub idempotent: bool,
-    /// Longest time that an accepted request takes to show, in seconds.
+    /// Longest time until the effect of an accepted request shows, in seconds.
     pub settle_seconds: u32,
-    /// Time after the first possible send at which the task ends, in seconds; no operation takes longer.
+    /// Longest time from the first possible send to the end of the task, in seconds.
     pub deadline_seconds: u32,
 }
 
@@ -245,7 +245,7 @@ impl PolicyDef {
     }
 }
 
-/// A state of a task.
+/// The words of the contract for a task status.
 #[derive(Debug)]
 pub struct StateDef {
     /// Its name on the wire.

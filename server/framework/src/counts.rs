@@ -1,33 +1,33 @@
-//! What is counted while a service works: plain atomics, read when somebody asks.
+//! Counters for metrics: plain atomics, read when a monitor asks.
 //!
-//! A count costs a request one relaxed addition, without a lock, a hash or an allocation. Each part owns its own counts; here
-//! are the two kinds of number that all of them are made of, and the counts of the pipeline. A metrics library would add a
-//! lock in each histogram or a look-up of labels.
+//! Counting takes one relaxed addition, without a lock, a hash or an allocation; a metrics library would add a lock in each
+//! histogram or a look-up of labels. Each part of a service owns its counters. This module has the two kinds, [`Count`] and
+//! [`Durations`], and the counters of the pipeline.
 
 use super::catalogue::{Catalogue, ToolDef};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A number that only grows.
+/// A counter. It only grows.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to it.
+    /// Adds to the counter.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Relaxed);
     }
 
-    /// What it has come to.
+    /// Returns the current number.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// Upper ends of the spans by which durations are told apart, in milliseconds. The last span has none.
+/// Upper ends of the spans of a histogram of durations, in milliseconds. One more span has no end.
 pub const SPANS: [u64; 14] = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
 
-/// How long something took, each time.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct Durations {
     spans: [Count; SPANS.len() + 1],
@@ -35,7 +35,7 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Adds one. Clocks cut a duration down to whole milliseconds, so one that shows as the end of a span is beyond it.
+    /// Adds a duration. Clocks round down to whole milliseconds, so a duration equal to the end of a span belongs to the next.
     pub fn add(&self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let span = SPANS.partition_point(|end| *end <= millis);
@@ -45,26 +45,26 @@ impl Durations {
         self.millis.add(millis);
     }
 
-    /// How many are in each span, and how many milliseconds all of them took together.
+    /// Returns the number of durations in each span, and the sum of all durations in milliseconds.
     pub fn get(&self) -> ([u64; SPANS.len() + 1], u64) {
         (std::array::from_fn(|n| self.spans.get(n).map_or(0, Count::get)), self.millis.get())
     }
 }
 
-/// Requests to a contract, and calls of its tools.
+/// The counters of the pipeline: requests, and calls of each tool.
 #[derive(Debug)]
 pub struct Requests {
     tools: Box<[Calls]>,
-    /// Requests without credentials that are known.
+    /// Requests without valid credentials.
     pub unauthenticated: Count,
-    /// Requests beyond their application's budget.
+    /// Requests refused because they exceed the budget of their application.
     pub rate_limited: Count,
 }
 
-/// Calls of one tool.
+/// Counters of the calls of one tool.
 #[derive(Debug)]
 pub struct Calls {
-    /// Which.
+    /// The tool.
     pub tool: &'static ToolDef,
     outcomes: Box<[(&'static str, Count)]>,
     /// The duration of each call, except those refused for the budget.
@@ -72,7 +72,7 @@ pub struct Calls {
 }
 
 impl Requests {
-    /// None so far.
+    /// Creates counters that stand at zero.
     #[must_use]
     pub fn new(catalogue: &'static Catalogue) -> Self {
         let calls = |tool: &'static ToolDef| {
@@ -84,7 +84,7 @@ impl Requests {
         Self { tools: catalogue.tools.iter().map(calls).collect(), unauthenticated, rate_limited }
     }
 
-    /// Counts calls of a tool: `ok`, `cancelled`, or a code that the contract lets it end with.
+    /// Counts calls of a tool by outcome: `ok`, `cancelled`, or an error code that the contract declares for the tool.
     pub fn called(&self, tool: &ToolDef, outcome: &str, calls: u64) {
         let known =
             self.tools.get(tool.index).and_then(|calls| calls.outcomes.iter().find(|(name, _)| *name == outcome));
@@ -93,7 +93,7 @@ impl Requests {
         }
     }
 
-    /// Notes how long a call of a tool took.
+    /// Adds the duration of a call of a tool.
     pub fn took(&self, tool: &ToolDef, took: Duration) {
         if let Some(calls) = self.tools.get(tool.index) {
             calls.took.add(took);

@@ -1,12 +1,12 @@
-//! A call that did not succeed: an error code of the contract, a message, and the code's own fields.
+//! The failure of a call: an error code of the contract, a message, and the fields of the code.
 //!
-//! The message goes to the client, so it says what was wrong and what to do, and never what an upstream or a library said.
+//! The message goes to the client: it says what was wrong and what to do. It never repeats what an upstream or a library said.
 
 use super::catalogue::ErrorDef;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::borrow::Cow;
 
-/// The outcome of a call that was refused or failed. One pointer wide, so that results stay small.
+/// Why a call was refused or failed. One pointer wide, so that results stay small.
 #[derive(Debug, Clone)]
 pub struct Failure(Box<Inner>);
 
@@ -18,19 +18,19 @@ struct Inner {
 }
 
 impl Failure {
-    /// A failure whose message is `what`, a fragment that says what was wrong, followed by the code's remedy.
+    /// Creates a failure. Its message is `what`, a fragment that says what was wrong, followed by the remedy of the code.
     #[must_use]
     pub fn new(def: &'static ErrorDef, what: impl std::fmt::Display) -> Self {
         Self::exactly(def, format!("{what}. {}.", def.remedy))
     }
 
-    /// A failure that says just what the contract says of its code.
+    /// Creates a failure whose message is the meaning and the remedy of its code.
     #[must_use]
     pub fn plain(def: &'static ErrorDef) -> Self {
         Self::exactly(def, format!("{} {}.", def.meaning, def.remedy))
     }
 
-    /// A failure with that message and nothing else.
+    /// Creates a failure with exactly this message.
     #[must_use]
     pub fn exactly(def: &'static ErrorDef, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner { def, message: message.into(), fields: Vec::new() }))
@@ -43,7 +43,7 @@ impl Failure {
         self
     }
 
-    /// The code, with its status and whether a repeat can help.
+    /// Returns the error code with all that the contract says of it.
     #[must_use]
     pub fn def(&self) -> &'static ErrorDef {
         self.0.def

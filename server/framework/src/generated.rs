@@ -1,6 +1,6 @@
-//! What generated code is made of besides calls: what every type of one kind has, written once.
+//! Macros that generated code calls, so that what all types of one kind have in common is written once.
 //!
-//! Each macro is given a type that stands in the contract's module, and what the contract says of it.
+//! Each macro takes the name of a type in the module of the contract, and what the contract says about this type.
 
 pub use crate::{
     __toolwarrant_integer as integer, __toolwarrant_names as names, __toolwarrant_string as string,
@@ -8,7 +8,7 @@ pub use crate::{
 };
 pub use serde;
 
-/// An enum whose values know their names on the wire.
+/// Gives an enum the list of its values, and each value its name on the wire.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_names {
@@ -17,7 +17,7 @@ macro_rules! __toolwarrant_names {
             /// Every value, in the order of the contract.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The name on the wire.
+            /// Returns the name on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $wire,)* }
@@ -26,7 +26,7 @@ macro_rules! __toolwarrant_names {
     };
 }
 
-/// An enum whose values are read from arguments and written to results.
+/// As `names`, for an enum that is read from arguments and written to results.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_values {
@@ -53,21 +53,21 @@ macro_rules! __toolwarrant_values {
     };
 }
 
-/// A newtype of an integer.
+/// Implements a newtype of an integer.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_integer {
     ($name:ident, $range:expr, $allowed:literal) => {
         impl $name {
-            /// Takes a number that the contract admits.
+            /// Checks a number against the contract.
             ///
             /// # Errors
-            /// What is allowed, if it does not.
+            /// The contract does not admit it. The error says what it admits.
             pub fn new(number: i64) -> Result<Self, $crate::args::NotAllowed> {
                 $crate::args::integer(number, $range, $allowed).map(Self)
             }
 
-            /// The number.
+            /// Returns the number.
             #[must_use]
             pub const fn get(self) -> i64 {
                 self.0
@@ -94,21 +94,21 @@ macro_rules! __toolwarrant_integer {
     };
 }
 
-/// A newtype of text, whose rule stands in its `StringType`.
+/// Implements a newtype of text. Its `StringType` holds the rule.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_string {
     ($name:ident) => {
         impl $name {
-            /// Takes text that the contract admits.
+            /// Checks a text against the contract.
             ///
             /// # Errors
-            /// What is allowed, if it does not.
+            /// The contract does not admit it. The error says what it admits.
             pub fn new(text: &str) -> Result<Self, $crate::args::NotAllowed> {
                 $crate::args::string::<Self>(text).map(Self)
             }
 
-            /// The text.
+            /// Returns the text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

@@ -1,7 +1,7 @@
-//! What a handler is given and what it gives back.
+//! The types that the generated handler traits use.
 //!
-//! The generated traits are written in these words. A handler never checks who calls, what they may do, or whether the
-//! target offers it: a [`Call`] and a [`Target`] cannot be had without those checks.
+//! A handler never checks who calls, what they may do, or what the target offers: the pipeline makes a [`Call`] and a [`Target`]
+//! only after these checks.
 
 use super::BoxFuture;
 use super::access::Caller;
@@ -14,12 +14,12 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A call as a transport has read it.
+/// A call of a tool as the transport read it.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
     /// The name of the tool.
     pub tool: &'a str,
-    /// A JSON object.
+    /// The arguments: a JSON object.
     pub arguments: &'a RawValue,
     /// Names the request in logs, audit and errors.
     pub request_id: &'a str,
@@ -37,18 +37,18 @@ impl Grant {
     }
 }
 
-/// One permitted call of one tool.
+/// A permitted call of a tool.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// Who calls.
+    /// The caller.
     pub caller: &'a Caller,
-    /// Which tool.
+    /// The tool.
     pub tool: &'static ToolDef,
     /// The contract that the tool belongs to.
     pub catalogue: &'static Catalogue,
     /// Names the request in logs, audit and errors.
     pub request_id: &'a str,
-    /// When it arrived.
+    /// When the call arrived.
     pub now: Timestamp,
     pub(super) tasks: &'a dyn Tasks,
     hold: LongPoll,
@@ -81,7 +81,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What has become of a task. Held until it ends or `wait` is over; without `wait`, until the poll is due.
+    /// Reads a task. The answer is held until the task ends or `wait` is over; without `wait`, until the poll is due.
     ///
     /// # Errors
     /// See [`TaskReadError`].
@@ -106,14 +106,14 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Proof that the caller can see the target and that it offers what the tool requires. Reads as the view itself.
+/// Proof that the caller may see the target, and that the target offers what the tool requires. Dereferences to the view.
 #[derive(Debug)]
 pub struct Target<View> {
     view: View,
     policy: Policy<View>,
 }
 
-/// [`Resource::policy`] of the resource that the target is of.
+/// [`Resource::policy`] of the target's resource.
 type Policy<View> = fn(&View, &'static ToolDef, PolicyDef) -> PolicyDef;
 
 impl<View> Target<View> {
@@ -129,9 +129,9 @@ impl<View> Deref for Target<View> {
     }
 }
 
-/// What a tool knows of its target by the time its handler is called: a [`Target`], or `()` where it acts on nothing.
+/// The proof that a handler gets of its target: a [`Target`], or `()` for a tool without one.
 pub trait Proof: Send + Sync {
-    /// The policy of a call of `tool`, given those of the contract.
+    /// Returns the policy of a call: the declared one, with the times that the target asks for.
     fn policy(&self, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }
@@ -145,17 +145,18 @@ impl<View: Send + Sync> Proof for Target<View> {
     }
 }
 
-/// Something that tools act on, found by its identifier.
+/// Finds the targets of one resource of the contract, and says what they offer.
 pub trait Resource<Id>: Send + Sync + 'static {
-    /// What is known of one of them.
+    /// What a handler gets to know of a target.
     type View: Send + Sync;
     /// The generated enum of its capabilities.
     type Capability: Copy + Send;
 
-    /// Finds what `id` names. It is granted to `caller` by then; a tool that lists must apply the grants itself.
+    /// Finds a target by its id, which is already known to be granted to `caller`. Tools that list targets must apply the grants
+    /// themselves.
     fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a Id) -> BoxFuture<'a, Result<Self::View, Unresolved>>;
 
-    /// Whether it offers a capability at present: the flag that the wire shows.
+    /// Returns whether a target offers a capability at present. Clients see the same flag.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;
 
     /// Returns the settle time and the deadline of a write by `tool` on this target. Other fields are ignored. A deadline that is not
@@ -168,17 +169,17 @@ pub trait Resource<Id>: Send + Sync + 'static {
 /// Why a target was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unresolved {
-    /// It does not exist. A client is told the same of what is not granted to it.
+    /// There is none with this id. Clients get the same answer for a target that is not granted to them.
     NotFound,
-    /// Whoever knows could not be reached.
+    /// The upstream that knows the target could not be reached.
     Unavailable,
 }
 
-/// A capability flag.
+/// The flag of a capability of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flag {
     /// The flag is true.
     Offered,
-    /// The flag is false, and why: a lower-case fragment.
+    /// The flag is false. The text says why: a lower-case fragment.
     Refused(Cow<'static, str>),
 }

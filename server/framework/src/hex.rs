@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Two lower-case digits a byte.
+/// Writes two lower-case digits for each byte.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
@@ -11,7 +11,7 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes of that many pairs of digits, in either case; `None` for anything else.
+/// Reads pairs of digits in either case. Returns `None` for anything else.
 #[must_use]
 pub fn decode(hex: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| match pair {

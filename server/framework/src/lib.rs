@@ -1,7 +1,7 @@
-//! What any service needs, whatever its contract is about, and whatever carries its requests.
+//! What any service needs, whatever its contract is about and whatever carries its requests.
 //!
-//! [`pipeline`] is the spine: the order in which a call is checked. [`catalogue`] is what the generator writes down,
-//! [`handler`] what a handler is given. No transport, no database and no command line is known here.
+//! [`pipeline`] holds the order in which a call is checked. [`catalogue`] is the contract as the generator writes it. [`handler`]
+//! has the types that handlers use. This crate knows no transport, no database and no command line.
 
 pub mod access;
 pub mod args;

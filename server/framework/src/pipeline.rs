@@ -13,8 +13,8 @@
 //!                  audit                      a line for every call, refused ones too
 //! ```
 //!
-//! A proof can only be made by the step before, so no handler can be reached around a check. Transports call [`Pipeline`];
-//! the generated dispatch calls [`run`].
+//! Only the step before can make a proof, so no call reaches a handler past a check. Transports call [`Pipeline`]; the generated
+//! dispatch calls [`run`].
 
 use super::access::{Access, Caller, Credentials};
 use super::args::{self, Arguments};
@@ -35,10 +35,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The handlers of a contract, behind the generated dispatch.
 pub trait Handlers: Send + Sync + 'static {
-    /// The contract that they fulfil.
+    /// The contract of these handlers.
     const CATALOGUE: &'static Catalogue;
 
-    /// Runs the tool that `call` is for, by [`run`].
+    /// Finds the description of the called tool and passes it to [`run`].
     fn dispatch<'a>(
         &'a self,
         call: &'a Call<'a>,
@@ -50,20 +50,20 @@ pub trait Handlers: Send + Sync + 'static {
 pub trait ToolSteps<H>: Send + Sync + 'static {
     /// The typed arguments.
     type Args: Arguments;
-    /// Proof that what the tool acts on was found and offers what it requires; `()` where it acts on nothing.
+    /// Proof that the target was found and offers what the tool requires; `()` for a tool without a target.
     type Proof: Proof;
 
-    /// What the call acts on, if the tool acts on something.
+    /// Returns the id of the target, if the tool has one.
     fn target(_: &Self::Args) -> Option<&str> {
         None
     }
 
-    /// For tools of tasks: how this call is to be carried out.
+    /// Plans the task of this call; `None` for a tool that makes no tasks.
     fn task<'a>(_: &'static ToolDef, _: &'a Self::Args) -> Option<Plan<'a>> {
         None
     }
 
-    /// Finds the target, by [`require`].
+    /// Finds the target with [`require`].
     fn require<'a>(
         handlers: &'a H,
         call: &'a Call<'a>,
@@ -79,17 +79,17 @@ pub trait ToolSteps<H>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Outcome, Failure>> + Send + 'a;
 }
 
-/// What a handler came to.
+/// What a handler returned.
 #[derive(Debug)]
 pub enum Outcome {
     /// The result.
     Answer(Answer),
-    /// A sound command, as JSON, which is to be accepted as a task.
+    /// A command as JSON, to be accepted as a task.
     Command(Secret<String>),
 }
 
 impl Outcome {
-    /// Wraps what a handler of a reading or issuing tool answered.
+    /// Wraps the answer of a handler that reads or issues something.
     ///
     /// # Errors
     /// `internal` if the answer cannot be written as JSON.
@@ -98,10 +98,10 @@ impl Outcome {
         Ok(Self::Answer(answer))
     }
 
-    /// Wraps the command that a handler of a tool of tasks found sound.
+    /// Wraps the command of a handler whose tool makes tasks.
     ///
     /// # Errors
-    /// `internal` if it is another tool's, or cannot be written as JSON.
+    /// `internal` if it is the command of another tool, or cannot be written as JSON.
     pub fn command(call: &Call<'_>, command: &impl tasks::WriteCommand) -> Result<Self, Failure> {
         match command.arguments() {
             Ok(arguments) if command.tool() == call.tool.name => Ok(Self::Command(arguments)),
@@ -114,7 +114,7 @@ impl Outcome {
 #[derive(Debug)]
 pub struct Admitted<'a>(&'a Caller);
 
-/// Everything that a request goes through, in one place.
+/// All steps of a request and its calls, and what they need.
 pub struct Pipeline<H> {
     handlers: H,
     access: Arc<Access>,
@@ -127,28 +127,28 @@ pub struct Pipeline<H> {
 }
 
 impl<H: Handlers> Pipeline<H> {
-    /// The pipeline in front of `handlers`.
+    /// Creates the pipeline in front of `handlers`.
     pub fn new(handlers: H, access: Arc<Access>, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
         let counts = Arc::new(Requests::new(H::CATALOGUE));
         Self { handlers, access, audit, tasks, clock, counts, lists: Mutex::default() }
     }
 
-    /// What it counts.
+    /// Returns its counters.
     pub fn counts(&self) -> Arc<Requests> {
         Arc::clone(&self.counts)
     }
 
-    /// How full the audit is.
+    /// Returns a handle that tells how full the audit is.
     pub fn backlog(&self) -> Backlog {
         self.audit.backlog()
     }
 
-    /// The time, as the pipeline sees it.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Finds out who calls. `credentials` are `None` where a request has none that can be read.
+    /// Authenticates a request. `credentials` are `None` if it has none that can be read.
     ///
     /// # Errors
     /// `unauthenticated`, in the same words for every cause.
@@ -159,10 +159,10 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Takes `requests` out of the application's budget, all or none. The returned proof allows their calls.
+    /// Charges `requests` to the budget of the application, all or none. The proof that it returns allows their calls.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds after which the same would fit.
+    /// `rate_limited`, with the seconds after which the same requests would fit.
     pub fn charge_budget<'c>(&self, caller: &'c Caller, requests: u32) -> Result<Admitted<'c>, Failure> {
         let window = &caller.application.window;
         window.admit(self.now(), requests).map(|()| Admitted(caller)).map_err(|retry| {
@@ -172,13 +172,13 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// The result of `tools/list`: exactly the tools that [`Self::call`] permits this caller.
+    /// Returns the result of `tools/list`: exactly the tools that [`Self::call`] permits this caller.
     pub fn list(&self, Admitted(caller): &Admitted<'_>) -> Bytes {
         let application = &caller.application;
         application.tools.get_or_init(|| self.listed(application.permissions)).clone()
     }
 
-    /// One list for all applications that see the same tools.
+    /// Returns the list for these permissions. Applications that see the same tools share one.
     fn listed(&self, permissions: PermissionSet) -> Bytes {
         let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
         let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
@@ -187,10 +187,11 @@ impl<H: Handlers> Pipeline<H> {
         lists.entry(names).or_insert_with(|| tools_list(&tools)).clone()
     }
 
-    /// Calls a tool, counts the call, and writes the audit's line about it. A panic on the way is the server's fault, never the connection's end.
+    /// Calls a tool, counts the call and writes its audit line. A panic becomes the failure `internal`; the connection stays open.
     ///
     /// # Errors
-    /// Whatever step refused or failed. Only `unknown_tool` is a failure of the protocol; the rest are results.
+    /// The failure of the step that refused or failed. Only `unknown_tool` is an error of the protocol; the others are results of the
+    /// tool.
     pub async fn call(&self, Admitted(caller): &Admitted<'_>, asked: ToolCall<'_>) -> Result<Answer, Failure> {
         let (tool, now) = (find(H::CATALOGUE, asked.tool)?, self.now());
         let mut counted =
@@ -200,7 +201,7 @@ impl<H: Handlers> Pipeline<H> {
         result
     }
 
-    /// Calls a tool that there is, and writes the audit's line.
+    /// Calls a tool and writes the audit line.
     async fn audited(
         &self,
         caller: &Caller,
@@ -225,8 +226,8 @@ impl<H: Handlers> Pipeline<H> {
         result
     }
 
-    /// Writes the audit's line about a tool call that did not fit the budget. There is at most one line a second for each application;
-    /// it states how many calls it covers. Refusing must not cost more than serving.
+    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at most one line a second, which states
+    /// how many calls it covers: refusing must not cost more than serving.
     pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };
@@ -238,10 +239,10 @@ impl<H: Handlers> Pipeline<H> {
     }
 }
 
-/// Takes one call through its steps. `T` is the generated description of the tool that `call` is for.
+/// Takes one call through its steps. `T` is the generated description of the called tool.
 ///
 /// # Errors
-/// Whatever step refused or failed.
+/// The failure of the step that refused or failed.
 pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -> Result<Answer, Failure> {
     let args = parse::<T::Args>(call, raw)?;
     if let Some(target) = T::target(&args) {
@@ -275,7 +276,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     accepted(call, &task)
 }
 
-/// What the tool requires of its target. Nobody is asked about a target that is not granted.
+/// Checks that the target is granted, then finds it. For a target that is not granted, the handlers are not asked.
 async fn require_granted<H, T: ToolSteps<H>>(
     handlers: &H,
     call: &Call<'_>,
@@ -289,13 +290,13 @@ async fn require_granted<H, T: ToolSteps<H>>(
     T::require(handlers, call, args).await
 }
 
-/// Of a target that is not there or not granted: the two are not told apart.
+/// The failure for a target that does not exist or is not granted. A client cannot tell which.
 fn not_found(call: &Call<'_>) -> Failure {
     let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
     Failure::new(call.catalogue.roles.not_found, format_args!("no such {named} for this application"))
 }
 
-/// Finds the target of a call and what it must offer.
+/// Finds the target of a call and checks that it offers the capability.
 ///
 /// # Errors
 /// `not_found`, `upstream_unavailable` or `not_supported`.
@@ -385,13 +386,13 @@ fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
     }
 }
 
-/// A call whose handler answered for another tool, or that has no handler: generated code rules both out.
+/// The failure for a handler that answered for another tool, or is missing. Generated code rules out both.
 #[must_use]
 pub fn unrouted(call: &Call<'_>) -> Failure {
     broken(call.catalogue, call.request_id, "the handler's answer is not this tool's")
 }
 
-/// A failure of ours: the log learns why, the client whom to ask.
+/// Logs why the server failed. The failure tells the client whom to ask.
 fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure {
     tracing::error!(request_id, why, "internal error");
     Failure::plain(catalogue.roles.internal).with("request_id", request_id)
@@ -425,8 +426,8 @@ fn outcome(failure: Option<&Failure>) -> &'static str {
     failure.map_or("ok", |failure| failure.def().code)
 }
 
-/// Writes the line about a call when the call is over, however it ends: a client that goes away takes the call's future with
-/// it, but not what the call has done.
+/// Writes the audit line when dropped, so that a call has its line however it ends. If the client disconnects, the future is
+/// dropped, but effects of the call remain.
 struct AuditGuard<'a> {
     slot: Option<Slot<'a>>,
     call: &'a Call<'a>,
@@ -444,7 +445,7 @@ impl Drop for AuditGuard<'_> {
     }
 }
 
-/// Counts a call when it is over, however it ends.
+/// Counts a call and its duration when dropped, however the call ends.
 struct CallCounter<'a> {
     counts: &'a Requests,
     clock: &'a Clock,

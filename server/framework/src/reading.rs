@@ -1,4 +1,4 @@
-//! The tool that reads tasks: the same for every contract, so no handler is asked.
+//! The tool that reads tasks. It is the same for every contract, so it needs no handler.
 
 use crate::catalogue::Catalogue;
 use crate::clock::Timestamp;
@@ -12,10 +12,10 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::time::Duration;
 
-/// What one refund gives back: a task is charged one unit, whatever it does.
+/// The units that a refund gives back. A task is charged one unit, whatever it does.
 const REFUNDED_UNITS: u64 = 1;
 
-/// Answers with what has become of the task `id`; `wait` is how many seconds the answer may be held.
+/// Reads the task `id`. `wait` is the time in seconds that the answer may be held.
 ///
 /// # Errors
 /// `not_found` if the caller sees no such task, `internal` if it cannot be read.
@@ -39,11 +39,11 @@ fn broken(call: &Call<'_>, why: &str) -> Failure {
     Failure::new(call.catalogue.roles.internal, "the task could not be read").with("request_id", call.request_id)
 }
 
-/// A task as clients see it: as the contract's schema says, which is derived from the same catalogue.
+/// A task as clients see it. The schema of the result is derived from the same contract.
 struct Shown<'a> {
     id: &'a str,
     told: &'a TaskView,
-    /// Each resource that tasks act on, and the field that names what this one acts on.
+    /// The resources that tasks act on, each with the field for the id of the target.
     targets: Vec<(&'static str, &'static str)>,
     next_step: &'static str,
 }

@@ -1,4 +1,4 @@
-//! What a handler answers with, on its way to bytes.
+//! The result of a tool, from the handler's value to the bytes that a transport sends.
 
 use super::catalogue::{ToolDef, ToolHints};
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-/// A result of a tool. Opaque, so that a handler can answer with a value made for the call or with one [`Prepared`] before.
+/// The result of a tool, serialised. Made from a value, or taken from a [`Prepared`] result.
 #[derive(Debug)]
 pub struct Reply<T> {
     answer: Result<Answer, serde_json::Error>,
@@ -21,7 +21,7 @@ impl<T: Serialize> From<T> for Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// The result, ready for a transport.
+    /// Returns the result, ready for a transport.
     ///
     /// # Errors
     /// If the value cannot be written as JSON.
@@ -30,7 +30,7 @@ impl<T> Reply<T> {
     }
 }
 
-/// A result that many calls share. The first call serialises it.
+/// A result that many calls share. It is serialised once.
 #[derive(Debug)]
 pub struct Prepared<T> {
     answer: OnceLock<Answer>,
@@ -44,7 +44,7 @@ impl<T> Default for Prepared<T> {
 }
 
 impl<T: Serialize> Prepared<T> {
-    /// Returns the result. The first call makes it.
+    /// Returns the result; the first call makes it with `make`.
     pub fn reply(&self, make: impl FnOnce() -> T) -> Reply<T> {
         if let Some(answer) = self.answer.get() {
             return Reply { answer: Ok(answer.clone()), of: PhantomData };
@@ -57,7 +57,7 @@ impl<T: Serialize> Prepared<T> {
     }
 }
 
-/// A result as compact JSON, and as the JSON string that holds it. Clones share both.
+/// A result as compact JSON, and the same text quoted as a JSON string. Clones share both.
 #[derive(Clone, Debug)]
 pub struct Answer(Arc<Written>);
 
@@ -68,7 +68,7 @@ struct Written {
 }
 
 impl Answer {
-    /// Writes `value` down.
+    /// Serialises a value.
     ///
     /// # Errors
     /// If it cannot be written as JSON.
@@ -77,20 +77,20 @@ impl Answer {
         Ok(Self(Arc::new(Written { json, quoted: OnceLock::new() })))
     }
 
-    /// The JSON.
+    /// Returns the JSON.
     #[must_use]
     pub fn as_json(&self) -> &str {
         &self.0.json
     }
 
-    /// The JSON string that holds the JSON.
+    /// Returns the JSON text, quoted as a JSON string.
     #[must_use]
     pub fn quoted(&self) -> &Bytes {
         self.0.quoted.get_or_init(|| quote(&self.0.json))
     }
 }
 
-/// `text` as a JSON string. Any text can be one.
+/// Quotes a text as a JSON string. This works for any text.
 pub fn quote(text: &str) -> Bytes {
     let mut quoted = Vec::with_capacity(text.len() + text.len() / 4 + 2);
     let written = serde_json::to_writer(&mut quoted, text);
@@ -98,13 +98,13 @@ pub fn quote(text: &str) -> Bytes {
     quoted.into()
 }
 
-/// The result of `tools/list` for whoever sees just `tools`.
+/// Returns the result of `tools/list` that lists these tools.
 pub(super) fn tools_list(tools: &[&ToolDef]) -> Bytes {
     let listed: Vec<String> = tools.iter().map(|tool| listed(tool)).collect();
     format!("{{\"tools\":[{}]}}", listed.join(",")).into()
 }
 
-/// A tool as revision 2025-03-26 lists it. Its schema is JSON already.
+/// Describes a tool as revision 2025-03-26 lists it. Its schema is JSON already.
 fn listed(tool: &ToolDef) -> String {
     let ToolHints { read_only, destructive, idempotent } = tool.hints;
     let annotations = json!({

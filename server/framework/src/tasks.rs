@@ -1,4 +1,4 @@
-//! The port to whatever keeps tasks: find a duplicate write, accept a write, read a task.
+//! The port to what keeps tasks. It finds a duplicate write, accepts a write, and reads a task.
 
 use super::BoxFuture;
 use super::access::Caller;
@@ -12,20 +12,20 @@ use serde::ser::{SerializeMap, Serializer};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// The state of a task, as everybody outside sees it.
+/// The status of a task, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskStatus {
     /// It was accepted and has not ended.
     Dispatched,
     /// The effect was measured.
     Success,
-    /// The upstream says so, and there is no means to measure.
+    /// The upstream says that it succeeded, and the effect cannot be measured.
     SuccessUnverified,
-    /// The upstream says that it failed, or nothing ever left.
+    /// The upstream says that it failed, or no request was sent.
     Failed,
     /// The upstream says that it succeeded, and the effect is measurably absent.
     FailedSilent,
-    /// Nobody can say.
+    /// The outcome is unknown.
     Timeout,
 }
 names!(TaskStatus {
@@ -38,13 +38,13 @@ names!(TaskStatus {
 });
 
 impl TaskStatus {
-    /// Whether it never changes again.
+    /// Checks whether the task has ended. The status then never changes again.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         !matches!(self, Self::Dispatched)
     }
 
-    /// What the contract says of it; `None` where it has no tasks.
+    /// Returns the contract's words for this status; `None` if the contract has no tasks.
     #[must_use]
     pub fn def(self, catalogue: &Catalogue) -> Option<&'static StateDef> {
         catalogue.states.get(self as usize)
@@ -54,13 +54,13 @@ impl TaskStatus {
 /// What the upstream said of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UpstreamReport {
-    /// It is done.
+    /// The write is done.
     Success,
-    /// It failed.
+    /// The write failed.
     Failure,
-    /// Nothing that could be understood; it may have been done.
+    /// There was no answer, or none that could be understood. The write may have been done.
     NoAnswer,
-    /// Nothing was asked of it: no request ever left.
+    /// No request was sent.
     NotSent,
 }
 names!(UpstreamReport {
@@ -70,33 +70,33 @@ names!(UpstreamReport {
     NotSent = "not_sent",
 });
 
-/// Keeps tasks.
+/// Accepts tasks and reads them.
 pub trait Tasks: Debug + Send + Sync + 'static {
-    /// The task in flight that `proposal` repeats, if there is one. Touches nothing else.
+    /// Finds the task in flight that `proposal` repeats, if there is one. Changes nothing.
     fn repeat<'a>(
         &'a self,
         proposal: &'a WriteRequest<'a>,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>>;
 
-    /// Accepts `command`, durably, and decides races again: the answer may be a task that came first.
+    /// Accepts `command`, durably. If a duplicate came first in a race, returns its task.
     fn accept<'a>(
         &'a self,
         proposal: &'a WriteRequest<'a>,
         command: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>>;
 
-    /// What has become of a task, if the caller may see it. The answer may be held: until the task ends, or as `poll` says.
+    /// Reads a task that the caller may see. The answer may be held until the task ends, at most as long as `poll` says.
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>>;
 }
 
-/// A question about a task.
+/// A request to read a task.
 #[derive(Debug, Clone, Copy)]
 pub struct Poll<'a> {
-    /// Who asks: they see what their application made, and what acts on targets that it sees.
+    /// The caller. It sees the tasks that its application made, and those on targets that its application sees.
     pub caller: &'a Caller,
-    /// The task.
+    /// The id of the task.
     pub id: &'a str,
-    /// How long to wait for its end; left out, until the poll is due.
+    /// How long to wait for the end of the task. `None`: until the poll is due.
     pub wait: Option<Duration>,
     /// Whether the answer may be held at all.
     pub hold: LongPoll,
@@ -104,16 +104,16 @@ pub struct Poll<'a> {
     pub interval: Duration,
 }
 
-/// Whether an answer may be held back.
+/// Whether an answer may be held until the task ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongPoll {
-    /// It may.
+    /// The answer may be held.
     Allowed,
-    /// Others wait for it: the rest of a batch.
+    /// The answer must not be held: the rest of a batch waits for it.
     Never,
 }
 
-/// What is told of a task.
+/// A task as its caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskView {
     /// The tool that made it.
@@ -126,13 +126,13 @@ pub struct TaskView {
     pub status: TaskStatus,
     /// When it was accepted.
     pub created_at: Timestamp,
-    /// When it ends at the latest.
+    /// The latest time at which it ends.
     pub deadline_at: Timestamp,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-    /// When to poll again; `None` once it has ended.
+    /// Seconds until the next poll; `None` once it has ended.
     pub poll_after_seconds: Option<u64>,
-    /// What its end rests on.
+    /// What its end rests on; `None` while it has not ended.
     pub evidence: Option<Evidence>,
     /// When it was refunded, if it was.
     pub refunded_at: Option<Timestamp>,
@@ -141,62 +141,62 @@ pub struct TaskView {
 /// What the end of a task rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// The name of the probe that was read, or `upstream_answer` where nothing could be.
+    /// The name of the probe that was read, or `upstream_answer` if none was.
     pub checked: String,
-    /// What would have shown the effect.
+    /// The reading that would show the effect.
     pub expected: String,
-    /// What was seen.
+    /// The reading that was seen.
     pub observed: String,
-    /// What the upstream said.
+    /// What the upstream said of the write.
     pub reported: UpstreamReport,
     /// When it was seen.
     pub at: Timestamp,
 }
 
-/// Why nothing is told of a task.
+/// Why a task could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskReadError {
-    /// There is none, or it is none of the caller's; the two must not be told apart.
+    /// The task does not exist, or the caller may not see it. A client must not learn which.
     NotFound,
-    /// It could not be read; why is for the log.
+    /// The task could not be read. The text is for the log.
     Broken(String),
 }
 
-/// A generated command: a write that a handler found sound.
+/// A generated command: a write that a handler approved.
 pub trait WriteCommand {
-    /// The tool that it belongs to.
+    /// Returns the name of its tool.
     fn tool(&self) -> &'static str;
-    /// Its arguments as JSON.
+    /// Returns its arguments as JSON.
     fn arguments(&self) -> Written;
 }
 
 /// Typed arguments as canonical JSON, secrets included, without the idempotency key.
 pub type Written = serde_json::Result<Secret<String>>;
 
-/// Writes `args` down.
+/// Writes typed arguments as JSON.
 ///
 /// # Errors
-/// If they cannot be written as JSON.
+/// They cannot be written as JSON.
 pub fn written(args: &impl Serialize) -> Written {
     serde_json::to_string(args).map(Secret::new)
 }
 
-/// Takes back what [`written`] wrote; `None` if a change of the contract no longer admits it.
+/// Reads what [`written`] wrote. Returns `None` if the contract has changed and no longer admits it.
 #[must_use]
 pub fn read<A: Arguments>(json: &str) -> Option<A> {
     args::parse(json).ok().map(|taken| taken.args)
 }
 
-/// How a call of `tool` is carried out: by its policy for `case`.
+/// Plans a call of `tool` with its policy for `case`. Returns `None` if it has none.
 pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: &impl Serialize) -> Option<Plan<'a>> {
     let (_, policy) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
     Some(Plan { key, policy, arguments: written(args).ok()? })
 }
 
-/// How one call of a tool of tasks is to be carried out.
+/// How a call that makes a task is carried out.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// The idempotency key that the client gave.
+    /// The idempotency key, if the client gave one.
     pub key: Option<&'a str>,
     /// The policy of this call.
     pub policy: &'static PolicyDef,
@@ -204,10 +204,10 @@ pub struct Plan<'a> {
     pub arguments: Secret<String>,
 }
 
-/// A write that wants to become a task.
+/// A write that is to become a task.
 #[derive(Debug)]
 pub struct WriteRequest<'a> {
-    /// The application whose task it is.
+    /// The id of the application that it is for.
     pub application: &'a str,
     /// The tool.
     pub tool: &'static str,
@@ -215,9 +215,9 @@ pub struct WriteRequest<'a> {
     pub resource: &'static str,
     /// Which one.
     pub target: Box<str>,
-    /// The idempotency key, if one was given; without one the call is known by application, tool and arguments.
+    /// The idempotency key, if one was given. Without a key, equal calls are recognised by application, tool and arguments.
     pub key: Option<Box<str>>,
-    /// The policy: the contract's, with the times that `Resource::policy` returns.
+    /// The policy: that of the contract, with the times that `Resource::policy` returns.
     pub policy: PolicyDef,
     /// The typed arguments as canonical JSON, secrets included.
     pub arguments: Secret<String>,
@@ -225,10 +225,10 @@ pub struct WriteRequest<'a> {
     pub now: Timestamp,
 }
 
-/// A task that answers a write.
+/// The task that answers a write: a new one, or the one that the write repeats.
 #[derive(Debug, Clone)]
 pub struct AcceptedTask {
-    /// Names it.
+    /// Its id.
     pub task_id: String,
     /// The tool that made it.
     pub tool: String,
@@ -236,9 +236,9 @@ pub struct AcceptedTask {
     pub target: String,
     /// Its state.
     pub status: TaskStatus,
-    /// Whether it was in flight before.
+    /// Whether it was already in flight.
     pub hit: bool,
-    /// Whether it is for the same tool, target and arguments.
+    /// Whether it has the tool, target and arguments of this write.
     pub matches: bool,
 }
 
@@ -249,17 +249,17 @@ pub enum WriteRefusal {
     Busy {
         /// The id of that task. The caller may know it, because the caller sees the target.
         task_id: String,
-        /// When a repeat is worth while.
+        /// Seconds after which a repeat may succeed.
         retry_after_seconds: u64,
     },
-    /// There is no room for more tasks.
+    /// Too many tasks are in flight.
     Full,
-    /// It failed; why is for the log.
+    /// The write could not be accepted. The text is for the log.
     Broken(String),
 }
 
 impl AcceptedTask {
-    /// The result that a client sees.
+    /// Returns the result that a client sees.
     pub(super) fn shown<'a>(&'a self, catalogue: &'a Catalogue, tool: &'a ToolDef) -> impl Serialize + 'a {
         Shown { task: self, catalogue, tool }
     }

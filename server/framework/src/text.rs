@@ -1,18 +1,18 @@
-//! Strings that need care: those that somebody outside wrote, and those that nobody may read.
+//! Strings that need care: untrusted text from outside, and secrets.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Longest text, in characters, that is passed on from outside.
+/// Longest text from outside, in characters, that is passed on.
 pub const UNTRUSTED_MAX_CHARS: usize = 128;
 
-/// Text that somebody outside wrote: without control, bidirectional and zero-width characters, and capped, so that
-/// it cannot pose as anything but a value.
+/// Text from outside, capped and without control, bidirectional and zero-width characters, so that it cannot pose as anything but
+/// a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Untrusted(String);
 
 impl Untrusted {
-    /// Keeps what is harmless of `text`.
+    /// Keeps the harmless characters of a text, up to the cap.
     #[must_use]
     pub fn clean(text: &str) -> Self {
         // Nearly all text is like this, and lists are full of it.
@@ -22,7 +22,7 @@ impl Untrusted {
         Self(text.chars().filter(|c| !is_deceptive(*c)).take(UNTRUSTED_MAX_CHARS).collect())
     }
 
-    /// The text that was kept.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -47,7 +47,7 @@ impl<T> Secret<T> {
         Self(value)
     }
 
-    /// The value; whoever calls this answers for where it goes.
+    /// Returns the value. The caller is responsible for where it goes.
     pub fn expose(&self) -> &T {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! Which phones an application sees, one by one and page by page.
+//! The phones that an application sees, one by one and page by page.
 //!
-//! Owns grants applied to phones, and the one view that list_devices, get_device and every precondition share. Refuses to
-//! know the wire: [`tools`](super::tools) turn a view into the contract's types. Start at [`Phones`].
+//! Applies the grants of a page. list_devices, get_device and every precondition share the views that this module reads.
+//! [`tools`](super::tools) turn them into the contract's types. Start at [`Phones`].
 
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
@@ -13,13 +13,13 @@ use std::slice;
 use std::sync::Arc;
 use toolwarrant::{BoxFuture, Caller, Clock, Flag, Granted, Grants, Resource, Unresolved};
 
-/// What the contract calls phones.
+/// The contract's name for phones.
 const RESOURCE: &str = "device";
 
 /// Most phones that one page examines: spec/tools/devices.toml promises it.
 pub const EXAMINED_MAX: u16 = 1_000;
 
-/// Phones asked for at a time when a filter may refuse any number of them.
+/// Phones to read at a time if there is a filter, which may refuse any number of them.
 const FILTERED_CHUNK: u16 = 250;
 
 /// The phones behind one upstream.
@@ -30,53 +30,52 @@ pub struct Phones {
     views: Arc<Views>,
 }
 
-/// Which phones a page contains. `None` admits all.
+/// The phones that a page may contain. A field that is `None` admits all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only phones that the wire shows in this state.
+    /// Only phones that clients see in this state.
     pub state: Option<DeviceState>,
     /// Only phones whose flag is true.
     pub capability: Option<DeviceCapability>,
 }
 
-/// A part of an application's phones, in the order of their ids.
+/// Some of an application's phones, in the order of their ids.
 #[derive(Debug)]
 pub struct Page {
-    /// Those that the filter admits.
+    /// The phones that the filter admits.
     pub devices: Vec<Arc<Snapshot>>,
-    /// The last phone that was examined, to go on `after`; `None` when no phone follows it.
+    /// The last id that was examined; the next page begins after it. `None`: this page is the last.
     pub next: Option<DeviceId>,
 }
 
 impl Phones {
-    /// The phones that `upstream` runs.
+    /// Creates a view of the phones that `upstream` runs.
     #[must_use]
     pub fn new(upstream: Arc<dyn Upstream>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
         Self { upstream, proxy_hosts, views: Arc::new(Views::new(clock.clone())), clock }
     }
 
-    /// What is shown of each phone, for whoever changes them.
+    /// Returns the cache of views, for code that changes phones.
     #[must_use]
     pub fn views(&self) -> Arc<Views> {
         Arc::clone(&self.views)
     }
 
-    /// One phone, as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago.
+    /// Returns a phone as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago. Does not check grants.
     ///
     /// # Errors
-    /// `NotFound` for one that does not exist; `Unavailable` when the upstream could not be reached.
+    /// `NotFound` if there is none; `Unavailable` if the upstream could not be reached.
     pub async fn find(&self, id: &DeviceId) -> View {
         self.views.get(id, || self.read(id)).await
     }
 
-    /// The phones after `after`: at most `limit`, of at most [`EXAMINED_MAX`] examined.
+    /// Returns at most `limit` phones after `after`. Examines at most [`EXAMINED_MAX`].
     ///
-    /// Without a filter the page is full unless it is the last, and reads `limit` phones and one more: whether `next` is
-    /// due is known only from a phone that follows. Grants may outlive their phones: such an id is examined and skipped, and
-    /// where very many follow one another a page is short.
+    /// Without a filter, the page is full unless it is the last. It reads one phone more than `limit`, to learn whether `next` is due.
+    /// Grants may outlive their phones: such ids are examined and skipped, so very many of them in a row make a page short.
     ///
     /// # Errors
-    /// When the upstream could not be reached.
+    /// The upstream could not be reached.
     pub async fn page(
         &self,
         grants: &Grants,
@@ -124,7 +123,7 @@ impl Phones {
         Ok(Page { devices, next: last })
     }
 
-    /// The next `count` ids that are granted, each with its phone if there is one; fewer only at the end.
+    /// Returns the next granted ids, each with its phone if there is one: `count` of them, or fewer at the end.
     async fn following(
         &self,
         grants: &Grants,
@@ -263,7 +262,7 @@ mod tests {
     }
 
     impl Rig {
-        /// Starts as many callers that want the same phone, and lets each get as far as it can.
+        /// Starts callers that all want the same phone, and lets each get as far as it can.
         async fn start(&self, callers: usize) -> JoinSet<View> {
             let mut set = JoinSet::new();
             for _ in 0..callers {
@@ -278,7 +277,7 @@ mod tests {
             self.upstream.reads.load(Relaxed)
         }
 
-        /// Every page from the first to the one without `next`.
+        /// Returns every page from the first to the one without `next`.
         async fn pages(&self, grants: &Grants, limit: u16, filter: Filter) -> Vec<Page> {
             let mut pages: Vec<Page> = Vec::new();
             loop {

@@ -1,4 +1,4 @@
-//! The phones as an operator lists them, whoever sees them.
+//! The list of phones for an operator, whatever applications may see.
 
 use super::contract::DeviceId;
 use super::upstream::{Control, Snapshot};

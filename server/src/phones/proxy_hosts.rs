@@ -1,12 +1,12 @@
-//! Which hosts a phone may use as its proxy.
+//! Decides which hosts a phone may use as its proxy.
 //!
-//! The server never connects to a proxy and resolves no name; but a phone runs inside the platform's network, and an address
-//! that is private, local or the platform's own would open that network to whoever may call. Start at [`ProxyHosts::judge`].
+//! The server never connects to a proxy and resolves no name. But a phone runs inside the platform's network: a proxy at an address
+//! that is private, local or the platform's own would open that network to any client. Start at [`ProxyHosts::judge`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
 
-/// What an operator lets through.
+/// The hosts that an operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyHosts {
     /// Public addresses, and names.
@@ -15,16 +15,16 @@ pub enum ProxyHosts {
     PublicAndPrivate,
 }
 
-/// What kind of host a proxy would be, as far as it matters.
+/// The kind of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Public,
     Private,
-    /// Never a proxy; and what it is.
+    /// Never allowed. The text says what it is.
     Barred(&'static str),
 }
 
-/// Addresses at which clouds serve credentials to their machines, beside 169.254.169.254, which is link-local.
+/// Addresses at which clouds serve credentials to their machines. 169.254.169.254 is missing because it is link-local.
 const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -32,7 +32,7 @@ const METADATA: [IpAddr; 4] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// The names of the same, and of loopback (RFC 6761), alone and as suffixes.
+/// Names of such addresses and of loopback (RFC 6761). Each bars itself and all its subdomains.
 const NAMES: [(&str, &str); 4] = [
     ("localhost", "loopback"),
     ("metadata.google.internal", "a metadata service"),
@@ -41,10 +41,10 @@ const NAMES: [(&str, &str); 4] = [
 ];
 
 impl ProxyHosts {
-    /// Takes a host as a URL would, in any of its spellings (WHATWG URL, host parsing).
+    /// Judges a host, which may have any spelling that a URL admits (WHATWG URL, host parsing).
     ///
     /// # Errors
-    /// What is wrong with it: a fragment to follow the host.
+    /// What is wrong with the host: a fragment to follow it.
     pub fn judge(self, host: &str) -> Result<(), &'static str> {
         let bare = host.parse().ok().map(|address: Ipv6Addr| Host::Ipv6(address));
         let parsed = bare.map_or_else(|| Host::parse(host), Ok).map_err(|_| "is neither a host name nor an address")?;
@@ -104,15 +104,15 @@ fn ipv6(address: Ipv6Addr) -> Kind {
         [0, 0, 0, 0, 0, 0, 0, 1] => Kind::Barred("is loopback"),
         [0xfe80..=0xfebf, ..] => Kind::Barred("is link-local, where metadata services are"),
         [0xff00..=0xffff, ..] => Kind::Barred("is multicast"),
-        // Teredo (RFC 4380) hides an IPv4 address in it.
+        // Teredo addresses (RFC 4380) hide an IPv4 address.
         [0x2001, 0, ..] => Kind::Barred("is a tunnel to another address"),
-        // Unique local (RFC 4193), and site-local, which it replaced.
+        // Unique local addresses (RFC 4193), and the site-local ones that they replaced.
         [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Kind::Private,
         _ => Kind::Public,
     }
 }
 
-/// The IPv4 address that an IPv6 one stands for: mapped, compatible, translated (RFC 6052, RFC 8215) or 6to4.
+/// Finds the IPv4 address inside an IPv6 address that is mapped, compatible, translated (RFC 6052, RFC 8215) or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));

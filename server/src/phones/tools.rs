@@ -1,14 +1,14 @@
-//! What each tool does: one file for each in `spec/tools` that has a tool with a handler, of the same name.
+//! The handlers of the tools: one file for each file in `spec/tools` whose tools have handlers, with the same name.
 //!
-//! A method here turns a view into the contract's types, or judges what a write means for one phone. It holds no rule: who may
-//! call and what a phone offers was settled before, and how phones are found and paged is [`devices`](super::devices)' affair.
+//! A handler turns a view into the contract's types, or judges what a write means for one phone. The pipeline has already checked
+//! who may call and what the phone offers; [`devices`](super::devices) finds and pages phones.
 
 mod devices;
 mod power;
 mod proxy;
 mod sessions;
 
-/// Whether a phone has the variant of an operation that an argument asks for; if not, which it has.
+/// Checks whether a phone has the variant of an operation that an argument asks for. The error says which it has.
 fn offered<T: PartialEq>(argument: &str, asked: &T, has: &[T], name: fn(&T) -> &'static str) -> Result<(), String> {
     if has.contains(asked) {
         return Ok(());

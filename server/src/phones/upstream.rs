@@ -1,7 +1,7 @@
-//! What is asked of whoever runs the phones, and what they answer. One adapter a platform; [`sim`] is the built-in one.
+//! The port to a platform that runs phones. Each platform has an adapter; [`sim`] is the built-in one.
 //!
-//! An adapter translates: a vendor's words end here. The text of its errors is for the log, everything in a [`Snapshot`] is
-//! for clients, so a vendor's text enters one as [`Untrusted`] or not at all. Grants, age and paging are not its concern.
+//! An adapter translates the vendor's words into ours. The text of its errors is for the log. A [`Snapshot`] is for clients, so a
+//! vendor's text may enter it only as [`Untrusted`]. Grants and the age of a reading are not the adapter's concern.
 
 pub mod sim;
 
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::{BoxFuture, Facts, Flag, Secret, Sent, TaskId, Timestamp, Untrusted};
 
-/// A platform with phones. Every method ends within a deadline of the adapter's own.
+/// Reads the phones of a platform. The adapter sets a deadline for every method.
 pub trait Upstream: Send + Sync + 'static {
-    /// The next phones in the order of their ids, at most `limit`; fewer only at the end. `after` need not exist any more.
+    /// Returns the next phones in the order of their ids: `limit` phones, or fewer at the end. `after` need not exist any more.
     fn page<'a>(
         &'a self,
         after: Option<&'a DeviceId>,
@@ -28,43 +28,44 @@ pub trait Upstream: Send + Sync + 'static {
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 }
 
-/// A platform whose phones can be changed. Every method ends within a deadline of the adapter's own.
+/// Changes the phones of a platform. The adapter sets a deadline for every method.
 pub trait Control: Upstream {
-    /// What it can do about a request on that phone whose answer was lost.
+    /// Returns what the platform can do about a request on this phone if the answer is lost.
     fn facts(&self, id: &DeviceId) -> Facts;
 
-    /// Sends a command under that request id, unless `not_after` has passed: that is checked right before the first byte
+    /// Sends a command under this request id. Sends nothing if `not_after` has passed, which is checked right before the first byte
     /// leaves. Follows no redirect and repeats nothing.
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent>;
 
-    /// What has become of a request, by its operation where there is one; `None` if it knows of no such request.
+    /// Asks what became of a request, by its operation if there is one. Returns `None` if the platform knows no such request.
     fn look_up<'a>(
         &'a self,
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>>;
 
-    /// The address from which a request made on the phone leaves: an ordinary one, or one sent explicitly `through` a proxy.
+    /// Makes a request on the phone and returns the address that it leaves from. The request is an ordinary one, or goes explicitly
+    /// `through` a proxy.
     fn exit_ip<'a>(
         &'a self,
         id: &'a DeviceId,
         through: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<IpAddr, Unreachable>>;
 
-    /// The identifier that the phone drew when it started.
+    /// Reads the identifier that the phone drew at its last start.
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
 }
 
-/// All that an upstream knows of one phone, as of one reading.
+/// All that one reading of a phone found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// Identifier of the phone.
     pub id: DeviceId,
     /// Name given by its owner.
     pub name: Untrusted,
-    /// What it was last seen doing; `None` when that could not be read.
+    /// Its state; `None` if it could not be read.
     pub state: Option<DeviceState>,
-    /// What the platform can do on it at present.
+    /// The capabilities that it offers at present.
     pub offers: Offers,
     /// Hardware and system.
     pub spec: DeviceSpec,
@@ -72,11 +73,11 @@ pub struct Snapshot {
     pub power_actions: Vec<PowerAction>,
     /// The proxy schemes that the platform has for it, whatever its state.
     pub proxy_schemes: Vec<ProxyScheme>,
-    /// The proxy in force; `None` when there is none or it could not be read.
+    /// The proxy in force; `None` if there is none or it could not be read.
     pub proxy: Option<Proxy>,
 }
 
-/// Each capability, offered or refused with the reason that clients read.
+/// The flag of each capability. Clients read the reason of a refused one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offers {
     /// Setting and clearing the proxy.
@@ -88,7 +89,7 @@ pub struct Offers {
 }
 
 impl Snapshot {
-    /// The flag of one capability. The precondition, `capabilities` and `notes` all come from here.
+    /// Returns the flag of one capability. The precondition of tools, `capabilities` and `notes` all use it.
     #[must_use]
     pub fn flag(&self, capability: DeviceCapability) -> &Flag {
         match capability {
@@ -98,13 +99,13 @@ impl Snapshot {
         }
     }
 
-    /// Whether the flag of that capability is true.
+    /// Checks whether the flag of a capability is true.
     #[must_use]
     pub fn offers(&self, capability: DeviceCapability) -> bool {
         matches!(self.flag(capability), Flag::Offered)
     }
 
-    /// The flags as the wire shows them.
+    /// Returns the flags as clients see them.
     #[must_use]
     pub fn capabilities(&self) -> DeviceCapabilities {
         DeviceCapabilities {
@@ -114,13 +115,14 @@ impl Snapshot {
         }
     }
 
-    /// The state as the wire shows it.
+    /// Returns the state as clients see it.
     #[must_use]
     pub fn state(&self) -> DeviceState {
         self.state.unwrap_or(DeviceState::Unknown)
     }
 
-    /// Why the state is unknown and why each refused capability is: one fragment for each, in the order of the spec.
+    /// Returns why the state is unknown and why each refused capability is refused: one fragment for each, in the order of the
+    /// contract.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let state = (self.state() == DeviceState::Unknown)
@@ -138,24 +140,24 @@ impl Snapshot {
 pub struct Session {
     /// Opens the screen.
     pub token: Secret<String>,
-    /// Page that shows the screen, where the upstream has one.
+    /// Page that shows the screen, if the upstream has one.
     pub url: Option<String>,
-    /// When the token ends, where the upstream says so.
+    /// When the token expires, if the upstream says so.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The upstream gave no answer that could be used. The text is for the log only.
+/// The upstream gave no usable answer. The text is for the log only.
 #[derive(Clone, Debug, Error)]
 #[error("upstream unreachable: {0}")]
 pub struct Unreachable(pub String);
 
-/// Why there is no session. The texts are for the log only.
+/// Why no session was issued. The texts are for the log only.
 #[derive(Clone, Debug, Error)]
 pub enum SessionError {
-    /// Nothing is known of the request's fate; a token that was issued is lost and expires by itself.
+    /// The outcome is unknown. If a token was issued, it is lost and expires by itself.
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
-    /// The upstream answered, and issued none.
+    /// The upstream answered without issuing a session.
     #[error("upstream refused a session: {0}")]
     Refused(String),
 }

@@ -1,7 +1,7 @@
-//! What was last read of each phone, for as long as it may be shown.
+//! A cache of the latest reading of each phone.
 //!
-//! Owns the age of a view, the bound on their number, and single flight: of all who want the same phone at once, one reads
-//! and the others wait for that reading. Knows no upstream and no grants. Start at [`Views::get`].
+//! It bounds the age and the number of views. If several callers want the same phone at once, one reads it and the others wait for
+//! that reading. Knows no upstream and no grants. Start at [`Views::get`].
 
 use super::contract::{DeviceDetail, DeviceId};
 use super::upstream::Snapshot;
@@ -13,21 +13,21 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use toolwarrant::{Clock, Prepared, Timestamp, Unresolved};
 
-/// Oldest view that anybody is shown, counted from the moment at which its reading began.
+/// Greatest age of a view that is shown, counted from the beginning of its reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);
 
-/// Most phones of which something is kept; a few hundred bytes each.
+/// Most phones in the cache; each takes a few hundred bytes.
 pub const CAPACITY: usize = 16_384;
 
-/// What a reading found.
+/// The outcome of a reading.
 pub type View = Result<Arc<Seen>, Unresolved>;
 
-/// A phone as it was read. Reads as the snapshot itself.
+/// A phone as it was read. Dereferences to the snapshot.
 #[derive(Debug)]
 pub struct Seen {
-    /// What was read.
+    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
-    /// What get_device says of it.
+    /// The result of get_device for it, made once.
     pub detail: Prepared<DeviceDetail>,
 }
 
@@ -44,14 +44,14 @@ impl Deref for Seen {
     }
 }
 
-/// The latest view of each phone, found or missing. What could not be read is not kept.
+/// The latest view of each phone, found or missing. Failed readings are not kept.
 #[derive(Debug)]
 pub struct Views {
     clock: Clock,
     slots: Mutex<HashMap<DeviceId, Slot>>,
 }
 
-/// One reading, under way or done. Empty while it is under way, or when all who wanted it have gone.
+/// One reading. Empty while it is under way, or if all callers that wanted it have gone.
 type Slot = Arc<OnceCell<Reading>>;
 
 #[derive(Debug)]
@@ -61,16 +61,16 @@ struct Reading {
 }
 
 impl Views {
-    /// No views yet.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, slots: Mutex::default() }
     }
 
-    /// The view of `id`: the one that is kept, the one that is being read, or the one that `read` finds.
+    /// Returns the view of a phone: from the cache, from a reading under way, or from `read`.
     ///
-    /// A caller that goes away while it reads hands the reading on to one that waits. A failed reading is told to all who
-    /// waited for it; whoever comes later reads again.
+    /// If the caller that reads goes away, one that waits reads instead. All that waited for a failed reading get its error; later
+    /// callers read again.
     pub async fn get<F: Future<Output = View> + Send>(&self, id: &DeviceId, read: impl FnOnce() -> F + Send) -> View {
         let slot = self.slot(id);
         let reading = slot
@@ -82,7 +82,7 @@ impl Views {
         reading.view.clone()
     }
 
-    /// Keeps what was seen by a reading that `began` then, unless a later one is kept or under way.
+    /// Stores snapshots from a reading that `began` then, unless a later reading is stored or one is under way.
     pub fn feed(&self, began: Timestamp, seen: &[Arc<Snapshot>]) {
         let mut slots = self.lock();
         for snapshot in seen {
@@ -94,7 +94,7 @@ impl Views {
         }
     }
 
-    /// Keeps nothing of a phone that may have changed; who asks next reads. Until then a page that was begun before has no place.
+    /// Drops the view of a phone that may have changed; the next caller reads it again. Until then no page can store an older view.
     pub fn forget(&self, id: &DeviceId) {
         self.insert(&mut self.lock(), id, Slot::default());
     }
@@ -109,8 +109,8 @@ impl Views {
         slot
     }
 
-    /// Makes room first. Either half of the places come free or all of them, so that a full sweep is rare under any load;
-    /// what is lost is only read again.
+    /// Stores a slot. A full cache first drops views that are too old, and if more than half remain, all of them: sweeps are then rare
+    /// under any load. What is dropped is only read again.
     fn insert(&self, slots: &mut HashMap<DeviceId, Slot>, id: &DeviceId, slot: Slot) {
         if slots.len() >= CAPACITY {
             slots.retain(|_, slot| self.is_current(slot));

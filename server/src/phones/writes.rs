@@ -1,7 +1,7 @@
-//! How writes on phones are carried out and verified: the engine's [`Executor`], in terms of a [`Control`].
+//! Carries out and verifies writes on phones: implements the engine's [`Executor`] with a [`Control`].
 //!
-//! Owns the meaning of each probe: what is read, and which readings are evidence that a command took effect or did not. An
-//! adapter only reads. Start at [`Writes`].
+//! Defines each probe: what is read, and which readings are evidence that a command took effect or did not. An adapter only reads.
+//! Start at [`Writes`].
 
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::upstream::{Control, Unreachable};
@@ -11,14 +11,14 @@ use std::slice;
 use std::sync::Arc;
 use toolwarrant::{BoxFuture, Executor, Facts, Reading, Sent, Timestamp, Unreadable, Untrusted, Verdict, Write};
 
-/// Carries out what was accepted, on the phones of one platform.
+/// Carries out writes on the phones of one platform.
 pub struct Writes {
     control: Arc<dyn Control>,
-    /// What is shown of a phone must not be older than what a task on it has told.
+    /// Forgets a phone that a write may have changed, so that clients never see it older than its task says.
     views: Arc<Views>,
 }
 
-/// A command, its phone, and what verifies it.
+/// A command, its phone, and the probe that verifies it.
 struct Order {
     command: Command,
     device: DeviceId,
@@ -26,7 +26,7 @@ struct Order {
 }
 
 impl Order {
-    /// Takes a write back from how it was written down; fails where a later contract no longer knows it.
+    /// Reads a stored write. Fails if the contract has changed and no longer admits it.
     fn read(write: &Write) -> Result<Self, Unreadable> {
         let command = Command::read(&write.tool, write.arguments.expose());
         let command = command.ok_or_else(|| Unreadable(format!("`{}` does not take these arguments", write.tool)))?;
@@ -103,20 +103,21 @@ impl Executor for Writes {
 }
 
 impl Writes {
-    /// Carries out writes through `control`; `views` are what is shown of its phones.
+    /// Creates an executor that writes through `control`; `views` caches the phones of the same platform.
     #[must_use]
     pub fn new(control: Arc<dyn Control>, views: Arc<Views>) -> Self {
         Self { control, views }
     }
 
-    /// The phone may have changed, or may be about to be told so.
+    /// Drops the cached view of the phone, which may have changed.
     fn forget(&self, write: &Write) {
         if let Ok(id) = DeviceId::new(&write.target) {
             self.views.forget(&id);
         }
     }
 
-    /// Present: the phone leaves from where the proxy does. Absent: it still leaves from where it did, and the proxy does not.
+    /// Compares exit addresses. Present: an ordinary request leaves from the address of the proxy. Absent: it leaves from the address
+    /// before the send, which is not that of the proxy.
     async fn exit_ip(
         &self,
         device: &DeviceId,
@@ -134,7 +135,7 @@ impl Writes {
         Ok(judged(verdict, format!("leaves from {through}, as the proxy does"), format!("{before} -> {ordinary}")))
     }
 
-    /// An address in its one form: an IPv4 address that is written as an IPv6 one is not another address.
+    /// Reads an exit address in canonical form: an IPv4 address written as IPv6 must not count as another.
     async fn leaves_from(&self, device: &DeviceId, through: Option<&SetProxyArgs>) -> Result<String, Unreadable> {
         Ok(self.control.exit_ip(device, through).await?.to_canonical().to_string())
     }
@@ -161,7 +162,7 @@ impl Writes {
         Ok(judged(verdict, format!("another boot_id than {before}"), format!("{before} -> {now}")))
     }
 
-    /// A boot id; an empty one would differ from every other.
+    /// Reads the boot id. Refuses an empty one, which would differ from every other.
     async fn booted_as(&self, device: &DeviceId) -> Result<String, Unreadable> {
         let id = self.control.boot_id(device).await?;
         let id = Untrusted::clean(&id).as_str().to_owned();
@@ -169,7 +170,7 @@ impl Writes {
     }
 }
 
-/// Without a reading from before the send there is no evidence, for or against.
+/// The error for a missing baseline: without a reading from before the send, there is no evidence for or against.
 fn nothing_before() -> Unreadable {
     Unreadable("nothing was read before the send".to_owned())
 }

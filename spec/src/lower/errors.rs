@@ -1,4 +1,4 @@
-//! Errors: those that the framework answers with, as the contract words them, and then the contract's own.
+//! Lowers errors: first those that the framework answers with, in the contract's words, then the contract's own.
 
 use super::types::{self, Types};
 use super::words::Words;
@@ -11,13 +11,13 @@ use crate::source::{DEFAULTS, ERRORS};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An error as it is written: its code and its keys.
+/// An error as it is in the file: its code and its keys.
 type Written<'a> = (&'a At<String>, &'a raw::Error);
 
-/// JSON-RPC code of what is no failure of the protocol.
+/// The JSON-RPC code of errors that are not errors of the protocol.
 const SERVER_ERROR: i32 = -32000;
 
-/// One for each role, in their order, and then the contract's own.
+/// Returns one error for each role, in the order of roles, and then the contract's own.
 pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Report) -> Vec<Arc<ErrorCode>> {
     let own = &files.errors.error;
     let mut played: HashMap<&str, Written<'_>> = HashMap::new();
@@ -68,12 +68,12 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
     lowered
 }
 
-/// The framework's own error of which that is true.
+/// Finds an error among the framework's defaults.
 fn default_of(files: &Files, is: impl Fn(&At<String>, &raw::Error) -> bool) -> Option<Written<'_>> {
     files.defaults.error.iter().find(|(code, error)| is(code, error))
 }
 
-/// What can be wrong with each error by itself.
+/// Checks an error by itself.
 fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Report) {
     let raw::Error { role: _, retryable: _, http, jsonrpc: _, meaning, remedy, fields: _ } = error;
     require_name(ERRORS, code, report);
@@ -96,8 +96,8 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Takes each key from `own`, else from `default`. A key in neither is a mistake only of an error that is `whole`; in others, another
-    /// mistake is the reason.
+    /// Makes an error, with each key from `own` or else from `default`. A key that is in neither is reported only if the error is `whole`;
+    /// otherwise another problem is the cause.
     fn error(
         &mut self,
         own: Option<Written<'_>>,
@@ -145,7 +145,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// The default's fields, as the contract describes them, and then its own.
+    /// Returns the fields of the default, as the contract describes them, and then the contract's own.
     fn fields(&mut self, own: Option<&raw::Error>, default: Option<&raw::Error>) -> Vec<Field> {
         let mut lower = |file, error: Option<&raw::Error>| {
             let written: Option<&Named<raw::Field>> = error.and_then(|error| error.fields.as_ref());

@@ -1,4 +1,4 @@
-//! Names that the generated code takes, so that a clash is a problem of the contract and none of the compiler's.
+//! The names that the generated code uses. A clash is then reported as a problem of the contract, not by the compiler.
 
 use super::{TYPES, at};
 use crate::names::{is_pascal, pascal};
@@ -7,18 +7,18 @@ use crate::report::{Report, Source};
 use crate::rules::{COMMANDS, Rule};
 use std::collections::HashMap;
 
-/// What every contract expands to.
+/// Names that every expansion defines or uses.
 const FIXED: &str = "Command Contract IdempotencyKey Permission Probe TaskId WaitSeconds CATALOGUE PERMISSIONS H Self";
 
-/// What Rust has in scope everywhere; a type of this name would be mistaken for it.
+/// Names of Rust's prelude. A type with such a name would hide the one of the prelude.
 const PRELUDE: &str = "AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy Debug Default DoubleEndedIterator Drop Eq Err \
     ExactSizeIterator Extend Fn FnMut FnOnce From FromIterator Future Hash Into IntoFuture IntoIterator Iterator None Ok \
     Option Ord PartialEq PartialOrd Result Send Sized Some String Sync ToOwned ToString TryFrom TryInto Unpin Vec";
 
-/// What the arguments of a handler are called besides its resource.
+/// The parameters of a handler besides the one named after its resource.
 const PARAMETERS: [&str; 2] = ["call", "args"];
 
-/// What an error carries by itself: on the wire, and in the handler's hands.
+/// The fields that every error has, on the wire or in the handler's enum.
 const CARRIED: [&str; 4] = ["code", "message", "retryable", "what"];
 
 pub(crate) fn check(files: &Files, report: &mut Report) {
@@ -47,8 +47,7 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
     taken_words(carried.map(|(name, _)| (super::ERRORS, name)), &CARRIED, "what every error carries", report);
 }
 
-/// The names that the contract has in Rust and that others import, as far as the files could be read.
-/// The names of what could not be read are taken from the text.
+/// Returns the Rust names that other modules import from a contract. The names of what could not be read are taken from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
     let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
     let mut names: Vec<String> =

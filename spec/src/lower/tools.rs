@@ -1,5 +1,5 @@
-//! Tools: what they name, what they imply, and what is derived from that. `tasks` has the terms of those that make tasks,
-//! `reading` the one that reads them.
+//! Lowers tools: resolves the names that they use and derives what follows from them. `tasks` lowers the policies of tools that make
+//! tasks; `reading` derives the tool that reads tasks.
 
 mod reading;
 mod tasks;
@@ -20,12 +20,12 @@ use crate::{fit, names};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Clients put up to 27 characters before a name, of which providers take 64.
+/// Longest name of a tool: clients put up to 27 characters before it, and providers accept 64 in all.
 const MAX_NAME: usize = 37;
 
 pub(crate) const RETIRED: &str = "choose another name; whoever still uses the old one must meet an error";
 
-/// What tools may name.
+/// What tools may refer to.
 pub(crate) struct Scope<'a> {
     pub(crate) permissions: Vec<Arc<PermissionSpec>>,
     pub(crate) probes: Vec<Arc<ProbeSpec>>,
@@ -33,20 +33,20 @@ pub(crate) struct Scope<'a> {
     pub(crate) resources: Vec<Arc<ResourceSpec>>,
     pub(crate) types: Types,
     pub(crate) words: Words,
-    /// All that is written down: what could not be read or lowered is not unknown.
+    /// All files. A name in them is known even if its entry could not be read or lowered.
     pub(crate) files: &'a Files,
 }
 
 /// The arguments of one tool.
 struct Arguments<'a> {
-    /// Those that could be lowered.
+    /// The arguments that could be lowered.
     lowered: Vec<Field>,
-    /// Every name that is written down, or derived.
+    /// The names of all arguments, written and derived.
     names: Vec<&'a str>,
 }
 
 impl Arguments<'_> {
-    /// The argument of that name; `Err` if there is none, `Ok(None)` if what is wrong with it is noted already.
+    /// Finds an argument by its name. Returns `Err` if there is none, and `Ok(None)` if its problem is already reported.
     fn find(&self, name: &str) -> Result<Option<&Field>, ()> {
         let found = self.lowered.iter().find(|field| field.name == name);
         if found.is_none() && !self.names.contains(&name) { Err(()) } else { Ok(found) }
@@ -69,10 +69,10 @@ pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report
     domains
 }
 
-/// Names and routes of the tools before.
+/// The names and routes of the tools so far.
 #[derive(Default)]
 struct Seen {
-    /// By what they are in Rust: the name on the wire and the place.
+    /// By name in Rust: the name on the wire, and the place.
     names: HashMap<String, (String, String)>,
     routes: HashMap<String, String>,
 }
@@ -152,7 +152,7 @@ impl<'a> Lowering<'a> {
             |p| &p.name,
         );
         let target = match target {
-            // Refused below.
+            // Reported below.
             Some(_) if matches!(**effect, EffectName::ReadTask) => Some(None),
             Some(target) => self.target(target, &arguments).map(Some),
             None => Some(None),
@@ -214,7 +214,7 @@ impl<'a> Lowering<'a> {
         let (permission, target, effect, http, own_errors, result) =
             (permission?, target?, effect?, http?, own?, result?);
         let [Some(title), Some(summary), Some(use_when), Some(not_when)] = text else { return None };
-        // An argument that could not be lowered would be missed by every example.
+        // If an argument could not be lowered, every example would seem to have an unknown one.
         let whole = arguments.lowered.len() == arguments.names.len();
         let examples = match (example, default) {
             (Some(own), _) => own.as_slice(),
@@ -243,13 +243,13 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// The framework's words, for the tool that reads tasks.
+    /// Returns the framework's default texts if this is the tool that reads tasks.
     fn default(&self, tool: &raw::Tool) -> Option<&'a raw::ReadTask> {
         let reads = matches!(*tool.effect, EffectName::ReadTask);
         self.scope.files.defaults.read_task.as_ref().filter(|_| reads)
     }
 
-    /// A text that every tool has.
+    /// Returns a text that every tool must have.
     fn text(
         &mut self,
         tool: &At<raw::Tool>,
@@ -364,7 +364,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// What a call can end with follows from what the tool declares; its own errors come last.
+    /// Derives the errors that a call can end with from what the tool declares. The tool's own errors come last.
     fn derive_errors(
         &self,
         target: Option<&TargetSpec>,
@@ -427,7 +427,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// A word, or an argument in braces.
+/// Checks whether a segment of a path is a word, or an argument in braces.
 fn is_segment(part: &str) -> bool {
     let inner = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).unwrap_or(part);
     !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))

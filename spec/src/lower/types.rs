@@ -1,4 +1,4 @@
-//! Types and fields.
+//! Lowers types and fields.
 
 use super::{TYPES, at, members, require_name, require_text};
 use crate::model::{Field, Kind, Member, NamedType, StringSpec, Type};
@@ -10,21 +10,21 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a field stands, which decides the flags that it may have.
+/// The place of a field, which decides the flags that it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Argument,
     Result,
 }
 
-/// Every named type, by name; in the order in which they were completed, so that each follows those it is made of.
+/// All named types, each after those that it is made of.
 pub(crate) struct Types {
     done: Vec<Arc<NamedType>>,
-    /// Declared, but wrong: their mistakes are noted, so nobody else complains.
+    /// Types with problems, which are already reported. A use of such a type is no further problem.
     broken: Vec<String>,
-    /// Written down, but unreadable.
+    /// Types that could not be read.
     unread: Unread,
-    /// Resources that are unreadable: each would bring two types.
+    /// Resources that could not be read. Each would bring two types.
     unread_resources: Unread,
 }
 
@@ -61,7 +61,7 @@ impl Types {
         types
     }
 
-    /// The type that a name outside of types.toml refers to.
+    /// Finds the type that a name outside types.toml refers to.
     pub(crate) fn named(&self, file: usize, name: &At<String>, report: &mut Report) -> Option<Arc<NamedType>> {
         let found = self.find(name);
         if found.is_none() && !self.is_noted(name) {
@@ -71,7 +71,7 @@ impl Types {
         found
     }
 
-    /// Fields or arguments, each checked against its place.
+    /// Lowers fields or arguments, and checks each for its place.
     pub(crate) fn fields(
         &self,
         file: usize,
@@ -87,7 +87,7 @@ impl Types {
         self.done
     }
 
-    /// Whether what is wrong with that type is noted already.
+    /// Checks whether a missing type is already reported as a problem.
     fn is_noted(&self, name: &str) -> bool {
         let resource = name.strip_suffix("Capability").or_else(|| name.strip_suffix("Capabilities"));
         self.broken.iter().any(|broken| broken == name)
@@ -142,7 +142,7 @@ impl Types {
             name: name.to_string(),
             doc: doc.to_string(),
             ty,
-            // A `nullable` argument is refused above; it is meant to be optional.
+            // A `nullable` argument is reported above. Its author meant an optional one.
             optional: is(optional) || (argument && is(nullable)),
             nullable: is(nullable),
             secret: is(secret),
@@ -186,7 +186,7 @@ fn is_argument(ty: &Type) -> bool {
     }
 }
 
-/// `PrinterCapability` and `PrinterCapabilities` for a resource `printer`.
+/// Derives the types of resources: `PrinterCapability` and `PrinterCapabilities` for a resource `printer`.
 fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
     let both = |(name, resource): (&At<String>, &raw::Resource)| {
         let capabilities = resource.capability.iter().flat_map(Named::iter);
@@ -220,7 +220,7 @@ fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
     resources.iter().flat_map(both).map(Arc::new).collect()
 }
 
-/// Completing types depth first, so that a type follows those that it is made of and a circle is seen.
+/// Lowers types depth first, so that a type follows those that it is made of, and a cycle is found.
 struct Work<'a> {
     raw: &'a HashMap<&'a str, (&'a At<String>, &'a raw::Type)>,
     open: Vec<&'a str>,
@@ -346,7 +346,7 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
     whole.then_some(lowered)
 }
 
-/// `a-z0-9-` as ranges, as written; a `-` at either end stands for itself.
+/// Splits a charset such as `a-z0-9-` into its ranges. A `-` at either end stands for itself.
 fn ranges(charset: &str) -> Vec<(char, char)> {
     let chars: Vec<char> = charset.chars().collect();
     let mut ranges = Vec::new();

@@ -1,4 +1,4 @@
-//! The framework's own words, as they read in this service, and what a contract says instead of them.
+//! The framework's default texts, with their placeholders filled in, and the contract's texts that replace them.
 
 use super::{SERVICE, at, require_text};
 use crate::model::{Phrases, State};
@@ -6,7 +6,7 @@ use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::Report;
 use crate::rules::{Rule, STATES};
 
-/// The values of the placeholders in defaults.toml, and which of its texts the tools need.
+/// The values of the placeholders in defaults.toml, and which of its texts are needed.
 #[derive(Debug)]
 pub(crate) struct Words {
     /// `{resource}`.
@@ -40,14 +40,14 @@ impl Words {
         }
     }
 
-    /// A text of the framework's, its blanks filled.
+    /// Fills in the placeholders of a default text.
     pub(crate) fn fill(&self, text: &str) -> String {
         text.replace("{resource}", &self.resource)
             .replace("{read_tool}", &self.read_tool)
             .replace("{poll_interval_seconds}", &self.poll_interval_seconds.to_string())
     }
 
-    /// What the contract says, or else the framework.
+    /// Returns the contract's text or, if it has none, the framework's.
     pub(crate) fn say(
         &self,
         file: usize,
@@ -66,7 +66,7 @@ impl Words {
     }
 }
 
-/// The noun for a target: the name of the resource if there is only one.
+/// Returns the noun for a target: the name of the resource if there is only one, else `target`.
 pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = resources.into_iter();
     match (names.next(), names.next()) {
@@ -75,7 +75,7 @@ pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// The sentences that span tools. Each is there if a tool needs it or the contract sets it.
+/// Returns the sentences that several tools share. Each is empty unless a tool needs it or the contract sets it.
 pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phrases {
     let own = files.service.phrase.as_deref();
     let mut say = |find: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool| {
@@ -95,7 +95,7 @@ pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phra
     }
 }
 
-/// Every state of a task, if there are tasks.
+/// Returns every state of a task, or none if no tool makes tasks.
 pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<State> {
     let own = &files.service.state;
     for (name, _) in own.iter().filter(|(name, _)| !STATES.contains(&name.as_str())) {

@@ -1,4 +1,4 @@
-//! Reading phones: `spec/tools/devices.toml`.
+//! The handlers that read phones: `spec/tools/devices.toml`.
 
 use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage, DevicesTools};
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError};
@@ -70,8 +70,8 @@ fn detail(snapshot: &Snapshot) -> DeviceDetail {
     }
 }
 
-/// The position after `last`: its id in lower-case hex. It names a place in the order, not a phone, so it stays valid when
-/// that phone goes; and it gives no right to anything.
+/// Returns the cursor for the page after `last`: its id in lower-case hex. It names a place in the order, so it stays valid if the
+/// phone is gone. It gives no rights.
 fn cursor_after(last: &DeviceId) -> Cursor {
     let Ok(cursor) = Cursor::new(&hex::encode(last.as_str().as_bytes())) else {
         unreachable!("64 characters of an id are 128 of hex, a cursor holds 256")
@@ -79,7 +79,7 @@ fn cursor_after(last: &DeviceId) -> Cursor {
     cursor
 }
 
-/// The id that [`cursor_after`] was given.
+/// Returns the id that [`cursor_after`] was given.
 fn position(cursor: &Cursor) -> Option<DeviceId> {
     DeviceId::new(&String::from_utf8(hex::decode(cursor.as_str())?).ok()?).ok()
 }

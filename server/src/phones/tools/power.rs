@@ -1,4 +1,4 @@
-//! The power state: `spec/tools/power.toml`.
+//! The handler that changes the power state: `spec/tools/power.toml`.
 
 use super::offered;
 use crate::phones::contract::{Command, PowerTools, SetPowerArgs, SetPowerError};

@@ -1,4 +1,4 @@
-//! The egress proxy: `spec/tools/proxy.toml`.
+//! The handlers that set and clear the egress proxy: `spec/tools/proxy.toml`.
 
 use super::offered;
 use crate::phones::contract::{ClearProxyArgs, ClearProxyError, Command, ProxyTools, SetProxyArgs, SetProxyError};

@@ -1,4 +1,4 @@
-//! Screen sessions: `spec/tools/sessions.toml`.
+//! The handler that issues screen sessions: `spec/tools/sessions.toml`.
 
 use crate::phones::contract::{CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools};
 use crate::phones::devices::Phones;
@@ -27,7 +27,7 @@ async fn issue(upstream: &dyn Upstream, device: &Snapshot, mode: SessionMode) ->
     Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at })
 }
 
-/// What a client may know of a failure.
+/// Returns what a client may know of a failure.
 fn what(error: &SessionError) -> &'static str {
     match error {
         SessionError::Unreachable(_) => "the platform could not be reached",

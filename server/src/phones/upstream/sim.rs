@@ -1,10 +1,10 @@
 //! The built-in upstream: a fleet without phones, for development, demonstration and tests.
 //!
-//! Every phone is a function of the seed, its index, the commands that were taken and the time. Nothing is stored for one
-//! that nobody wrote to, so a fleet may have any size and a page costs what it shows. The first phones play one [`Part`]
-//! each, whatever the seed; the others draw theirs. Reads no time and no randomness but what [`Sim::new`] is given.
+//! Every phone is a function of the seed, its index, the commands that it took and the time. A phone that nobody wrote to takes no
+//! storage, so a large fleet costs no more than a small one, and a page costs what it shows. The first phones play one [`Part`] each,
+//! whatever the seed; the others draw theirs. Time and randomness come only from what [`Sim::new`] is given.
 //!
-//! What it reports follows a script; [`Sim::deeds`] returns what really happened on a phone. Start at [`CAST`].
+//! What a phone reports follows a script; [`Sim::deeds`] returns what really happened. Start at [`CAST`].
 
 mod cast;
 mod control;
@@ -32,7 +32,7 @@ use truth::{State, Truth};
 /// Most phones that a fleet has.
 pub const DEVICES_MAX: u32 = 1_000_000;
 
-/// How long a session lasts, where its phone's part says.
+/// Lifetime of a session. A phone with [`Part::Reticent`] does not tell it.
 const SESSION_LIFETIME: Duration = Duration::from_mins(10);
 
 /// A simulated fleet, `phone-0000001` to at most `phone-1000000`.
@@ -49,7 +49,7 @@ pub struct Sim {
     record: Mutex<Record>,
 }
 
-/// The truth and where it is written down: whoever changes one changes both.
+/// The truth and its journal. They change together.
 #[derive(Debug)]
 struct Record {
     truth: Truth,
@@ -65,9 +65,8 @@ struct Phone {
 }
 
 impl Sim {
-    /// A fleet of `devices` phones, at most [`DEVICES_MAX`], that forgets what was done to it at the end of the process.
-    /// Session tokens are as hard to guess as `token_key`: random in a service, fixed in a test that wants to see the same
-    /// ones again.
+    /// Creates a fleet of `devices` phones, at most [`DEVICES_MAX`], without a journal: it forgets all commands when the process ends.
+    /// Session tokens are as hard to guess as `token_key`. A service draws that key at random; a test that compares tokens fixes it.
     #[must_use]
     pub fn new(seed: u64, devices: u32, clock: Clock, token_key: &[u8; 32]) -> Self {
         let Ok(tokens) = Hmac::new_from_slice(token_key) else { unreachable!("HMAC takes keys of any length") };
@@ -84,11 +83,10 @@ impl Sim {
         }
     }
 
-    /// The same fleet, with all that was done to it by the journal at `path`, where it is written down from now on. No other
-    /// process may have it open.
+    /// Repeats the commands in the journal at `path`, and writes all further ones there. No other process may have it open.
     ///
     /// # Errors
-    /// The file cannot be read or written; or it is the journal of another seed, or none, or damaged.
+    /// The file cannot be read or written, is no journal or that of another seed, or is damaged.
     pub fn journaled(self, path: &Path) -> io::Result<Self> {
         let (journal, taken) = Journal::open(path, self.seed)?;
         let mut truth = Truth::default();
@@ -99,7 +97,7 @@ impl Sim {
         Ok(Self { record: Mutex::new(Record { truth, journal }), ..self })
     }
 
-    /// Whether the journal at `path` can be told again. It stays as it is, and a fleet may have it open.
+    /// Checks whether the journal at `path` is sound. Does not change it; a fleet may have it open.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -107,29 +105,29 @@ impl Sim {
         journal::examine(path)
     }
 
-    /// Sets what the platform can do about a request whose answer was lost. The default is nothing.
+    /// Sets what the platform can do about a request whose answer is lost. The default is nothing.
     #[must_use]
     pub fn with_facts(self, facts: Facts) -> Self {
         Self { facts, ..self }
     }
 
-    /// From now on the platform cannot be reached. What it has taken goes on.
+    /// Makes the platform unreachable. Commands that it has taken go on.
     pub fn cut(&self) {
         self.cut.store(true, Relaxed);
     }
 
-    /// From now on the platform can be reached again.
+    /// Makes the platform reachable again.
     pub fn mend(&self) {
         self.cut.store(false, Relaxed);
     }
 
-    /// What a request has really done so far, in the order in which it happened.
+    /// Returns what a request has really done so far, in order of time.
     #[must_use]
     pub fn deeds(&self, request: TaskId) -> Vec<Deed> {
         self.record().truth.deeds(request, self.clock.now())
     }
 
-    /// How many commands have really taken effect on a phone so far.
+    /// Returns the number of commands that have really taken effect on a phone so far.
     #[must_use]
     pub fn deeds_on(&self, id: &DeviceId) -> u64 {
         self.find(id).map_or(0, |phone| phone.state.deeds)
@@ -139,12 +137,12 @@ impl Sim {
         Draw::new(self.seed, index).part(index)
     }
 
-    /// The phone with that id, if there is one.
+    /// Finds a phone by its id.
     fn find(&self, id: &DeviceId) -> Option<Phone> {
         Some(self.phone(fleet::index(id, self.devices)?, self.clock.now()))
     }
 
-    /// The phone at `index`, which counts from 1.
+    /// Returns the phone at `index`, which counts from 1.
     fn phone(&self, index: u32, now: Timestamp) -> Phone {
         self.phone_in(&mut self.record().truth, index, now)
     }
@@ -156,7 +154,7 @@ impl Sim {
         Phone { index, part, state, readable }
     }
 
-    /// What clients may know of a phone. While it cannot be read, its flags stay as they were last offered.
+    /// Returns what a reading of the phone finds. While the phone cannot be read, its flags stay as they were last offered.
     fn snapshot(&self, phone: &Phone) -> Snapshot {
         let Phone { index, part, state: State { power, proxy, boots: _, deeds: _ }, readable } = phone;
         let running = match power {

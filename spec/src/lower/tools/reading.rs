@@ -1,4 +1,4 @@
-//! The tool that reads tasks: its arguments, its result and its errors, which no spec writes down.
+//! Derives the arguments, the result and the errors of the tool that reads tasks. No contract writes them.
 
 use super::tasks::{plain, task_status};
 use super::{Lowering, Scope};
@@ -13,10 +13,10 @@ use crate::rules::Rule;
 use crate::source::FIRST_TOOLS;
 use std::sync::Arc;
 
-/// What such a tool fails with by itself, by role.
+/// The roles of the tool's own errors.
 const ERRORS: [&str; 2] = ["not_found", "internal"];
 
-/// Notes if tasks are made that no tool reads, or that two read.
+/// Reports if there are tasks but no tool that reads them, or two.
 pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
     let tools = || (FIRST_TOOLS..).zip(&files.tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |t| (n, t)));
     let of = |effect: EffectName| tools().filter(move |(_, tool)| *tool.effect == effect);
@@ -44,7 +44,7 @@ pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
 }
 
 impl Lowering<'_> {
-    /// What a contract must not say of the tool that reads tasks.
+    /// Reports keys that a contract must not set for the tool that reads tasks.
     pub(super) fn refuse_derived(&mut self, tool: &raw::Tool) {
         let raw::Tool { target, result, errors, task, args, effect, .. } = tool;
         let written = [
@@ -64,7 +64,7 @@ impl Lowering<'_> {
         ERRORS.into_iter().filter_map(|role| self.role(role)).collect()
     }
 
-    /// The task and what came of it. A target is named as the tools that act on its resource name it.
+    /// Derives the result: the task and its outcome. The field for a target has the name of the argument for it.
     pub(super) fn task(&mut self, tool: &At<raw::Tool>) -> Arc<NamedType> {
         let targets = self.targets(tool);
         let noun = noun(targets.iter().map(|(resource, _)| resource.name.as_str()));
@@ -96,7 +96,7 @@ impl Lowering<'_> {
         object("Task", "A write and what came of it.", fields)
     }
 
-    /// The resources that tasks act on, each with the argument that names it; the first tool of a resource decides.
+    /// Returns the resources that tasks act on, each with the argument for its id. The first tool of a resource decides.
     fn targets(&mut self, tool: &At<raw::Tool>) -> Vec<(Arc<ResourceSpec>, &'_ str)> {
         let Scope { resources, files, .. } = self.scope;
         let mut targets: Vec<(Arc<ResourceSpec>, &str)> = Vec::new();
@@ -118,7 +118,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Its arguments.
+/// Derives the arguments.
 pub(super) fn arguments() -> Vec<Field> {
     let wait = NamedType {
         name: "WaitSeconds".to_owned(),
@@ -132,7 +132,7 @@ pub(super) fn arguments() -> Vec<Field> {
     ]
 }
 
-/// The types that the arguments of tools of tasks are made of, where there are such tools.
+/// Returns the types of derived arguments, both of tools that make tasks and of the one that reads them.
 pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<Arc<NamedType>> {
     let mut types: Vec<Arc<NamedType>> = Vec::new();
     for tool in tools {

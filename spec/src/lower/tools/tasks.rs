@@ -1,4 +1,4 @@
-//! Tools that make tasks: their terms, and the argument and the result that no spec writes down.
+//! Lowers the policies of tools that make tasks, and derives the argument and the result that no contract writes.
 
 use super::{Arguments, Lowering};
 use crate::lower::at;
@@ -109,7 +109,7 @@ impl Lowering<'_> {
         let mut whole = true;
         for value in values.iter().filter(|value| !meant.contains(&value.name.as_str())) {
             match cases.iter().find(|(name, _)| ***name == value.name) {
-                // What one case lacks of the common terms, the next one lacks as well.
+                // A key that one case lacks is usually missing from the next, too. It is reported once.
                 Some(_) if !whole => {}
                 Some((case, terms)) => match self.terms(terms, common, case.span()) {
                     Some(terms) => lowered.push((value.name.clone(), terms)),
@@ -179,7 +179,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The argument `idempotency_key` of every tool of tasks, which no spec writes down.
+/// Derives the argument `idempotency_key` of every tool that makes tasks.
 pub(crate) fn idempotency_key() -> Field {
     let rule = StringSpec { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };
     let ty = NamedType {
@@ -192,7 +192,7 @@ pub(crate) fn idempotency_key() -> Field {
     Field { optional: true, ..plain("idempotency_key", doc, Type::Named(Arc::new(ty))) }
 }
 
-/// What every task tool answers with; the target is named as the tool's argument names it.
+/// Derives the result of a tool that makes tasks. The field for the target has the name of the argument for it.
 pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
     let fields = vec![
         plain("task_id", &format!("Names the task for {read_tool}."), Type::String),
@@ -213,7 +213,7 @@ pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
     Arc::new(NamedType { name: "TaskAccepted".to_owned(), doc, kind: Kind::Object(fields) })
 }
 
-/// The state of a task, as results show it; what each means stands in the states of the contract.
+/// Derives the type of a task's status in results. The states of the contract say what each means.
 pub(super) fn task_status() -> NamedType {
     let members = STATES.map(|name| Member { name: name.to_owned(), doc: String::new() });
     NamedType { name: "TaskStatus".to_owned(), doc: "State of a task.".to_owned(), kind: Kind::Enum(members.into()) }

@@ -1,4 +1,4 @@
-//! The writing side: commands are taken and answered, and what they changed is read on the phones.
+//! [`Control`] for the simulated fleet: takes and answers commands, and reads their effects on the phones.
 
 use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
@@ -54,8 +54,10 @@ impl Control for Sim {
 }
 
 impl Sim {
-    /// Takes a command, if it comes in time and is let in; if not, why. All is then decided that will come of it. Answers its
-    /// number, or nothing if it got lost.
+    /// Takes a command and decides all that will come of it. Returns its number, or `None` if the command gets lost.
+    ///
+    /// # Errors
+    /// Why the command was not taken: it came too late or was refused.
     fn take(&self, request: TaskId, command: &Command, not_after: Timestamp) -> Result<Option<usize>, String> {
         self.reach().map_err(|error| error.to_string())?;
         let (device, change) = read(command);
@@ -81,7 +83,7 @@ impl Sim {
         Ok(Some(truth.take(taken, || phone.part.untouched())))
     }
 
-    /// Whether a phone offers that at present, and can do it.
+    /// Checks whether a phone offers a change at present, and can make it.
     fn can(&self, phone: &Phone, change: &Change) -> bool {
         let snapshot = self.snapshot(phone);
         let power = |action| snapshot.offers(DeviceCapability::Power) && snapshot.power_actions.contains(&action);
@@ -99,7 +101,7 @@ impl Sim {
         }
     }
 
-    /// What is said of an operation at present; `None` if there is none of that number.
+    /// Returns what the platform says of an operation at present; `None` if there is none of this number.
     fn said(&self, number: usize) -> Option<(Taken, Sent)> {
         let taken = self.record().truth.operation(number)?.clone();
         let sent = match taken.answer {
@@ -110,7 +112,7 @@ impl Sim {
         Some((taken, sent))
     }
 
-    /// The answer to a send, when it comes.
+    /// Waits for the answer to a send.
     async fn answer(&self, number: usize) -> Sent {
         let lost = || Sent::NoAnswer("no answer in time".to_owned());
         let Some((Taken { reply, answer_at, .. }, sent)) = self.said(number) else { return lost() };
@@ -152,7 +154,7 @@ impl Sim {
         })
     }
 
-    /// A phone that something can be read on.
+    /// Finds a phone that is running and can be read.
     fn awake(&self, id: &DeviceId) -> Result<Phone, Unreachable> {
         self.reach()?;
         let awake = self.find(id).filter(|phone| phone.readable && phone.state.power == DeviceState::Running);
@@ -160,7 +162,7 @@ impl Sim {
     }
 }
 
-/// The phone and the change that a command is about; its credentials end here.
+/// Returns the phone and the change of a command. Drops its credentials.
 fn read(command: &Command) -> (&DeviceId, Change) {
     match command {
         Command::SetProxy(args) => (&args.device_id, Change::SetProxy(endpoint(args))),
@@ -181,7 +183,7 @@ fn endpoint(args: &SetProxyArgs) -> ProxyEndpoint {
     ProxyEndpoint { scheme: *scheme, host: host.as_str().to_owned(), port: *port }
 }
 
-/// What the operation of a command is called, by the command's number.
+/// Returns the name of an operation: the number of its command as text.
 fn operation(number: usize) -> String {
     format!("operation-{number}")
 }

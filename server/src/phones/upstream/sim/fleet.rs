@@ -1,23 +1,23 @@
-//! What every phone is before anyone writes to it: a function of the seed and its index.
+//! Every phone before its first command: a function of the seed and its index.
 
 use super::cast::{CAST, Part};
 use crate::phones::contract::{DeviceId, DeviceSpec, Screen};
 use std::net::{IpAddr, Ipv6Addr};
 use toolwarrant::{SplitMix, Untrusted};
 
-/// Seven digits, so that the order of the ids is the order of the indices.
+/// Returns the id of a phone. It has seven digits, so ids and indices have the same order.
 pub(super) fn device_id(index: u32) -> DeviceId {
     let Ok(id) = DeviceId::new(&format!("phone-{index:07}")) else { unreachable!("letters, a dash and seven digits") };
     id
 }
 
-/// The index of the phone with that id, if there is one among the first `devices`.
+/// Finds the index of a phone among the first `devices`, by its id.
 pub(super) fn index(id: &DeviceId, devices: u32) -> Option<u32> {
     let index = id.as_str().strip_prefix("phone-")?.parse().ok()?;
     ((1..=devices).contains(&index) && device_id(index) == *id).then_some(index)
 }
 
-/// The index of the first phone whose id comes after `id`, by bisection: `id` may be anything.
+/// Finds the index of the first phone whose id is after `id`, by bisection, as `id` may be that of no phone.
 pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
     let (mut low, mut high) = (1, devices + 1);
     while low < high {
@@ -27,7 +27,7 @@ pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
     low
 }
 
-/// What one phone draws, always the same: its part first, then its spec.
+/// The random draws of one phone, always the same: first its part, then its spec.
 pub(super) struct Draw(SplitMix);
 
 impl Draw {
@@ -35,7 +35,7 @@ impl Draw {
         Self(SplitMix(seed ^ (u64::from(index) << 32)))
     }
 
-    /// The scripted part; beyond the cast every second phone is plain, and the others draw any part.
+    /// Draws the part. The first phones have those of the cast; of the others, every second is plain and the rest draw any part.
     pub(super) fn part(&mut self, index: u32) -> Part {
         match CAST.get(index as usize - 1) {
             Some(part) => *part,
@@ -73,14 +73,14 @@ const MODELS: [(&str, &str, [i64; 6]); 4] = [
 
 const REGIONS: [&str; 5] = ["ap-southeast", "eu-central", "eu-west", "us-east", "us-west"];
 
-/// Addresses that stand for those of the world, in networks of 2001:db8::/32, which is for documentation (RFC 3849).
+/// Networks of simulated public addresses, all in 2001:db8::/32, which is for documentation (RFC 3849).
 #[derive(Clone, Copy)]
 pub(super) enum Network {
-    /// A phone's own address, by its index.
+    /// Addresses of phones, by index.
     Phones = 0,
-    /// The address of a proxy, by its host and port.
+    /// Addresses of proxies, by host and port.
     Proxies = 1,
-    /// An address that is used once.
+    /// Addresses that are used once.
     Rotating = 2,
 }
 
@@ -90,7 +90,7 @@ impl Network {
     }
 }
 
-/// A number that all of `words` decide. Nothing secret may come from it.
+/// Hashes `words` to a number. Not for secrets.
 pub(super) fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().fold(0, |mixed, word| SplitMix(mixed ^ word).next())
 }

@@ -1,8 +1,8 @@
-//! The file from which the truth is told again after a restart, or no file at all.
+//! The journal: a file from which the truth is restored after a restart. A fleet may also have none.
 //!
-//! One JSON line a command, after one that says what the file is. A line is written before the command is answered or takes
-//! effect, so that the end of the process at any moment undoes nothing that a client could have seen. It holds no user name
-//! and no password.
+//! The first line says what the file is; each other line is one command as JSON. A line is written before its command is answered
+//! or takes effect, so the end of the process undoes nothing that a client could have seen. The file holds no user name and no
+//! password.
 
 use super::DEVICES_MAX;
 use super::truth::Taken;
@@ -14,16 +14,16 @@ use std::path::Path;
 
 const VERSION: u32 = 1;
 
-/// Where commands are written down.
+/// Where commands are recorded.
 #[derive(Debug)]
 pub(super) enum Journal {
-    /// Nowhere: they end with the process.
+    /// Nowhere: they are forgotten when the process ends.
     Memory,
-    /// In a file, which is good up to `length`.
+    /// In a file. Its first `length` bytes are whole lines.
     File { file: File, length: u64 },
 }
 
-/// The first line. The truth is told in terms of a fleet, and the seed is the fleet.
+/// The first line. The commands make sense for one fleet only, which the seed identifies.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -32,11 +32,11 @@ struct Header {
 }
 
 impl Journal {
-    /// Opens or begins the journal of the fleet of that seed, and reads what is in it. A last line without an end was never
+    /// Opens the journal of the fleet with this seed, or creates it, and reads its commands. A last line without a line break was never
     /// answered, and is cut off.
     ///
     /// # Errors
-    /// It cannot be read or written; or it is another fleet's, of another version, or damaged before its last line.
+    /// The file cannot be read or written, belongs to another fleet, has another version, or is damaged before its last line.
     pub(super) fn open(path: &Path, seed: u64) -> Result<(Self, Vec<Taken>)> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
@@ -58,12 +58,11 @@ impl Journal {
         Ok((Self::File { file, length }, taken))
     }
 
-    /// Writes a command down. It is then in the page cache: that outlives the process, which is what is promised. It does not
-    /// outlive the machine, but neither do phones that are simulated on it; and a write that waits for no disk may be made
-    /// under a lock and on a thread that serves requests.
+    /// Appends a command, to the page cache only: it survives the end of the process, as promised, but not a power cut. In return
+    /// nothing waits for the disk, so this may run under a lock and on a thread that serves requests.
     ///
     /// # Errors
-    /// It cannot be written, and has not been: the next line takes the place of whatever part of this one was.
+    /// The command could not be written. The next line overwrites any part of it.
     pub(super) fn append(&mut self, taken: &Taken) -> Result<()> {
         let Self::File { file, length } = self else { return Ok(()) };
         let line = line(taken)?;
@@ -73,13 +72,13 @@ impl Journal {
     }
 }
 
-/// Reads the journal at `path`, which a fleet may have open, and leaves it as it is; one that was not begun is sound.
+/// Checks the journal at `path` without changing it; a fleet may have it open. A missing or empty file is sound.
 ///
 /// # Errors
-/// It cannot be read; or it is none, of another version, or damaged before its last line.
+/// The file cannot be read, is no journal, has another version, or is damaged before its last line.
 pub(super) fn examine(path: &Path) -> Result<()> {
     match path.metadata() {
-        // To read from a pipe waits for whoever writes to it.
+        // Reading from a pipe would wait for a writer.
         Ok(about) if !about.is_file() => Err(wrong(path, NO_JOURNAL)),
         Ok(about) if about.len() > 0 => told(path, &fs::read(path)?).map(drop),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -87,7 +86,7 @@ pub(super) fn examine(path: &Path) -> Result<()> {
     }
 }
 
-/// What a journal tells.
+/// The contents of a journal.
 struct Told {
     seed: u64,
     /// Where its last whole line ends.

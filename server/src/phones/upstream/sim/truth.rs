@@ -1,7 +1,7 @@
-//! What was really done: the commands that were taken, and each phone as they have left it.
+//! The truth: the commands that were taken, and the state of each phone after them.
 //!
-//! A function of the commands and the time; knows neither clock nor file. A phone that no command reached costs nothing, and
-//! reading one costs the same however many reached it: effects that are due are folded into its state, the others wait.
+//! It is a function of the commands and the time, and knows neither clock nor file. A phone that no command reached costs nothing.
+//! Reading a phone costs the same however many commands reached it: due effects are folded into its state, the others wait.
 
 use crate::phones::contract::{DeviceState, Port, ProxyScheme};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 use toolwarrant::{TaskId, Timestamp};
 
-/// How long before its effect a command shows in the state, as `booting`, `stopping` or `restarting`.
+/// Time before its effect at which a command begins to show in the state, as `booting`, `stopping` or `restarting`.
 const TRANSITION: Duration = Duration::from_secs(5);
 
-/// What has happened so far, and what is still to happen.
+/// All commands and phones, with effects past and to come.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
     taken: Vec<Taken>,
@@ -20,14 +20,14 @@ pub(super) struct Truth {
     phones: HashMap<u32, Phone>,
 }
 
-/// A command that was taken, and all that comes of it. One line of the journal.
+/// A command that was taken, and all that will come of it. One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Taken {
     pub(super) at: Timestamp,
     #[serde(serialize_with = "task_id::write", deserialize_with = "task_id::read")]
     pub(super) request: TaskId,
-    /// Its index.
+    /// The index of the phone.
     pub(super) phone: u32,
     pub(super) change: Change,
     pub(super) reply: Reply,
@@ -41,23 +41,23 @@ pub(super) struct Taken {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Traffic goes through that proxy.
+    /// Traffic goes through this proxy.
     SetProxy(ProxyEndpoint),
     /// Traffic goes out directly.
     ClearProxy,
-    /// A phone that does not run starts, with another boot id; one that runs stays as it is.
+    /// A phone that does not run starts with another boot id. A running one stays as it is.
     Boot,
-    /// The phone stops, if it has not.
+    /// The phone stops, unless it has stopped already.
     Shutdown,
-    /// A phone that runs has another boot id; one that does not stays as it is.
+    /// A running phone gets another boot id. Any other stays as it is.
     Restart,
 }
 
-/// A proxy, without what it asks of those who use it: credentials are never kept.
+/// A proxy without its credentials, which are never kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyEndpoint {
-    /// How it is spoken to.
+    /// Its protocol.
     #[serde(deserialize_with = "scheme")]
     pub scheme: ProxyScheme,
     /// Host name or address.
@@ -75,11 +75,11 @@ pub(super) enum Reply {
     Operation,
     /// Once it is done.
     Held,
-    /// Not at all: its answer gets lost.
+    /// Not at all: the answer gets lost.
     Lost,
 }
 
-/// What is said of a command in the end, whatever has come of it.
+/// What the platform finally says of a command, true or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
@@ -87,7 +87,7 @@ pub(super) enum Answer {
     Err,
 }
 
-/// Something that was really done.
+/// An effect that a command really had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
     /// When it took effect.
@@ -98,14 +98,14 @@ pub struct Deed {
     pub change: Change,
 }
 
-/// What commands change of a phone.
+/// The part of a phone that commands can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) power: DeviceState,
     pub(super) proxy: Option<ProxyEndpoint>,
-    /// How often it has started; its boot id follows from it.
+    /// The number of its starts. The boot id depends on it.
     pub(super) boots: u64,
-    /// How many commands took effect.
+    /// The number of commands that took effect.
     pub(super) deeds: u64,
 }
 
@@ -113,12 +113,12 @@ pub(super) struct State {
 #[derive(Debug)]
 struct Phone {
     state: State,
-    /// Commands that have yet to take effect, by the time at which they do.
+    /// The numbers of commands that have yet to take effect, the earliest first.
     pending: Vec<usize>,
 }
 
 impl Truth {
-    /// Takes a command on a phone that was `untouched` before the first; answers its number, which names its operation.
+    /// Takes a command and returns its number, which names its operation. `untouched` makes the state of a phone without commands.
     pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> State) -> usize {
         let number = self.taken.len();
         let phone = self.phones.entry(taken.phone).or_insert_with(|| Phone { state: untouched(), pending: Vec::new() });
@@ -131,24 +131,24 @@ impl Truth {
         number
     }
 
-    /// A phone as it is at that time; `None` if no command ever reached it.
+    /// Returns the state of a phone at `now`; `None` if no command ever reached it.
     pub(super) fn state(&mut self, phone: u32, now: Timestamp) -> Option<State> {
         let phone = self.phones.get_mut(&phone)?;
         phone.settle(&self.taken, now);
         Some(phone.seen(&self.taken, now))
     }
 
-    /// The command of that number, as it was taken.
+    /// Finds a command by its number.
     pub(super) fn operation(&self, number: usize) -> Option<&Taken> {
         self.taken.get(number)
     }
 
-    /// The numbers of the commands that were taken under a request id, in order.
+    /// Returns the numbers of the commands that were taken under a request id, in order.
     pub(super) fn numbers(&self, request: TaskId) -> &[usize] {
         self.requests.get(&request).map_or(&[], Vec::as_slice)
     }
 
-    /// What a request has done by that time, in the order in which it happened.
+    /// Returns what a request has really done by `now`, in order of time.
     pub(super) fn deeds(&self, request: TaskId, now: Timestamp) -> Vec<Deed> {
         let done = self.numbers(request).iter().filter_map(|number| {
             let Taken { phone, change, acts_at, .. } = &self.taken[*number];
@@ -160,7 +160,7 @@ impl Truth {
         done
     }
 
-    /// How many phones are kept, and how many commands that have yet to take effect.
+    /// Returns the number of stored phones, and of commands that have yet to take effect.
     #[cfg(test)]
     pub(super) fn kept(&self) -> (usize, usize) {
         (self.phones.len(), self.phones.values().map(|phone| phone.pending.len()).sum())
@@ -175,7 +175,7 @@ impl Phone {
         }
     }
 
-    /// Its state, with what is under way.
+    /// Returns its state, which shows commands that are about to take effect.
     fn seen(&self, taken: &[Taken], now: Timestamp) -> State {
         let mut seen = self.state.clone();
         let begun = self.pending.iter().map(|number| &taken[*number]);
@@ -204,7 +204,7 @@ impl State {
         }
     }
 
-    /// What the phone shows while that is under way, if it shows anything.
+    /// Returns the state that the phone shows while a change is under way; `None` if it does not show.
     fn on_the_way(&self, change: &Change) -> Option<DeviceState> {
         let running = self.power == DeviceState::Running;
         match change {
