@@ -158,7 +158,10 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         "a_resource_named_as_a_handlers_parameter_is_refused",
         &[(SERVICE, Append("[resource.args]\nid = \"Note\"\ndoc = \"Args.\"\n"))],
     ),
-    ("two_resources_do_not_share_the_type_of_their_ids", &[(SERVICE, Change("id = \"TrayId\"", "id = \"PrinterId\""))]),
+    (
+        "two_resources_do_not_share_the_type_of_their_ids",
+        &[(SERVICE, Append("[resource.bulb]\nid = \"PrinterId\"\ndoc = \"A bulb.\"\n"))],
+    ),
     (
         "broken_syntax_hides_what_the_parser_guesses_of_the_same_file",
         &[(TYPES, Change("{ type = \"PrinterId\", doc", "{ type = \"PrinterId\" doc"))],
