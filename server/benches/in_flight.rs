@@ -44,9 +44,9 @@ async fn main() -> Result<()> {
     println!("in flight  start ms  bytes a task  µs a look");
     for count in [10, 10_000, 100_000, 1_000_000] {
         let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
-        let data = home.path().join("data");
-        fill(&data, count).await?;
-        let measured = Command::new(std::env::current_exe()?).arg("measure").arg(&data).status()?;
+        let data = home.path();
+        fill(data, count).await?;
+        let measured = Command::new(std::env::current_exe()?).arg("measure").arg(data).status()?;
         ensure!(measured.success(), "with {count} tasks");
     }
     Ok(())

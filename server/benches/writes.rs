@@ -51,7 +51,7 @@ fn main() -> Result<()> {
         for _ in 0..ROUNDS {
             for (seen, (_, way)) in seen.iter_mut().zip(WAYS) {
                 let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
-                seen.extend(way(&folder.path().join("data"), clients)?);
+                seen.extend(way(folder.path(), clients)?);
             }
         }
         let span = SPAN.as_secs_f64() * ROUNDS as f64;
@@ -195,7 +195,6 @@ fn on_threads<W: FnMut() -> Result<()> + Send + 'static>(
 }
 
 fn open(folder: &Path) -> Result<Connection> {
-    std::fs::create_dir(folder)?;
     let db = Connection::open(folder.join("bare.db"))?;
     db.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE row(id INTEGER PRIMARY KEY, body BLOB) STRICT;",
