@@ -13,11 +13,13 @@ use tokio::process::Command;
 /// The service, away from this repository.
 struct Outside {
     home: TempDir,
+    /// The name of the package, one for each test: cargo tells packages in one target folder apart by their names, and by no path.
+    package: String,
 }
 
 impl Outside {
     /// A copy whose one dependency is this checkout, with the versions that this workspace has locked.
-    fn copy() -> Self {
+    fn copy(test: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
         let from = workspace.join("tests/outside");
@@ -27,7 +29,8 @@ impl Outside {
             fs::copy(file, to).expect("a copy");
         }
         fs::copy(workspace.join("Cargo.lock"), home.path().join("Cargo.lock")).expect("a copy");
-        let outside = Self { home };
+        let outside = Self { home, package: format!("lamps-{test}") };
+        outside.change("Cargo.toml", "name = \"lamps\"", &format!("name = \"{}\"", outside.package));
         outside.change("Cargo.toml", "../../server/service", &workspace.join("server/service").display().to_string());
         outside
     }
@@ -61,20 +64,13 @@ impl Outside {
         errors
     }
 
-    /// The program, which several copies build in one place: this copy's own. Another process copies it, since what this one has open
-    /// for writing, a child started meanwhile has open as well, and then it cannot be run.
-    async fn program(&self) -> PathBuf {
-        let own = self.path("lamps");
-        if !own.exists() {
-            let copied = Command::new("cp").arg(target().join("debug/lamps")).arg(&own).status().await;
-            assert!(copied.expect("cp").success());
-        }
-        own
+    fn program(&self) -> PathBuf {
+        target().join("debug").join(&self.package)
     }
 
     /// Runs a command of the program in its folder: whether it succeeds, and all that it prints.
     async fn run(&self, line: &str) -> (bool, String) {
-        let mut command = Command::new(self.program().await);
+        let mut command = Command::new(self.program());
         command.args(line.split(' ')).current_dir(self.home.path()).env_remove("CARGO_MANIFEST_DIR");
         let output = command.output().await.expect("the program runs");
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
@@ -106,11 +102,11 @@ fn text(value: &Value) -> &str {
 
 #[tokio::test]
 async fn a_service_from_outside_is_built_served_and_operated() {
-    let lamps = Outside::copy();
+    let lamps = Outside::copy("served");
     assert_eq!(lamps.build().await, Vec::<String>::new());
     let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
     let log = fs::File::create(lamps.path("log")).expect("a log");
-    let mut server = Program::spawn_by(Command::new(lamps.program().await), home.clone(), log, &[]);
+    let mut server = Program::spawn_by(Command::new(lamps.program()), home.clone(), log, &[]);
     server.ready().await;
 
     let data = format!("--data {}", server.data.display());
@@ -133,7 +129,7 @@ async fn a_service_from_outside_is_built_served_and_operated() {
 
 #[tokio::test]
 async fn a_service_from_outside_has_its_own_generated_files() {
-    let lamps = Outside::copy();
+    let lamps = Outside::copy("generated");
     assert_eq!(lamps.build().await, Vec::<String>::new());
     let (done, said) = lamps.run("gen --check").await;
     assert!(!done && said.contains("tools.md"), "nothing is generated yet: {said}");
@@ -153,8 +149,21 @@ async fn a_service_from_outside_has_its_own_generated_files() {
 }
 
 #[tokio::test]
+async fn a_service_with_tasks_and_without_an_executor_does_not_start() {
+    let lamps = Outside::copy("idle");
+    lamps.change("src/main.rs", ".executor(lamps)", "");
+    assert_eq!(lamps.build().await, Vec::<String>::new());
+    let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
+    let log = fs::File::create(lamps.path("log")).expect("a log");
+    let mut server = Program::spawn_by(Command::new(lamps.program()), home, log, &[]);
+    server.ready().await;
+    let said = fs::read_to_string(lamps.path("log")).expect("a log");
+    assert!(server.welcome.is_empty() && said.contains("`dim_lamp` makes tasks"), "{}{said}", server.welcome);
+}
+
+#[tokio::test]
 async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
-    let lamps = Outside::copy();
+    let lamps = Outside::copy("mistakes");
     // Names that other modules of the service import and use are gone by that, and nobody complains.
     lamps.change("spec/service.toml", "implies = [\"look\"]", "implies = [\"lock\"]");
     lamps.change("spec/types.toml", "\"Percent\"", "\"Procent\"");
@@ -168,14 +177,14 @@ async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
     }
 
     // A tool and a type that cannot be read are missed by nobody who imports everything.
-    let lamps = Outside::copy();
+    let lamps = Outside::copy("mistakes");
     lamps.change("src/lamps.rs", "use crate::contract::{Command, DimLampArgs, DimLampError, GetLampArgs, GetLampError, Lamp, LampCapabilities};\nuse crate::contract::{LampCapability, LampId, LampsTools, Percent};", "use crate::contract::*;");
     lamps.change("spec/types.toml", "kind = \"integer\"", "kind = \"numer\"");
     lamps.change("spec/tools/lamps.toml", "effect = \"task\"", "effect = \"foo\"");
     let two = lamps.build().await;
     assert_eq!(two.len(), 2, "{two:#?}");
 
-    let lamps = Outside::copy();
+    let lamps = Outside::copy("mistakes");
     fs::write(lamps.path("spec/types.toml"), "this is [[[ no TOML\n").expect("written");
     let garbage = lamps.build().await;
     assert!(garbage.len() == 1 && garbage[0].contains("[syntax]"), "{garbage:#?}");
@@ -183,7 +192,7 @@ async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
 
 #[tokio::test]
 async fn a_tool_file_that_is_not_listed_is_told_with_the_line_to_write() {
-    let lamps = Outside::copy();
+    let lamps = Outside::copy("unlisted");
     fs::write(lamps.path("spec/tools/shades.toml"), "# To come.\n").expect("written");
     let errors = lamps.build().await;
     assert_eq!(errors.len(), 1, "{errors:#?}");

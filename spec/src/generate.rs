@@ -159,6 +159,12 @@ mod tests {
         let foreign = generate(&spec, Mode::Write).unwrap_err().to_string();
         assert!(foreign.ends_with("move away notes/mine.md"), "{foreign}");
         fs::remove_file(spec.join("generated/notes/mine.md")).unwrap();
+        fs::rename(spec.join("generated"), spec.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(spec.join("elsewhere"), spec.join("generated")).unwrap();
+        let linked = generate(&spec, Mode::Write).unwrap_err().to_string();
+        assert!(linked.ends_with("remove the link"), "{linked}");
+        fs::remove_file(spec.join("generated")).unwrap();
+        fs::rename(spec.join("elsewhere"), spec.join("generated")).unwrap();
         assert!(!spec.join("generated/tools/gone.json").exists());
         let same = generate(&spec, Mode::Check).unwrap();
         assert!(same.to_string().ends_with(" files: nothing changed"), "{same}");
