@@ -1,45 +1,109 @@
-//! The texts that agents read, composed from the fields of the contract so that nothing can be left out.
+//! What an agent reads of a tool before it calls it: the description in `tools/list`, and the words for the values of a type.
+//!
+//! Clients cut or refuse long descriptions, so it says what is needed to choose a tool and to call it right. The schemas say what an
+//! argument means and admits, a failure's own message says what to do about it, and [`reference()`](crate::reference()) has everything.
 
-use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, StringSpec, ToolSpec, Type};
+use crate::model::{Contract, EffectSpec, ErrorCode, Kind, StringSpec, ToolSpec, Type};
 use std::fmt::Write;
+use std::sync::Arc;
 
-/// Writes the instructions of `initialize`: only what concerns several tools.
-#[must_use]
-pub fn instructions(contract: &Contract) -> String {
-    let phrases = &contract.phrases;
-    let sentences = [&contract.service.doc, &phrases.capability, &phrases.forbidden, &phrases.task, &phrases.retryable];
-    sentences.map(|text| text.trim()).into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// Writes the description of a tool: all that the contract says of it.
+/// Writes the description of a tool.
 #[must_use]
 pub fn description(contract: &Contract, tool: &ToolSpec) -> String {
-    let mut out = Text(String::new());
-    out.line(&tool.summary);
-    out.line(&format!("Use it when {}", tool.use_when));
-    out.line(&format!("Do not use it when {}", tool.not_when));
-    arguments(&mut out, tool);
-    preconditions(&mut out, contract, tool);
-    out.list("Result", fields(&tool.result, 0));
-    if tool.tells_of_tasks() {
-        let states =
-            contract.states.iter().map(|state| format!("{}: {} {}", state.name, state.meaning, state.next_step));
-        out.list("States of the task", states.collect());
-        out.line(&contract.phrases.task);
+    let text = |line: Vec<Part>| line.into_iter().map(|part| part.text).collect::<Vec<_>>().join(" ");
+    lines(contract, tool).into_iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// A part of a description.
+pub(crate) struct Part {
+    /// The key of the contract that it is made from.
+    pub(crate) key: &'static str,
+    pub(crate) text: String,
+}
+
+/// Returns the lines of a description, each with its parts. No line is empty.
+pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
+    let phrases = &contract.phrases;
+    let part = |key, text: &str| Part { key, text: fill(contract, tool, text) };
+    let requires = tool.target.as_ref().is_some_and(|target| target.requires.is_some());
+    let needs =
+        if requires { ("needs_capability", &phrases.needs_capability) } else { ("needs", &phrases.needs) };
+    let (effect, task) = match tool.effect {
+        EffectSpec::Read | EffectSpec::ReadTask => (&*phrases.read, ""),
+        EffectSpec::Issue => ("", ""),
+        EffectSpec::Task(_) => ("", &*phrases.task),
+    };
+    let lines = vec![
+        vec![
+            part("summary", &tool.summary),
+            part("use_when", &format!("Use it {}", tool.use_when)),
+            part("not_when", &tool.not_when),
+        ],
+        vec![part(needs.0, needs.1), part("read", effect)],
+        vec![part("args", &arguments(tool))],
+        vec![part("task", task), part("returns", &returns(tool))],
+        vec![part("notes", &notes(tool))],
+        vec![part("failures", &failures(contract, tool))],
+    ];
+    let full = |line: Vec<Part>| line.into_iter().filter(|part| !part.text.is_empty()).collect::<Vec<_>>();
+    lines.into_iter().map(full).filter(|line| !line.is_empty()).collect()
+}
+
+/// Fills in what the tool has of its own.
+fn fill(contract: &Contract, tool: &ToolSpec, text: &str) -> String {
+    let target = tool.target.as_ref();
+    let resource = match (target, &*contract.resources) {
+        (Some(target), _) => target.resource.name.replace('_', " "),
+        (None, [only]) => only.name.replace('_', " "),
+        (None, _) => "target".to_owned(),
+    };
+    let capability = target.and_then(|target| target.requires.as_deref()).unwrap_or_default();
+    text.replace("{permission}", &tool.permission.name)
+        .replace("{capability}", capability)
+        .replace("{resource}", &resource)
+}
+
+/// Names the arguments. The schema says what each means.
+fn arguments(tool: &ToolSpec) -> String {
+    let of = |optional| {
+        let names = tool.args.iter().filter(move |field| field.optional == optional).map(|field| field.name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    match (of(false), of(true)) {
+        (required, optional) if required.is_empty() && optional.is_empty() => "Arguments: none.".to_owned(),
+        (required, optional) if optional.is_empty() => format!("Arguments: {required}."),
+        (required, optional) if required.is_empty() => format!("Arguments, all optional: {optional}."),
+        (required, optional) => format!("Arguments: {required}; optional: {optional}."),
     }
-    if let Some(task) = tool.task().filter(|task| !task.usually_ends.is_empty()) {
-        out.line(&format!("It usually ends as {}.", task.usually_ends.join(" or ")));
+}
+
+/// Says what the tool returns: in the contract's words or, where it has none, by the names of the fields.
+fn returns(tool: &ToolSpec) -> String {
+    let Kind::Object(fields) = &tool.result.kind else { return tool.returns.clone() };
+    if !tool.returns.is_empty() || tool.task().is_some() {
+        return tool.returns.clone();
     }
-    for note in &tool.notes {
-        out.line(note);
-    }
-    failures(&mut out, contract, tool);
-    let examples = tool
-        .examples
-        .iter()
-        .map(|example| format!("{}: {}", example.title, serde_json::Value::Object(example.arguments.clone())));
-    out.list("Examples", examples.collect());
-    out.0.trim_end().to_owned()
+    let names = fields.iter().map(|field| field.name.as_str());
+    format!("Returns {}.", names.collect::<Vec<_>>().join(", "))
+}
+
+fn notes(tool: &ToolSpec) -> String {
+    let ends = tool.task().filter(|task| !task.usually_ends.is_empty());
+    let ends = ends.map(|task| format!("It usually ends as {}.", task.usually_ends.join(" or ")));
+    tool.notes.iter().cloned().chain(ends).collect::<Vec<_>>().join(" ")
+}
+
+/// Lists the codes of all failures, by whether a repeat can help.
+fn failures(contract: &Contract, tool: &ToolSpec) -> String {
+    let codes = |retryable: bool| {
+        let code = |error: &Arc<ErrorCode>| match error.brief.as_str() {
+            "" => error.code.clone(),
+            brief => format!("{} ({brief})", error.code),
+        };
+        let codes: Vec<_> = tool.errors.iter().filter(|error| error.retryable == retryable).map(code).collect();
+        codes.join(", ")
+    };
+    contract.phrases.failures.replace("{final}", &codes(false)).replace("{retryable}", &codes(true))
 }
 
 /// Says in a phrase which values a type has: `an integer from 1 to 200`.
@@ -63,140 +127,67 @@ pub fn allowed(ty: &Type) -> String {
     }
 }
 
-/// Checks whether the `type` of a schema says as much as [`allowed`] would.
-pub(crate) fn allowed_is_plain(ty: &Type) -> bool {
-    matches!(ty, Type::String | Type::Integer | Type::Boolean)
-}
-
 fn allowed_string(StringSpec { min, max, prefix, charset }: &StringSpec) -> String {
     let [min, max] = [min, max].map(|length| length.saturating_sub(prefix.len()));
     let length = if min == max { max.to_string() } else { format!("{min} to {max}") };
     let begins = if prefix.is_empty() { "a string of".to_owned() } else { format!("`{prefix}` and then") };
-    let mut out = format!("{begins} {length} characters");
-    if !charset.is_empty() {
-        let range = |(from, to): &(char, char)| if from == to { from.to_string() } else { format!("{from}-{to}") };
-        let _ = write!(out, " out of {}", charset.iter().map(range).collect::<Vec<_>>().join(" "));
+    format!("{begins} {length} {}", characters(charset))
+}
+
+/// Names the characters of a set in words: `lower-case letters, digits and hyphens`.
+fn characters(charset: &[(char, char)]) -> String {
+    const WHOLE: [(&[(char, char)], &str); 4] = [
+        (&[], "characters"),
+        (&[('!', '~')], "printable ASCII characters without spaces"),
+        (&[(' ', '~')], "printable ASCII characters"),
+        (&[('0', '9'), ('a', 'f')], "lower-case hexadecimal digits"),
+    ];
+    if let Some((_, words)) = WHOLE.iter().find(|(set, _)| *set == charset) {
+        return (*words).to_owned();
     }
+    let mut left = charset.to_vec();
+    let mut names = Vec::new();
+    let has = |range, left: &[(char, char)]| left.contains(&range);
+    if has(('a', 'z'), &left) && has(('A', 'Z'), &left) {
+        left.retain(|range| ![('a', 'z'), ('A', 'Z')].contains(range));
+        names.push("letters".to_owned());
+    }
+    names.extend(left.into_iter().map(|(from, to)| match (from, to) {
+        ('a', 'z') => "lower-case letters".to_owned(),
+        ('A', 'Z') => "upper-case letters".to_owned(),
+        ('0', '9') => "digits".to_owned(),
+        ('-', '-') => "hyphens".to_owned(),
+        ('.', '.') => "dots".to_owned(),
+        ('_', '_') => "underscores".to_owned(),
+        (':', ':') => "colons".to_owned(),
+        (' ', ' ') => "spaces".to_owned(),
+        ('[', '[') => "opening square brackets".to_owned(),
+        (']', ']') => "closing square brackets".to_owned(),
+        (from, to) if from == to => format!("`{from}`"),
+        (from, to) => format!("characters from `{from}` to `{to}`"),
+    }));
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { return last }
+    let mut out = names.join(", ");
+    let _ = write!(out, " and {last}");
     out
 }
 
-fn arguments(out: &mut Text, tool: &ToolSpec) {
-    let line = |field: &Field| {
-        let presence = match (&field.default, field.optional) {
-            (Some(default), _) => format!("optional, {default} if left out"),
-            (None, true) => "optional".to_owned(),
-            (None, false) => "required".to_owned(),
-        };
-        let secret = if field.secret { ", secret" } else { "" };
-        format!("{} ({}; {presence}{secret}): {}{}", field.name, allowed(&field.ty), field.doc, values(&field.ty))
-    };
-    if tool.args.is_empty() {
-        out.line("It takes no arguments.");
-    } else {
-        out.list("Arguments", tool.args.iter().map(line).collect());
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn preconditions(out: &mut Text, contract: &Contract, tool: &ToolSpec) {
-    let permission = format!("the key's application holds the permission `{}`", tool.permission.name);
-    let requires = tool.target.as_ref().and_then(|target| Some((target, target.requires.as_ref()?)));
-    match requires {
-        Some((target, capability)) => {
-            let resource = &target.resource.name;
-            out.line(&format!(
-                "Before you call: {permission}, and the {resource}'s `capabilities.{capability}` is true."
-            ));
-        }
-        None => out.line(&format!("Before you call: {permission}.")),
-    }
-    if requires.is_some() || shows(&tool.result, &|field| field.name == "capabilities") {
-        out.line(&contract.phrases.capability);
-    }
-}
-
-/// Checks whether a result has such a field, at any depth.
-fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
-    let Kind::Object(fields) = &result.kind else { return false };
-    fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
-}
-
-fn failures(out: &mut Text, contract: &Contract, tool: &ToolSpec) {
-    let line = |error: &std::sync::Arc<crate::model::ErrorCode>| {
-        let retry = if error.retryable { "retryable" } else { "not retryable" };
-        let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
-        let carries = if carries.is_empty() { String::new() } else { format!(" Carries {}.", carries.join(", ")) };
-        format!("{} ({retry}): {} {}.{carries}", error.code, error.meaning, error.remedy)
-    };
-    out.list("Failures, each with code, message and retryable", tool.errors.iter().map(line).collect());
-    if tool.target.as_ref().is_some_and(|target| target.requires.is_some()) {
-        out.line(&contract.phrases.forbidden);
-    }
-    out.line(&contract.phrases.retryable);
-    match tool.effect {
-        EffectSpec::ReadTask => out.line("It changes nothing."),
-        EffectSpec::Read => out.line("It changes nothing and may be repeated at will."),
-        EffectSpec::Issue => out.line("Every call issues anew."),
-        EffectSpec::Task(_) => {}
-    }
-}
-
-/// Writes one line for each field, and the fields of nested objects indented below it.
-fn fields(ty: &NamedType, depth: usize) -> Vec<String> {
-    let Kind::Object(all) = &ty.kind else { return Vec::new() };
-    let mut lines = Vec::new();
-    for field in all {
-        let list = if matches!(field.ty, Type::List(_)) { "list of " } else { "" };
-        let null = if field.nullable { " or null" } else { "" };
-        lines.push(format!("{}{} ({list}{}{null}): {}", "  ".repeat(depth), field.name, kind(&field.ty), field.doc));
-        lines.extend(field.ty.object().into_iter().flat_map(|named| fields(named, depth + 1)));
-    }
-    lines
-}
-
-/// Names the kind of a value, without its limits: results are always within them.
-fn kind(ty: &Type) -> String {
-    match ty {
-        Type::String => "string".to_owned(),
-        Type::Integer => "integer".to_owned(),
-        Type::Boolean => "boolean".to_owned(),
-        Type::Timestamp => "RFC 3339 time in UTC".to_owned(),
-        Type::List(inner) => kind(inner),
-        Type::Named(named) => match &named.kind {
-            Kind::String(_) => "string".to_owned(),
-            Kind::Integer { .. } => "integer".to_owned(),
-            Kind::Enum(members) => members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>().join(" | "),
-            Kind::Object(_) => "object".to_owned(),
-        },
-    }
-}
-
-fn values(ty: &Type) -> String {
-    let Type::Named(named) = ty else { return String::new() };
-    let Kind::Enum(members) = &named.kind else { return String::new() };
-    let described = members.iter().filter(|member| !member.doc.is_empty());
-    let lines: Vec<_> = described.map(|member| format!("`{}`: {}", member.name, member.doc)).collect();
-    if lines.is_empty() { String::new() } else { format!(" {}", lines.join(" ")) }
-}
-
-/// A text of paragraphs and lists.
-struct Text(String);
-
-impl Text {
-    fn line(&mut self, line: &str) {
-        if !line.is_empty() {
-            self.0.push_str(line.trim());
-            self.0.push('\n');
-        }
-    }
-
-    fn list(&mut self, title: &str, items: Vec<String>) {
-        if items.is_empty() {
-            return;
-        }
-        let _ = writeln!(self.0, "{title}:");
-        for item in items {
-            let indent = item.len() - item.trim_start().len();
-            let _ = writeln!(self.0, "{}- {}", &item[..indent], item.trim());
+    #[test]
+    fn a_set_of_characters_is_told_in_words() {
+        for (charset, words) in [
+            (&[('!', '~')][..], "printable ASCII characters without spaces"),
+            (&[('0', '9'), ('a', 'f')], "lower-case hexadecimal digits"),
+            (&[('a', 'z'), ('0', '9'), ('-', '-')], "lower-case letters, digits and hyphens"),
+            (&[('a', 'z'), ('A', 'Z'), ('.', '.')], "letters and dots"),
+            (&[('b', 'k')], "characters from `b` to `k`"),
+            (&[], "characters"),
+        ] {
+            assert_eq!(characters(charset), words);
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! They depend on the contract alone: on no clock, no environment and no order of files.
 
-use crate::model::{Contract, EffectSpec, Http, PolicySpec, ToolSpec};
-use crate::{description, editor, input_schema, output_schema};
+use crate::model::{Contract, EffectSpec, HintsSpec, Http, PolicySpec, ToolSpec};
+use crate::reference::states;
+use crate::{description, editor, input_schema, output_schema, reference, schema_text, sentences};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,7 +25,6 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
 
 /// Describes a tool as JSON: what `tools/list` shows of it, and what it does not.
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
-    let hints = tool.hints();
     let target = tool
         .target
         .as_ref()
@@ -39,16 +39,11 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
     json!({
         "name": tool.name,
         "title": tool.title,
-        "description": description(contract, tool),
+        // One item a sentence, so that a review sees which has changed. Joined, they are the description.
+        "description": sentences::split(&description(contract, tool)),
         "inputSchema": input_schema(tool),
         "outputSchema": output_schema(tool),
-        "annotations": {
-            "title": tool.title,
-            "readOnlyHint": hints.read_only,
-            "destructiveHint": hints.destructive,
-            "idempotentHint": hints.idempotent,
-            "openWorldHint": true,
-        },
+        "annotations": annotations(tool),
         "contract": {
             "permission": tool.permission.name,
             "target": target,
@@ -59,6 +54,25 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
             "secret_arguments": secrets,
         },
     })
+}
+
+fn annotations(tool: &ToolSpec) -> Value {
+    let HintsSpec { read_only, destructive, idempotent } = tool.hints();
+    json!({
+        "title": tool.title,
+        "readOnlyHint": read_only,
+        "destructiveHint": destructive,
+        "idempotentHint": idempotent,
+        "openWorldHint": true,
+    })
+}
+
+/// Writes a tool as `tools/list` shows it, as compact JSON.
+#[must_use]
+pub fn listed(contract: &Contract, tool: &ToolSpec) -> String {
+    let [name, description] = [tool.name.clone(), description(contract, tool)].map(Value::from);
+    let (schema, annotations) = (schema_text(&input_schema(tool)), annotations(tool));
+    format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema},\"annotations\":{annotations}}}")
 }
 
 fn terms_json(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }: &PolicySpec) -> Value {
@@ -96,7 +110,10 @@ fn tools_md(contract: &Contract) -> String {
             writeln!(out, "| [`{name}`](#{name}) | {title} | `{}` | {needs} | {effect} | {twin} |", permission.name);
     }
     for tool in contract.tools() {
-        let _ = writeln!(out, "\n## {}\n\n```text\n{}\n```", tool.name, description(contract, tool));
+        let _ = write!(out, "\n## {}\n\n{}", tool.name, reference(contract, tool));
+    }
+    if !contract.states.is_empty() {
+        let _ = write!(out, "\n## States of a task\n{}", states(contract));
     }
     out
 }
@@ -107,15 +124,15 @@ fn errors_md(contract: &Contract) -> String {
          the column is for failures of the request itself, and for the signed twin under `/v1`.\n\n",
     );
     out.push_str(
-        "| code | retryable | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n",
+        "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n",
     );
     for error in &contract.errors {
         let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} | {} | {}. | {} |",
+            "| `{}` | {} | {} | {} | {} | {} | {} |",
             error.code,
-            if error.retryable { "yes" } else { "no" },
+            if error.retryable { format!("{} s", error.retry_after_seconds) } else { "never".to_owned() },
             error.http,
             error.jsonrpc,
             error.meaning,

@@ -3,7 +3,6 @@
 //! Schemas of arguments use only what every provider accepts: one flat object, no references, no unions, no closed objects, limits as
 //! plain keywords. Schemas of results are closed, and a field that may be null has a pair of types.
 
-use crate::describe::{allowed, allowed_is_plain};
 use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
 
@@ -77,11 +76,7 @@ fn argument(field: &Field) -> Value {
         element["minimum"] = json!(-MAX_INTEGER);
         element["maximum"] = json!(MAX_INTEGER);
     }
-    let mut doc = field.doc.clone();
-    if !allowed_is_plain(&field.ty) {
-        doc = format!("{doc} {}.", capital(&allowed(&field.ty)));
-    }
-    schema["description"] = doc.into();
+    schema["description"] = field.doc.clone().into();
     if let Some(default) = &field.default {
         schema["default"] = default.clone();
     }
@@ -114,23 +109,23 @@ fn value(ty: &Type) -> Value {
     }
 }
 
+/// One pattern says prefix, characters and length where there is a set of characters.
 fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
-    let mut schema = json!({"type": "string", "minLength": min, "maxLength": max});
-    if !charset.is_empty() || !prefix.is_empty() {
-        let class: String = charset.iter().map(|range| class(*range)).collect();
-        let rest = if charset.is_empty() { "[\\s\\S]*".to_owned() } else { format!("[{class}]*") };
-        schema["pattern"] = format!("^{prefix}{rest}$").into();
+    if charset.is_empty() {
+        let mut schema = json!({"type": "string", "minLength": min, "maxLength": max});
+        if !prefix.is_empty() {
+            schema["pattern"] = format!("^{prefix}[\\s\\S]*$").into();
+        }
+        return schema;
     }
-    schema
+    let class: String = charset.iter().map(|range| class(*range)).collect();
+    let [min, max] = [min, max].map(|length| length.saturating_sub(prefix.len()));
+    let count = if min == max { max.to_string() } else { format!("{min},{max}") };
+    json!({"type": "string", "pattern": format!("^{prefix}[{class}]{{{count}}}$")})
 }
 
 /// Writes a range of a character class, in a form that all dialects of regular expressions read alike.
 fn class((from, to): (char, char)) -> String {
     let escape = |c: char| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\x{:02x}", u32::from(c)) };
     if from == to { escape(from) } else { format!("{}-{}", escape(from), escape(to)) }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().to_string() + chars.as_str()).unwrap_or_default()
 }

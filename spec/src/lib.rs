@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! files --source--> text --parse--> raw (1:1 with the files) --lower, check--> Contract
-//! Contract --json_schema, describe--> the schemas and texts that agents see --documents--> files that people review
+//! Contract --json_schema, describe, sentences--> what agents read --documents, reference--> what people review
 //! ```
 //!
 //! Start at [`load`]: it returns a contract, or a [`Report`] of every mistake in every file. [`generate`] updates the folder
@@ -20,19 +20,24 @@ mod lower;
 mod names;
 mod parse;
 mod raw;
+mod reference;
 mod report;
 mod rules;
+mod sentences;
 mod source;
 
-pub use describe::{allowed, description, instructions};
-pub use documents::documents;
+pub use describe::{allowed, description};
+pub use documents::{documents, listed};
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
 pub use json_schema::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, input_schema, output_schema, schema_text, type_schema};
+pub use lower::TASKS_KEPT_DAYS;
 pub use names::{pascal, snake};
+pub use reference::reference;
 pub use report::{Problem, Report};
 pub use rules::{COMMANDS, ROLES, Rule, STATES};
+pub use sentences::{Sentence, instructions, sentences};
 
 use std::path::Path;
 

@@ -1,22 +1,24 @@
 //! Turns [`raw`](crate::raw) into [`model`](crate::model): resolves names, fills in defaults and derives what no contract writes.
 //!
 //! Each function reports every problem with its part, and returns `None` if it cannot make the part. Nothing stops at the first
-//! mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, and
-//! `generated` knows the names that the generated code uses.
+//! mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, `generated` knows
+//! the names that the generated code uses, and `prose` judges the texts.
 
 mod errors;
 mod generated;
+mod prose;
 mod tools;
 mod types;
 mod words;
 
-use crate::model::{Contract, Kind, Member, PermissionSpec, ProbeSpec, ResourceSpec, ServiceSpec};
+use crate::model::{Contract, Kind, Member, PermissionSpec, ProbeSpec, ReadersSpec, ResourceSpec, ServiceSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
 use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
-use crate::{describe, names};
+use crate::names;
 pub(crate) use generated::rust_names;
+pub use words::TASKS_KEPT_DAYS;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,14 +28,24 @@ use words::Words;
 /// Most permissions: a set of them is one machine word.
 const MAX_PERMISSIONS: usize = 64;
 
-/// Longest instructions that clients accept, in characters.
-const MAX_INSTRUCTIONS: usize = 2048;
-
 /// Lowers the contract as far as possible. It is complete exactly if `report` has no problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
-    let raw::ServiceFile { service, protocol: _, limits: _, phrase: _, permission, resource, probe, state: _ } =
-        &files.service;
-    let named: [(usize, Vec<&At<String>>); 4] = [
+    let raw::ServiceFile {
+        service,
+        protocol: _,
+        limits: _,
+        readers: _,
+        phrase: _,
+        text,
+        number,
+        permission,
+        resource,
+        probe,
+        state: _,
+    } = &files.service;
+    let named: [(usize, Vec<&At<String>>); 6] = [
+        (SERVICE, text.iter().map(|(name, _)| name).collect()),
+        (SERVICE, number.iter().map(|(name, _)| name).collect()),
         (SERVICE, permission.iter().map(|(name, _)| name).collect()),
         (SERVICE, resource.iter().map(|(name, _)| name).collect()),
         (SERVICE, probe.iter().map(|(name, _)| name).collect()),
@@ -46,9 +58,9 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let words = Words::of(files);
     let types = Types::lower(&files.types.r#type, resource, report);
     let permissions = permissions(permission, report);
-    let probes = probes(probe, report);
+    let probes = probes(probe, &words, report);
     let errors = errors::lower(files, &types, &words, report);
-    let resources = resources(resource, &types, report);
+    let resources = resources(resource, &types, &words, report);
     let states = words::states(files, &words, report);
     let scope = tools::Scope { permissions, probes, errors, resources, types, words, files };
     let domains = tools::lower(files, sources, &scope, report);
@@ -57,8 +69,11 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     types.extend(tools::derived_types(domains.iter().flat_map(|domain| &domain.tools)));
     let contract = Contract {
         source: String::new(),
-        service: service_of(service.as_ref()?, files, report)?,
+        service: service_of(service.as_ref()?, files, &words, report)?,
+        readers: readers(files, report)?,
         phrases: words::phrases(files, &words, report),
+        texts: texts(text, &words, report),
+        numbers: numbers(number, report),
         permissions,
         resources,
         probes,
@@ -68,13 +83,14 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
         domains,
         files: Vec::new(),
     };
-    whole(&contract, files, report);
+    whole(&contract, files, &words, report);
     Some(contract)
 }
 
 fn service_of(
     raw::Service { name, title, version, doc, tools: _ }: &raw::Service,
     files: &Files,
+    words: &Words,
     report: &mut Report,
 ) -> Option<ServiceSpec> {
     for text in [name, title, version, doc] {
@@ -101,7 +117,7 @@ fn service_of(
         name: name.to_string(),
         title: title.to_string(),
         version: version.to_string(),
-        doc: doc.to_string(),
+        doc: words.fill(doc),
         served: served.to_vec(),
         accepted: accepted.to_vec(),
         requests_per_minute: limit(|limits| &limits.requests_per_minute)?,
@@ -163,18 +179,24 @@ fn reach(steps: &[Vec<usize>], start: usize) -> Vec<usize> {
     reached
 }
 
-fn probes(raw: &Named<raw::Probe>, report: &mut Report) -> Vec<Arc<ProbeSpec>> {
-    let lower = |(name, raw::Probe { doc, baseline }): (&At<String>, &raw::Probe)| {
+fn probes(raw: &Named<raw::Probe>, words: &Words, report: &mut Report) -> Vec<Arc<ProbeSpec>> {
+    let lower = |(name, raw::Probe { doc, baseline, unread }): (&At<String>, &raw::Probe)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
-        Arc::new(ProbeSpec { name: name.to_string(), doc: doc.to_string(), baseline: baseline.unwrap_or(false) })
+        let unread = words.say(SERVICE, unread.as_ref(), None, report);
+        Arc::new(ProbeSpec { name: name.to_string(), doc: doc.to_string(), baseline: baseline.unwrap_or(false), unread })
     };
     raw.iter().map(lower).collect()
 }
 
-fn resources<'a>(raw: &'a Named<raw::Resource>, types: &Types, report: &mut Report) -> Vec<Arc<ResourceSpec>> {
+fn resources<'a>(
+    raw: &'a Named<raw::Resource>,
+    types: &Types,
+    words: &Words,
+    report: &mut Report,
+) -> Vec<Arc<ResourceSpec>> {
     let mut owners: HashMap<&str, &str> = HashMap::new();
-    let lower = |(name, raw::Resource { doc, id, capability }): (&'a At<String>, &'a raw::Resource)| {
+    let lower = |(name, raw::Resource { doc, id, capability, find }): (&'a At<String>, &'a raw::Resource)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
         let written = id;
@@ -194,6 +216,7 @@ fn resources<'a>(raw: &'a Named<raw::Resource>, types: &Types, report: &mut Repo
             doc: doc.to_string(),
             id,
             capabilities: members(SERVICE, capability.as_ref(), report),
+            find: words.say(SERVICE, find.as_ref(), None, report),
         }))
     };
     raw.iter().filter_map(lower).collect()
@@ -211,21 +234,47 @@ fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut Report) ->
 }
 
 /// Checks rules that concern the contract as a whole.
-fn whole(contract: &Contract, files: &Files, report: &mut Report) {
+fn whole(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
     let listed = files.service.service.as_ref().map(|service| &service.tools);
     if let Some(listed) = listed.filter(|listed| listed.is_empty()) {
         let help = Some("write one in a file of the folder `tools`, and list the file here".to_owned());
         report.add(Rule::Shape, at(SERVICE, listed.span()), "the contract has no tool", help);
     }
-    if !report.is_read(SERVICE) {
-        return;
-    }
-    let length = describe::instructions(contract).chars().count();
-    if length > MAX_INSTRUCTIONS {
-        let place = at(SERVICE, files.service.service.as_ref().map_or(0..0, |service| service.doc.span()));
-        let message = format!("the instructions are {length} characters long; clients take {MAX_INSTRUCTIONS}");
-        report.add(Rule::TooLong, place, message, None);
-    }
+    prose::check(contract, files, words, report);
+}
+
+fn readers(files: &Files, report: &mut Report) -> Option<ReadersSpec> {
+    let readers = [&files.service.readers, &files.defaults.readers].map(Option::as_ref);
+    let mut limit = |find: fn(&raw::Readers) -> &Option<At<u32>>| {
+        if let Some(number) = readers[0].and_then(|own| find(own).as_ref()).filter(|number| ***number == 0) {
+            report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
+        }
+        readers.into_iter().flatten().find_map(|readers| find(readers).as_deref().copied())
+    };
+    Some(ReadersSpec {
+        description: limit(|readers| &readers.description)?,
+        argument: limit(|readers| &readers.argument)?,
+        list: limit(|readers| &readers.list)?,
+        instructions: limit(|readers| &readers.instructions)?,
+        lead: limit(|readers| &readers.lead)?,
+        brief: limit(|readers| &readers.brief)?,
+    })
+}
+
+fn texts(raw: &Named<At<String>>, words: &Words, report: &mut Report) -> Vec<(String, String)> {
+    let lower = |(name, text): (&At<String>, &At<String>)| {
+        require_name(SERVICE, name, report);
+        (name.to_string(), words.say(SERVICE, Some(text), None, report))
+    };
+    raw.iter().map(lower).collect()
+}
+
+fn numbers(raw: &Named<At<u32>>, report: &mut Report) -> Vec<(String, u32)> {
+    let lower = |(name, number): (&At<String>, &At<u32>)| {
+        require_name(SERVICE, name, report);
+        (name.to_string(), **number)
+    };
+    raw.iter().map(lower).collect()
 }
 
 /// Reports names that differ on the wire but would be the same Rust variant.

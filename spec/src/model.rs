@@ -11,8 +11,14 @@ pub struct Contract {
     pub source: String,
     /// Identity, revisions and limits.
     pub service: ServiceSpec,
-    /// Sentences that descriptions carry wherever they apply.
+    /// The longest texts that clients take.
+    pub readers: ReadersSpec,
+    /// Sentences that several tools share.
     pub phrases: Phrases,
+    /// Sentences that handlers answer with, by name.
+    pub texts: Vec<(String, String)>,
+    /// Numbers that handlers and texts share, by name.
+    pub numbers: Vec<(String, u32)>,
     /// Permissions.
     pub permissions: Vec<Arc<PermissionSpec>>,
     /// What tools act on.
@@ -63,17 +69,38 @@ pub struct ServiceSpec {
     pub poll_interval_seconds: u32,
 }
 
-/// Sentences that descriptions carry wherever they apply. A sentence that no tool needs is empty.
+/// The longest texts, in characters, that clients take whole.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
+pub struct ReadersSpec {
+    pub description: u32,
+    pub argument: u32,
+    pub list: u32,
+    pub instructions: u32,
+    pub lead: u32,
+    pub brief: u32,
+}
+
+/// Sentences that several tools share, by where they are said. In those of descriptions, placeholders for a tool's own words remain.
 #[derive(Debug, Default)]
+#[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
 pub struct Phrases {
-    /// In every tool that requires or shows capabilities.
-    pub capability: String,
-    /// In every tool that requires a capability.
-    pub forbidden: String,
-    /// In every tool.
-    pub retryable: String,
-    /// In every tool that makes tasks.
+    pub needs: String,
+    pub needs_capability: String,
+    pub read: String,
     pub task: String,
+    pub failures: String,
+    pub capability: String,
+    pub writes: String,
+    pub refused: String,
+    pub forbidden: String,
+    pub busy: String,
+    pub untrusted: String,
+    pub secret: String,
+    pub same_write: String,
+    pub other_write: String,
+    pub lost_task: String,
+    pub curable: String,
 }
 
 /// A permission.
@@ -98,6 +125,8 @@ pub struct ResourceSpec {
     pub id: Arc<NamedType>,
     /// What it may offer.
     pub capabilities: Vec<Member>,
+    /// Where to take an identifier from; empty if that is not said.
+    pub find: String,
 }
 
 /// A name with its meaning: a capability, a value of an enum.
@@ -118,6 +147,8 @@ pub struct ProbeSpec {
     pub doc: String,
     /// Whether it compares with a reading from before the send.
     pub baseline: bool,
+    /// What to do next where that reading failed; empty if nothing special is.
+    pub unread: String,
 }
 
 /// An error code.
@@ -129,13 +160,17 @@ pub struct ErrorCode {
     pub role: Option<String>,
     /// Whether repeating the call can help.
     pub retryable: bool,
+    /// Seconds to wait before a repeat where nothing better is known; 0 if it is not retryable.
+    pub retry_after_seconds: u32,
     /// HTTP status.
     pub http: u16,
     /// JSON-RPC code.
     pub jsonrpc: i32,
     /// What happened.
     pub meaning: String,
-    /// What to do next: a phrase without a full stop.
+    /// What it means, in a few words for descriptions; may be empty.
+    pub brief: String,
+    /// What to do next: sentences. `{field}` stands for the value of a field.
     pub remedy: String,
     /// Its fields besides code, message and retryable.
     pub fields: Vec<Field>,
@@ -146,10 +181,14 @@ pub struct ErrorCode {
 pub struct State {
     /// Its name on the wire.
     pub name: String,
+    /// What it means, in a few words for descriptions.
+    pub brief: String,
     /// What it means.
     pub meaning: String,
-    /// What to do next: a sentence.
+    /// What to do next: sentences.
     pub next_step: String,
+    /// What to do next instead, by what the platform reported.
+    pub reported: Vec<(String, String)>,
 }
 
 /// A named type.
@@ -286,10 +325,12 @@ pub struct ToolSpec {
     pub http: Option<Http>,
     /// What it does.
     pub summary: String,
-    /// When to use it.
+    /// What it is for, after "Use it".
     pub use_when: String,
-    /// When not to, and what instead.
+    /// What to use instead, and when; empty if no other tool could be meant.
     pub not_when: String,
+    /// What it returns; empty for tools that make tasks.
+    pub returns: String,
     /// What else an agent must know.
     pub notes: Vec<String>,
     /// Its arguments, derived ones included.

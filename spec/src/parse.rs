@@ -20,7 +20,10 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
             service: service.required("service", report),
             protocol: service.one("protocol", report),
             limits: service.one("limits", report),
+            readers: service.one("readers", report),
             phrase: service.one("phrase", report),
+            text: service.named("text", report),
+            number: service.named("number", report),
             permission: service.named("permission", report),
             resource: service.named("resource", report),
             probe: service.named("probe", report),
@@ -32,6 +35,7 @@ pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
         defaults: Defaults {
             protocol: defaults.required("protocol", report),
             limits: defaults.required("limits", report),
+            readers: defaults.required("readers", report),
             phrase: defaults.required("phrase", report),
             state: defaults.named("state", report),
             read_task: defaults.required("read_task", report),

@@ -134,16 +134,57 @@ table!(
     }
 );
 table!(
-    /// `[phrase]`: sentences that every description carries to which they apply.
+    /// `[readers]`: the longest texts, in characters, that the clients of this service take whole.
+    Readers {
+        /// A tool's description.
+        description: Option<At<u32>>,
+        /// The doc of one argument.
+        argument: Option<At<u32>>,
+        /// The whole of `tools/list`, as compact JSON.
+        list: Option<At<u32>>,
+        /// The instructions of `initialize`.
+        instructions: Option<At<u32>>,
+        /// The first paragraph of the instructions, which some clients show alone.
+        lead: Option<At<u32>>,
+        /// A `brief`.
+        brief: Option<At<u32>>,
+    }
+);
+table!(
+    /// `[phrase]`: sentences that several tools share. A placeholder in braces stands for a name or a number of the contract.
     Phrase {
-        /// For tools that require or show capabilities.
-        capability: Option<At<String>>,
-        /// For tools that require a capability.
-        forbidden: Option<At<String>>,
-        /// For every tool.
-        retryable: Option<At<String>>,
-        /// For tools that make tasks: how to poll.
+        /// Descriptions: the permission that a tool needs.
+        needs: Option<At<String>>,
+        /// Descriptions: the permission and the capability that a tool needs.
+        needs_capability: Option<At<String>>,
+        /// Descriptions: what a tool that reads does to its target.
+        read: Option<At<String>>,
+        /// Descriptions: what a tool returns that makes tasks, and what to do with it.
         task: Option<At<String>>,
+        /// Descriptions: how a tool fails; `{final}` and `{retryable}` list the codes.
+        failures: Option<At<String>>,
+        /// Instructions: by what to decide whether an operation is possible.
+        capability: Option<At<String>>,
+        /// Instructions: what writes return.
+        writes: Option<At<String>>,
+        /// Instructions: what to do after a failure.
+        refused: Option<At<String>>,
+        /// Instructions: the failures that concern the key, and those that concern a target.
+        forbidden: Option<At<String>>,
+        /// Instructions: how many writes a target takes.
+        busy: Option<At<String>>,
+        /// Instructions: which texts in results are written by others.
+        untrusted: Option<At<String>>,
+        /// Instructions: how to treat secrets.
+        secret: Option<At<String>>,
+        /// Answers: the write repeats one in flight.
+        same_write: Option<At<String>>,
+        /// Answers: the idempotency key is that of another write in flight.
+        other_write: Option<At<String>>,
+        /// Answers: what to do with the id of no task.
+        lost_task: Option<At<String>>,
+        /// Answers: what to do while a capability is refused for which there is a cure.
+        curable: Option<At<String>>,
     }
 );
 table!(
@@ -164,6 +205,8 @@ table!(
         id: At<String>,
         /// What it may offer, each with its meaning.
         capability: Option<Named<At<String>>>,
+        /// Answers: where to take an identifier from.
+        find: Option<At<String>>,
     }
 );
 table!(
@@ -173,15 +216,21 @@ table!(
         doc: At<String>,
         /// Whether it compares with a reading from before the send.
         baseline: Option<bool>,
+        /// What to do next where that reading failed, so that nothing was sent.
+        unread: Option<At<String>>,
     }
 );
 table!(
     /// `[state.NAME]`: a state of a task.
     State {
+        /// What it means, in a few words for descriptions.
+        brief: Option<At<String>>,
         /// What it means.
         meaning: Option<At<String>>,
         /// What to do next.
         next_step: Option<At<String>>,
+        /// What to do next instead, by what the platform reported: `reported.not_sent = "..."`.
+        reported: Option<Named<At<String>>>,
     }
 );
 table!(
@@ -191,13 +240,17 @@ table!(
         role: Option<At<String>>,
         /// Whether repeating the call can help.
         retryable: Option<bool>,
+        /// Retryable errors: seconds to wait where nothing better is known.
+        retry_after_seconds: Option<At<u32>>,
         /// HTTP status.
         http: Option<At<u16>>,
         /// JSON-RPC error code.
         jsonrpc: Option<i32>,
         /// What happened: a sentence.
         meaning: Option<At<String>>,
-        /// What to do next: a phrase without a full stop.
+        /// What it means, in a few words for descriptions.
+        brief: Option<At<String>>,
+        /// What to do next: sentences. `{field}` stands for the value of a field.
         remedy: Option<At<String>>,
         /// What it carries beyond code, message and retryable.
         fields: Option<Named<Field>>,
@@ -282,10 +335,12 @@ table!(
         errors: Option<Vec<At<String>>>,
         /// What it does.
         summary: Option<At<String>>,
-        /// When to use it, after "Use it when".
+        /// What it is for, after "Use it": `to find a device.`, `when it hangs.`
         use_when: Option<At<String>>,
-        /// When not to, and what instead, after "Do not use it when".
+        /// What to use instead, and when: a sentence that names another tool.
         not_when: Option<At<String>>,
+        /// What it returns: sentences. A task's is derived.
+        returns: Option<At<String>>,
         /// What else an agent must know.
         notes: Option<Vec<At<String>>>,
         /// How its tasks are carried out.
@@ -360,10 +415,10 @@ table!(
         http: At<String>,
         /// What it does.
         summary: At<String>,
-        /// After "Use it when".
+        /// After "Use it".
         use_when: At<String>,
-        /// After "Do not use it when".
-        not_when: At<String>,
+        /// What it returns.
+        returns: At<String>,
         /// What else an agent must know.
         notes: Vec<At<String>>,
         /// Calls that work.
@@ -389,7 +444,12 @@ pub(crate) struct ServiceFile {
     pub(crate) service: Option<Service>,
     pub(crate) protocol: Option<Protocol>,
     pub(crate) limits: Option<Limits>,
-    pub(crate) phrase: Option<At<Phrase>>,
+    pub(crate) readers: Option<Readers>,
+    pub(crate) phrase: Option<Phrase>,
+    /// Sentences that handlers answer with, by name.
+    pub(crate) text: Named<At<String>>,
+    /// Numbers that handlers and texts share: `{NAME}` stands for one.
+    pub(crate) number: Named<At<u32>>,
     pub(crate) permission: Named<Permission>,
     pub(crate) resource: Named<Resource>,
     pub(crate) probe: Named<Probe>,
@@ -433,6 +493,7 @@ pub(crate) struct ToolsFile {
 pub(crate) struct Defaults {
     pub(crate) protocol: Option<Protocol>,
     pub(crate) limits: Option<Limits>,
+    pub(crate) readers: Option<Readers>,
     pub(crate) phrase: Option<Phrase>,
     pub(crate) state: Named<State>,
     pub(crate) read_task: Option<ReadTask>,

@@ -60,8 +60,34 @@ rules! {
     TypeCycle = "type-cycle",
     /// Every text that an agent or a maintainer reads is there.
     MissingText = "missing-text",
-    /// No text is too long for clients, and a service has not too many words in all.
+    /// A text is one line of characters that show as they are, without markup.
+    PlainText = "plain-text",
+    /// A word in backticks or with `_` is a name of the contract.
+    UnknownWord = "unknown-word",
+    /// A placeholder stands for something.
+    UnknownPlaceholder = "unknown-placeholder",
+    /// A tool's texts name only tools that every caller of it may call.
+    HiddenTool = "hidden-tool",
+    /// What says when not to use a tool names another.
+    NoAlternative = "no-alternative",
+    /// What follows a state that is no end, or no clear one, names the tool to call.
+    NextStepNamesATool = "next-step-names-a-tool",
+    /// A retryable error says after how many seconds.
+    RetryableWithoutDelay = "retryable-without-delay",
+    /// No name is too long for clients, and a service has not too many words in all.
     TooLong = "too-long",
+    /// A description is short enough for clients.
+    DescriptionTooLong = "description-too-long",
+    /// The doc of an argument is short enough.
+    ArgumentTooLong = "argument-too-long",
+    /// A brief is.
+    BriefTooLong = "brief-too-long",
+    /// The whole list of tools fits what clients take.
+    ListTooLong = "list-too-long",
+    /// The instructions do.
+    InstructionsTooLong = "instructions-too-long",
+    /// The first paragraph of the instructions fits where it is shown alone.
+    InstructionsLead = "instructions-lead",
     /// Bounds leave something to choose, and numbers lie within their limits.
     Bounds = "bounds",
     /// The flags of a field fit each other, its type and its place.
@@ -115,6 +141,9 @@ pub const ROLES: [&str; 22] = [
     "unsupported_media_type",
     "request_timeout",
 ];
+
+/// What the platform can have said of a write, as a task tells it.
+pub(crate) const REPORTS: [&str; 4] = ["success", "failure", "no_answer", "not_sent"];
 
 /// The states of a task. Only the first is not terminal.
 pub const STATES: [&str; 6] = ["dispatched", "success", "success_unverified", "failed", "failed_silent", "timeout"];

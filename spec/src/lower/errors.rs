@@ -75,14 +75,27 @@ fn default_of(files: &Files, is: impl Fn(&At<String>, &raw::Error) -> bool) -> O
 
 /// Checks an error by itself.
 fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Report) {
-    let raw::Error { role: _, retryable: _, http, jsonrpc: _, meaning, remedy, fields: _ } = error;
+    let raw::Error {
+        role: _,
+        retryable: _,
+        retry_after_seconds,
+        http,
+        jsonrpc: _,
+        meaning,
+        brief,
+        remedy,
+        fields: _,
+    } = error;
     require_name(ERRORS, code, report);
-    for text in [meaning, remedy].into_iter().flatten() {
+    for text in [meaning, brief, remedy].into_iter().flatten() {
         require_text(ERRORS, text, report);
     }
     if files.reserved.errors.iter().flatten().any(|name| **name == **code) {
         let message = format!("`{code}` was retired and is reserved", code = **code);
         report.add(Rule::ReservedName, at(ERRORS, code.span()), message, Some(tools::RETIRED.to_owned()));
+    }
+    if let Some(seconds) = retry_after_seconds.as_ref().filter(|seconds| ***seconds == 0) {
+        report.add(Rule::Bounds, at(ERRORS, seconds.span()), "must be at least 1", None);
     }
     if let Some(http) = http.as_ref().filter(|http| !(400..=599).contains(&***http)) {
         report.add(Rule::Bounds, at(ERRORS, http.span()), "an error's status lies between 400 and 599", None);
@@ -126,20 +139,29 @@ impl Lowering<'_> {
                 "add it; only an error with a `role` takes what it leaves out from the framework's own".to_owned();
             self.report.add(Rule::Shape, at(ERRORS, code.span()), message, Some(help));
         }
-        let text =
-            |key: fn(&raw::Error) -> &Option<At<String>>| match (own.and_then(|error| key(error).as_ref()), default) {
-                (Some(own), _) => own.to_string(),
-                (None, default) => {
-                    default.and_then(|error| key(error).as_ref()).map(|text| self.words.fill(text)).unwrap_or_default()
-                }
-            };
+        let retryable = retryable.unwrap_or_default();
+        let delay = first.clone().find_map(|error| error.retry_after_seconds.as_deref().copied());
+        if whole && retryable && delay.is_none() {
+            let message = format!("`{}` is retryable, and says not after how many seconds", **code);
+            let help = Some("add `retry_after_seconds = 5`".to_owned());
+            self.report.add(Rule::RetryableWithoutDelay, at(ERRORS, code.span()), message, help);
+        }
+        let text = |key: fn(&raw::Error) -> &Option<At<String>>| {
+            let written = first.clone().find_map(|error| key(error).as_ref());
+            written.map(|text| self.words.fill(text)).unwrap_or_default()
+        };
+        // The description of a tool names its own resource.
+        let brief = first.clone().find_map(|error| error.brief.as_ref());
+        let brief = brief.map(|text| self.words.fill_shared(text)).unwrap_or_default();
         Some(Arc::new(ErrorCode {
             code: code.to_string(),
             role: role.map(str::to_owned),
-            retryable: retryable.unwrap_or_default(),
+            retryable,
+            retry_after_seconds: delay.filter(|_| retryable).unwrap_or_default(),
             http: http.unwrap_or(500),
             jsonrpc: first.clone().find_map(|error| error.jsonrpc).unwrap_or(SERVER_ERROR),
             meaning: text(|error| &error.meaning),
+            brief,
             remedy: text(|error| &error.remedy),
             fields: self.fields(own, default),
         }))

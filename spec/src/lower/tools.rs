@@ -120,6 +120,7 @@ impl<'a> Lowering<'a> {
             summary,
             use_when,
             not_when,
+            returns,
             notes,
             task,
             args,
@@ -135,8 +136,10 @@ impl<'a> Lowering<'a> {
             self.text(raw, "title", title.as_ref(), default.map(|words| &words.title)),
             self.text(raw, "summary", summary.as_ref(), default.map(|words| &words.summary)),
             self.text(raw, "use_when", use_when.as_ref(), default.map(|words| &words.use_when)),
-            self.text(raw, "not_when", not_when.as_ref(), default.map(|words| &words.not_when)),
         ];
+        let not_when = self.scope.words.say(self.file, not_when.as_ref(), None, self.report);
+        let returns =
+            self.scope.words.say(self.file, returns.as_ref(), default.map(|words| &words.returns), self.report);
         let notes = self.notes(notes.as_deref(), default);
         let mut arguments = Arguments {
             lowered: self.scope.types.fields(self.file, args.as_ref(), Place::Argument, self.report),
@@ -177,7 +180,7 @@ impl<'a> Lowering<'a> {
         }
         if matches!(**raw_effect, EffectName::ReadTask) {
             self.refuse_derived(raw);
-            arguments = Arguments { lowered: reading::arguments(), names: vec!["task_id", "wait_seconds"] };
+            arguments = Arguments { lowered: reading::arguments(&self.scope.words), names: vec!["task_id", "wait_seconds"] };
         }
         let http = match http.as_ref().or(default.map(|words| &words.http)) {
             Some(http) => self.http(http, &arguments).map(Some),
@@ -201,7 +204,7 @@ impl<'a> Lowering<'a> {
                 None
             }
             (Some(EffectSpec::Task(_)), None, Some(Some(target))) => {
-                Some(tasks::accepted(target, &self.scope.words.read_tool))
+                Some(tasks::accepted(target, self.scope.words.read_tool()))
             }
             (_, Some(result), _) => self.result(result),
             (Some(_), None, Some(_)) => {
@@ -213,7 +216,7 @@ impl<'a> Lowering<'a> {
         };
         let (permission, target, effect, http, own_errors, result) =
             (permission?, target?, effect?, http?, own?, result?);
-        let [Some(title), Some(summary), Some(use_when), Some(not_when)] = text else { return None };
+        let [Some(title), Some(summary), Some(use_when)] = text else { return None };
         // If an argument could not be lowered, every example would seem to have an unknown one.
         let whole = arguments.lowered.len() == arguments.names.len();
         let examples = match (example, default) {
@@ -235,6 +238,7 @@ impl<'a> Lowering<'a> {
             summary,
             use_when,
             not_when,
+            returns,
             notes,
             args: arguments.lowered,
             result,
@@ -269,12 +273,8 @@ impl<'a> Lowering<'a> {
         for note in own.into_iter().flatten() {
             require_text(self.file, note, self.report);
         }
-        match (own, default) {
-            (Some(own), _) => own.iter().map(|note| note.to_string()).collect(),
-            (None, default) => {
-                default.into_iter().flat_map(|words| &words.notes).map(|note| self.scope.words.fill(note)).collect()
-            }
-        }
+        let notes = own.or(default.map(|words| words.notes.as_slice()));
+        notes.into_iter().flatten().map(|note| self.scope.words.fill(note)).collect()
     }
 
     fn target(&mut self, raw: &raw::Target, args: &Arguments<'_>) -> Option<TargetSpec> {

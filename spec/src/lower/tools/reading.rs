@@ -3,7 +3,7 @@
 use super::tasks::{plain, task_status};
 use super::{Lowering, Scope};
 use crate::lower::at;
-use crate::lower::words::noun;
+use crate::lower::words::{Words, noun};
 use crate::model::{
     EffectSpec, ErrorCode, Field, Kind, Member, NamedType, ProbeSpec, ResourceSpec, StringSpec, ToolSpec, Type,
 };
@@ -12,6 +12,9 @@ use crate::report::Report;
 use crate::rules::Rule;
 use crate::source::FIRST_TOOLS;
 use std::sync::Arc;
+
+/// The arguments that no contract writes.
+const DERIVED: [&str; 3] = ["idempotency_key", "task_id", "wait_seconds"];
 
 /// The roles of the tool's own errors.
 const ERRORS: [&str; 2] = ["not_found", "internal"];
@@ -119,16 +122,17 @@ impl Lowering<'_> {
 }
 
 /// Derives the arguments.
-pub(super) fn arguments() -> Vec<Field> {
+pub(super) fn arguments(words: &Words) -> Vec<Field> {
     let wait = NamedType {
         name: "WaitSeconds".to_owned(),
         doc: "How long an answer may be held.".to_owned(),
         kind: Kind::Integer { min: 0, max: 50 },
     };
-    let doc = "Seconds to wait for the end of the task before answering.";
+    let doc = "Holds the answer until the task ends, at most so many seconds; use {wait_seconds}. 0 answers at once. Left out, a poll \
+        within {poll_interval_seconds} s of the last is held until it is due, {hold_seconds} s at most.";
     vec![
-        plain("task_id", "The task, from the answer of a write.", Type::Named(task_id())),
-        Field { optional: true, ..plain("wait_seconds", doc, Type::Named(Arc::new(wait))) },
+        plain("task_id", "task_id from the answer of a write.", Type::Named(task_id())),
+        Field { optional: true, ..plain("wait_seconds", &words.fill(doc), Type::Named(Arc::new(wait))) },
     ]
 }
 
@@ -137,11 +141,10 @@ pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Ve
     let mut types: Vec<Arc<NamedType>> = Vec::new();
     for tool in tools {
         let derived = match tool.effect {
-            EffectSpec::Task(_) => vec![super::tasks::idempotency_key()],
-            EffectSpec::ReadTask => arguments(),
+            EffectSpec::Task(_) | EffectSpec::ReadTask => tool.args.iter().filter(|field| DERIVED.contains(&field.name.as_str())),
             EffectSpec::Read | EffectSpec::Issue => continue,
         };
-        for ty in derived.iter().filter_map(|field| field.ty.named()) {
+        for ty in derived.filter_map(|field| field.ty.named()) {
             if !types.iter().any(|known| known.name == ty.name) {
                 types.push(Arc::clone(ty));
             }

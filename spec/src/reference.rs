@@ -1,0 +1,106 @@
+//! The whole contract of a tool for people, in Markdown: what the description leaves to schemas, answers and documents.
+
+use crate::describe::{allowed, description};
+use crate::model::{Contract, Field, Kind, NamedType, ToolSpec, Type};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// Writes the reference of a tool: its description, arguments, result, failures and examples.
+#[must_use]
+pub fn reference(contract: &Contract, tool: &ToolSpec) -> String {
+    let mut out = format!("```text\n{}\n```\n", description(contract, tool));
+    table(&mut out, "| argument | values | meaning |", tool.args.iter().map(argument));
+    table(&mut out, "| result | type | meaning |", fields(&tool.result, ""));
+    table(&mut out, "| failure | retryable | meaning | what to do | carries |", tool.errors.iter().map(|error| failure(error)));
+    for example in &tool.examples {
+        let arguments = Value::Object(example.arguments.clone());
+        let _ = writeln!(out, "\n{}:\n\n```json\n{arguments}\n```", example.title);
+    }
+    out
+}
+
+/// Writes what each state of a task means and what to do next.
+#[must_use]
+pub(crate) fn states(contract: &Contract) -> String {
+    let mut out = String::new();
+    let rows = contract.states.iter().map(|state| {
+        let mut next = state.next_step.clone();
+        for (reported, text) in &state.reported {
+            let _ = write!(next, "<br>`{reported}` was reported: {text}");
+        }
+        format!("| `{}` | {} | {next} |", state.name, state.meaning)
+    });
+    table(&mut out, "| state | meaning | what to do next |", rows);
+    out
+}
+
+/// Writes the row of an error, without its HTTP status.
+fn failure(error: &crate::model::ErrorCode) -> String {
+    let retryable = match error.retryable {
+        true => format!("after {} s", error.retry_after_seconds),
+        false => "no".to_owned(),
+    };
+    let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
+    format!("| `{}` | {retryable} | {} | {} | {} |", error.code, error.meaning, error.remedy, carries.join(", "))
+}
+
+fn table(out: &mut String, head: &str, rows: impl IntoIterator<Item = String>) {
+    let mut rows = rows.into_iter().peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    let columns = head.matches('|').count() - 1;
+    let _ = writeln!(out, "\n{head}\n|{}", "---|".repeat(columns));
+    rows.for_each(|row| out.extend([row.as_str(), "\n"]));
+}
+
+fn argument(field: &Field) -> String {
+    let presence = match (&field.default, field.optional) {
+        (Some(default), _) => format!("; {default} if left out"),
+        (None, true) => "; optional".to_owned(),
+        (None, false) => String::new(),
+    };
+    let secret = if field.secret { "; secret" } else { "" };
+    format!("| `{}` | {}{presence}{secret} | {}{} |", field.name, allowed(&field.ty), field.doc, values(&field.ty))
+}
+
+/// Returns a row for each field, and for those of nested objects after it.
+fn fields(ty: &NamedType, prefix: &str) -> Vec<String> {
+    let Kind::Object(all) = &ty.kind else { return Vec::new() };
+    let rows = all.iter().flat_map(|field| {
+        let list = if matches!(field.ty, Type::List(_)) { "list of " } else { "" };
+        let null = if field.nullable { " or null" } else { "" };
+        let row =
+            format!("| `{prefix}{}` | {list}{}{null} | {}{} |", field.name, kind(&field.ty), field.doc, values(&field.ty));
+        let nested = field.ty.object().map(|inner| fields(inner, &format!("{prefix}{}.", field.name)));
+        std::iter::once(row).chain(nested.unwrap_or_default())
+    });
+    rows.collect()
+}
+
+/// Names the kind of a value, without its limits: results are always within them.
+fn kind(ty: &Type) -> String {
+    match ty {
+        Type::String => "string".to_owned(),
+        Type::Integer => "integer".to_owned(),
+        Type::Boolean => "boolean".to_owned(),
+        Type::Timestamp => "RFC 3339 time in UTC".to_owned(),
+        Type::List(inner) => kind(inner),
+        Type::Named(named) => match &named.kind {
+            Kind::String(_) => "string".to_owned(),
+            Kind::Integer { .. } => "integer".to_owned(),
+            Kind::Enum(members) => {
+                members.iter().map(|member| format!("`{}`", member.name)).collect::<Vec<_>>().join(", ")
+            }
+            Kind::Object(_) => "object".to_owned(),
+        },
+    }
+}
+
+/// Says what each value of an enum means.
+fn values(ty: &Type) -> String {
+    let Some(named) = ty.element().named() else { return String::new() };
+    let Kind::Enum(members) = &named.kind else { return String::new() };
+    let described = members.iter().filter(|member| !member.doc.is_empty());
+    described.map(|member| format!(" `{}`: {}", member.name, member.doc)).collect()
+}

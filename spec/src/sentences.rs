@@ -1,0 +1,131 @@
+//! Texts that are told only to those who can act on them: a sentence that names tools is for callers who may call all of them.
+//!
+//! The instructions of `initialize`, the remedies of errors, the next steps of tasks and the answers of handlers are such texts.
+
+use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec};
+
+/// A sentence, and who is told it. Permissions are sets: bit `n` is the n-th permission of the contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    /// Its words.
+    pub text: String,
+    /// The permissions that its reader must all have.
+    pub needs: u64,
+    /// The permissions of which its reader must have one; 0: none is needed.
+    pub any: u64,
+}
+
+/// Splits a text into its sentences. Put together again, they are the text.
+#[must_use]
+pub(crate) fn split(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut begin = 0;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        if c == '\n' || (c == ' ' && matches!(before, '.' | '?' | '!')) {
+            sentences.push(&text[begin..=at]);
+            begin = at + 1;
+        }
+        before = c;
+    }
+    sentences.push(&text[begin..]);
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+/// Returns the sentences of a text, each with the permissions of the tools that it names.
+#[must_use]
+pub fn sentences(contract: &Contract, text: &str) -> Vec<Sentence> {
+    let needs = |sentence: &str| {
+        let named = contract.tools().filter(|tool| names(sentence, &tool.name));
+        named.fold(0, |set, tool| set | bit(contract, tool))
+    };
+    split(text).into_iter().map(|text| Sentence { needs: needs(text), any: 0, text: text.trim_end().to_owned() }).collect()
+}
+
+/// Checks whether a text has this word.
+pub(crate) fn names(text: &str, word: &str) -> bool {
+    words(text).any(|(_, found)| found == word)
+}
+
+/// Returns the words of a text that could be names, each with its place.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter_map(move |word| {
+        let begin = at;
+        at += word.len() + 1;
+        (!word.is_empty()).then_some((begin, word))
+    })
+}
+
+/// Returns the paragraphs of the instructions. A sentence that concerns some tools is for those who may call one of them.
+#[must_use]
+pub fn instructions(contract: &Contract) -> Vec<Vec<Sentence>> {
+    let any = |such: &dyn Fn(&ToolSpec) -> bool| {
+        contract.tools().filter(|tool| such(tool)).fold(0, |set, tool| set | bit(contract, tool))
+    };
+    let requires = any(&|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some()));
+    let writes = any(&|tool| tool.task().is_some());
+    let reads_tasks = any(&|tool| matches!(tool.effect, EffectSpec::ReadTask));
+    let untrusted = any(&|tool| shows(&tool.result, &|field| field.untrusted));
+    let secret = any(&|tool| tool.args.iter().any(|arg| arg.secret) || shows(&tool.result, &|field| field.secret));
+    let phrases = &contract.phrases;
+    let of = |text: &str, any: u64, concerns_some: bool| -> Vec<Sentence> {
+        // A phrase about a kind of tools that the contract has not is about nothing.
+        let sentences = if concerns_some && any == 0 { Vec::new() } else { sentences(contract, text) };
+        sentences.into_iter().map(|sentence| Sentence { any, ..sentence }).collect()
+    };
+    let states = contract.states.iter().map(|state| format!("{}: {}", state.name, state.meaning));
+    let states = format!("States of a task: {}", states.collect::<Vec<_>>().join(" "));
+    let paragraphs = [
+        [
+            of(&contract.service.doc, 0, false),
+            of(&phrases.capability, requires, true),
+            of(&phrases.writes, writes, true),
+            of(&phrases.refused, 0, false),
+        ],
+        [of(&states, reads_tasks, true), Vec::new(), Vec::new(), Vec::new()],
+        [
+            of(&phrases.forbidden, requires, true),
+            of(&phrases.busy, writes, true),
+            of(&phrases.untrusted, untrusted, true),
+            of(&phrases.secret, secret, true),
+        ],
+    ];
+    paragraphs.into_iter().map(|parts| parts.concat()).filter(|paragraph| !paragraph.is_empty()).collect()
+}
+
+/// Writes the instructions as one with every permission reads them.
+pub(crate) fn whole_instructions(contract: &Contract) -> String {
+    instructions(contract).iter().map(|paragraph| joined(paragraph)).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes sentences as one text.
+pub(crate) fn joined(sentences: &[Sentence]) -> String {
+    sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Checks whether a result has such a field, at any depth.
+fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
+    let Kind::Object(fields) = &result.kind else { return false };
+    fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
+}
+
+/// Returns the permission of a tool as a set.
+fn bit(contract: &Contract, tool: &ToolSpec) -> u64 {
+    let at = contract.permissions.iter().position(|known| known.name == tool.permission.name);
+    at.and_then(|at| 1_u64.checked_shl(u32::try_from(at).ok()?)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_its_sentences() {
+        let text = "One. Two `a.b` is e 1.5 s! get_three?\nFour";
+        assert_eq!(split(text), ["One. ", "Two `a.b` is e 1.5 s! ", "get_three?\n", "Four"]);
+        assert_eq!(split(text).concat(), text);
+        assert!(names("call get_task, then", "get_task") && !names("call get_tasks", "get_task"));
+    }
+}
