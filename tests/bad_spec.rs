@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{Report, Rule, description, instructions, load, output_schema};
+use toolwarrant_spec::{Report, Rule, Sentence, description, instructions, load, output_schema, reference};
 
 const SERVICE: &str = "service.toml";
 const ERRORS: &str = "errors.toml";
@@ -100,13 +100,17 @@ fn tasks_on_two_resources_are_read_with_a_field_for_each() {
         assert_eq!(field["type"], serde_json::json!(["string", "null"]));
         assert_eq!(field["description"], format!("The {resource} that it acts on; null if it acts on something else."));
     }
-    assert!(description(&contract, read_tool).contains("a last look at the target."));
+    assert!(reference(&contract, read_tool).contains("a last look at the target."));
 }
 
 /// What an agent reads of a contract.
 fn describe(contract: &Contract) -> String {
     let tools = contract.tools().map(|tool| format!("\n## {}\n{}\n", tool.name, description(contract, tool)));
-    instructions(contract) + "\n" + &tools.collect::<String>()
+    let sentences = |paragraph: Vec<Sentence>| {
+        paragraph.into_iter().map(|sentence| sentence.text).collect::<Vec<_>>().join(" ") + "\n"
+    };
+    let instructions: String = instructions(contract).into_iter().map(sentences).collect();
+    instructions + &tools.collect::<String>()
 }
 
 #[test]

@@ -62,6 +62,9 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
         let generated: Value = serde_json::from_str(&text).expect("JSON");
         let members = tool.as_object_mut().expect("an object");
         assert_eq!(members.keys().collect::<Vec<_>>(), ["name", "description", "inputSchema", "annotations"]);
+        // One item a sentence, for whoever reads a diff.
+        let sentences = generated["description"].as_array().expect("sentences").iter().filter_map(Value::as_str);
+        assert_eq!(members.shift_remove("description").as_ref(), Some(&sentences.collect::<String>().into()), "{file}");
         for (member, value) in members {
             assert_eq!(*value, generated[member], "{file}: {member}");
         }

@@ -1,113 +1,214 @@
-//! What an agent reads of a tool before it calls it: the descriptions in `tools/list`.
+//! What an agent reads before it calls a tool: the definitions in `tools/list`, and the instructions of `initialize`.
 
-use crate::harness::open_phones;
+use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
+use serde_json::{Value, json};
 use toolwarrant_core::catalogue::ToolDef;
 
-/// The description of each tool, as it is listed.
-async fn descriptions() -> Vec<(&'static ToolDef, String)> {
-    let (server, key) = open_phones().await;
-    let text = |tool: &serde_json::Value| tool["description"].as_str().expect("a description").to_owned();
-    let listed = server.list(&key).await;
-    let told: Vec<_> = listed
-        .iter()
-        .map(|tool| (PHONES.tool(tool["name"].as_str().expect("a name")).expect("a tool"), text(tool)))
-        .collect();
-    assert_eq!(told.len(), PHONES.tools.len());
-    told
+const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
+
+/// A tool as it is listed.
+struct Definition {
+    tool: &'static ToolDef,
+    description: String,
+    /// The name and the schema of each argument.
+    arguments: Vec<(String, Value)>,
 }
 
-fn assert_says(tool: &ToolDef, description: &str, words: &str) {
-    assert!(description.contains(words), "{} does not say: {words}", tool.name);
+impl Definition {
+    fn says(&self, words: &str) {
+        assert!(self.description.contains(words), "{} does not say: {words}\n{}", self.tool.name, self.description);
+    }
+}
+
+async fn definitions() -> Vec<Definition> {
+    let (server, key) = open_phones().await;
+    let definition = |listed: &Value| Definition {
+        tool: PHONES.tool(listed["name"].as_str().expect("a name")).expect("a tool"),
+        description: listed["description"].as_str().expect("a description").to_owned(),
+        arguments: listed["inputSchema"]["properties"].as_object().expect("properties").clone().into_iter().collect(),
+    };
+    let listed: Vec<_> = server.list(&key).await.iter().map(definition).collect();
+    assert_eq!(listed.len(), PHONES.tools.len());
+    listed
+}
+
+async fn instructions(server: &Server, key: &Key) -> String {
+    let answer = server.rpc(key, "initialize", json!({"protocolVersion": "2025-03-26"})).await;
+    answer["result"]["instructions"].as_str().expect("instructions").to_owned()
 }
 
 #[tokio::test]
-async fn every_description_has_the_arguments_preconditions_and_failures_of_its_tool() {
-    for (tool, description) in descriptions().await {
-        let says = |words: &str| assert_says(tool, &description, words);
-        says("Use it when");
-        says("Do not use it when");
-        let schema: serde_json::Value = serde_json::from_str(tool.input_schema).expect("JSON");
-        for argument in schema["properties"].as_object().expect("properties").keys() {
-            says(&format!("\n- {argument} ("));
+async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_tool() {
+    for listed in definitions().await {
+        let Definition { tool, description, arguments } = &listed;
+        for (name, schema) in arguments {
+            listed.says(name);
+            assert!(schema["description"].as_str().is_some_and(|doc| !doc.is_empty()), "{}: {name}", tool.name);
         }
-        says(&format!("\nBefore you call: the key's application holds the permission `{}`", tool.permission.name));
+        listed.says(&format!("\nNeeds permission {}", tool.permission.name));
+        let (last, retryable) =
+            description.split_once("Not retryable").expect("failures").1.split_once("Retryable").expect("both");
         for error in tool.errors {
-            says(&format!("\n- {} ({}retryable)", error.code, if error.retryable { "" } else { "not " }));
+            assert!(
+                if error.retryable { retryable } else { last }.contains(error.code),
+                "{}: {}",
+                tool.name,
+                error.code
+            );
+        }
+        listed.says("Use it ");
+    }
+}
+
+/// What each client takes whole is in the contract's `[readers]`; the compiler holds it, and this what comes over the wire.
+#[tokio::test]
+async fn every_text_is_short_enough_for_those_who_read_it() {
+    for Definition { tool, description, arguments } in definitions().await {
+        assert!(description.chars().count() <= 1_000, "{}", tool.name);
+        for (name, schema) in arguments {
+            assert!(
+                schema["description"].as_str().is_some_and(|doc| doc.chars().count() <= 220),
+                "{}: {name}",
+                tool.name
+            );
         }
     }
-    assert!(PHONES.service.instructions.chars().count() <= 2048);
+    let (server, key) = open_phones().await;
+    let list = server.rpc(&key, "tools/list", json!({})).await["result"].to_string();
+    assert!(list.chars().count() <= 12_288, "{}", list.len());
+    let told = instructions(&server, &key).await;
+    assert!(told.chars().count() <= 2_000, "{told}");
+    assert!(told.lines().next().is_some_and(|lead| lead.chars().count() <= 512), "{told}");
+}
+
+#[tokio::test]
+async fn no_text_names_a_tool_that_its_reader_may_not_call() {
+    let sets = every_permission_set(&PHONES);
+    let (server, keys) = phones(sets.iter().map(|(_, set)| Tenant::with(*set)).collect()).await;
+    for ((granted, _), keys) in sets.iter().zip(&keys) {
+        let listed = server.list(&keys[0]).await;
+        let told = instructions(&server, &keys[0]).await + &json!(listed).to_string();
+        let words: Vec<&str> = told.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        for tool in PHONES.tools {
+            let shown = listed.iter().any(|listed| listed["name"] == tool.name);
+            assert!(shown || !words.contains(&tool.name), "{granted} reads of {}", tool.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn instructions_are_composed_of_what_a_key_may_call() {
+    let sets = every_permission_set(&PHONES);
+    let (server, keys) = phones(sets.iter().map(|(_, set)| Tenant::with(*set)).collect()).await;
+    let mut told = String::new();
+    for ((granted, _), keys) in sets.iter().zip(&keys) {
+        told += &format!("## {granted}\n\n{}\n\n", instructions(&server, &keys[0]).await);
+    }
+    insta::assert_snapshot!(told);
 }
 
 #[tokio::test]
 async fn each_tool_that_needs_a_flag_names_it_and_says_to_decide_by_it_and_never_by_the_state() {
     let needs =
         [("set_proxy", "proxy"), ("clear_proxy", "proxy"), ("set_power", "power"), ("create_session", "session")];
-    for (tool, description) in descriptions().await {
-        let flag = needs.iter().find(|(name, _)| *name == tool.name).map(|(_, flag)| *flag);
-        assert_eq!(description.contains("the device's `capabilities."), flag.is_some(), "{}", tool.name);
-        if let Some(flag) = flag {
-            assert_says(tool, &description, &format!("and the device's `capabilities.{flag}` is true"));
-            assert_says(tool, &description, "Decide by `capabilities`, never by `state`");
+    for listed in definitions().await {
+        let flag = needs.iter().find(|(name, _)| *name == listed.tool.name).map(|(_, flag)| *flag);
+        assert_eq!(listed.description.contains("whose capabilities."), flag.is_some(), "{}", listed.tool.name);
+        match flag {
+            Some(flag) => listed.says(&format!("a device whose capabilities.{flag} is true, whatever its state")),
+            None if listed.tool.name == "get_task" => {}
+            None => listed.says("by capabilities, never by state"),
         }
     }
 }
 
 #[tokio::test]
 async fn every_description_says_to_repeat_with_backoff_what_is_retryable_and_nothing_else() {
-    for (tool, description) in descriptions().await {
-        assert_says(tool, &description, "Repeat a failed call only when its `retryable` is true, with backoff");
-        assert_says(tool, &description, "otherwise change the call, choose another device, or report it");
+    for listed in definitions().await {
+        listed.says("On failure: {code, message, retryable}. Not retryable (change the call, or report it): ");
+        listed.says(" Retryable, with backoff: ");
     }
+    let (server, key) = open_phones().await;
+    let told = instructions(&server, &key).await;
+    assert!(told.contains(
+        "repeat it only if `retryable` is true, after `retry_after_seconds`; otherwise do what `message` says"
+    ));
 }
 
 #[tokio::test]
-async fn each_tool_that_needs_a_flag_tells_forbidden_from_not_supported() {
-    for (tool, description) in descriptions().await {
-        if tool.target.as_ref().is_some_and(|target| target.requires.is_some()) {
-            assert_says(
-                tool,
-                &description,
-                "`forbidden` concerns the key's permissions, `not_supported` the device's abilities",
-            );
+async fn forbidden_is_told_from_not_supported_wherever_both_can_happen() {
+    for listed in definitions().await {
+        listed.says("forbidden (no device helps)");
+        if listed.tool.target.as_ref().is_some_and(|target| target.requires.is_some()) {
+            listed.says("not_supported (another device may)");
         }
     }
+    let (server, key) = open_phones().await;
+    let told = instructions(&server, &key).await;
+    assert!(
+        told.contains("`forbidden` concerns the key's permissions: no other device and no repeat helps."),
+        "{told}"
+    );
+    assert!(told.contains("`not_supported` concerns one device: another may do it."), "{told}");
 }
 
 #[tokio::test]
 async fn writes_and_get_task_say_to_poll_every_15_seconds_at_most_until_terminal_is_true() {
-    for (tool, description) in descriptions().await {
-        if ["set_proxy", "clear_proxy", "set_power", "get_task"].contains(&tool.name) {
-            assert_says(tool, &description, "poll get_task no faster than every 15 s until `terminal` is true");
+    for listed in definitions().await {
+        if WRITES.contains(&listed.tool.name) {
+            listed.says(
+                "call get_task with its task_id and wait_seconds 25 until terminal is true, or poll at most every 15 s",
+            );
+        }
+        if listed.tool.name == "get_task" {
+            let (_, wait) = listed.arguments.iter().find(|(name, _)| name == "wait_seconds").expect("wait_seconds");
+            assert!(wait["description"].as_str().is_some_and(|doc| doc.contains("within 15 s of the last")), "{wait}");
         }
     }
 }
 
 #[tokio::test]
-async fn writes_and_get_task_say_what_each_state_means_and_does_not_mean() {
-    for (tool, description) in descriptions().await {
-        if ["set_proxy", "clear_proxy", "set_power", "get_task"].contains(&tool.name) {
-            for words in [
-                "\n- dispatched: The write was accepted and is on its way; it does not mean that it took effect.",
-                "\n- success: The effect was measured on the device.",
-                "\n- success_unverified: The platform reports success and nothing can be measured for this operation; it is not success.",
-                "\n- failed: It definitely failed",
-                "\n- failed_silent: The platform reported success, and the effect is measurably absent; it was refunded.",
-                "\n- timeout: By the deadline nobody could tell whether it took effect; it is not a failure and is not refunded.",
-                "only `failed_silent` is refunded",
+async fn each_state_is_told_with_what_it_does_not_mean() {
+    for listed in definitions().await {
+        if WRITES.contains(&listed.tool.name) {
+            listed.says("Returns a task, not its outcome");
+            listed.says(
+                "Only `success` means that it took effect; `timeout` is no failure; only `failed_silent` is refunded.",
+            );
+        }
+        if listed.tool.name == "get_task" {
+            for state in [
+                "dispatched (on its way)",
+                "success (effect measured on the device)",
+                "success_unverified (reported, nothing measurable)",
+                "failed (error reported, or nothing sent)",
+                "failed_silent (reported done, effect absent; refunded)",
+                "timeout (nobody could tell; no failure, no refund)",
             ] {
-                assert_says(tool, &description, words);
+                listed.says(state);
             }
         }
+    }
+    let (server, key) = open_phones().await;
+    let told = instructions(&server, &key).await;
+    for state in [
+        "dispatched: The write was accepted and is on its way; it does not mean that it took effect.",
+        "success: The effect was measured on the device.",
+        "success_unverified: The platform reports success and nothing can be measured for this operation; it is not success.",
+        "failed: It definitely failed",
+        "failed_silent: The platform reported success, and the effect is measurably absent; it was refunded.",
+        "timeout: By the deadline nobody could tell whether it took effect; it is not a failure and is not refunded.",
+    ] {
+        assert!(told.contains(state), "{state}\n{told}");
     }
 }
 
 #[tokio::test]
 async fn create_session_says_that_null_is_not_long_lived_and_to_issue_a_new_token() {
-    for (tool, description) in descriptions().await {
-        if tool.name == "create_session" {
-            let words = "null means that the platform gave no expiry, not that it is long-lived: issue a new one when it stops working";
-            assert_says(tool, &description, words);
-        }
+    for listed in definitions().await.iter().filter(|listed| listed.tool.name == "create_session") {
+        listed.says(
+            "expires_at (null: no expiry was given, not that it is long-lived; issue a new one when it stops working)",
+        );
     }
 }

@@ -26,8 +26,7 @@ pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
     let phrases = &contract.phrases;
     let part = |key, text: &str| Part { key, text: fill(contract, tool, text) };
     let requires = tool.target.as_ref().is_some_and(|target| target.requires.is_some());
-    let needs =
-        if requires { ("needs_capability", &phrases.needs_capability) } else { ("needs", &phrases.needs) };
+    let needs = if requires { ("needs_capability", &phrases.needs_capability) } else { ("needs", &phrases.needs) };
     let (effect, task) = match tool.effect {
         EffectSpec::Read | EffectSpec::ReadTask => (&*phrases.read, ""),
         EffectSpec::Issue => ("", ""),
@@ -167,7 +166,9 @@ fn characters(charset: &[(char, char)]) -> String {
         (from, to) => format!("characters from `{from}` to `{to}`"),
     }));
     let last = names.pop().unwrap_or_default();
-    if names.is_empty() { return last }
+    if names.is_empty() {
+        return last;
+    }
     let mut out = names.join(", ");
     let _ = write!(out, " and {last}");
     out

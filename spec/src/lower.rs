@@ -12,17 +12,17 @@ mod types;
 mod words;
 
 use crate::model::{Contract, Kind, Member, PermissionSpec, ProbeSpec, ReadersSpec, ResourceSpec, ServiceSpec};
+use crate::names;
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
 use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
-use crate::names;
 pub(crate) use generated::rust_names;
-pub use words::TASKS_KEPT_DAYS;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use types::Types;
+pub use words::TASKS_KEPT_DAYS;
 use words::Words;
 
 /// Most permissions: a set of them is one machine word.
@@ -184,7 +184,12 @@ fn probes(raw: &Named<raw::Probe>, words: &Words, report: &mut Report) -> Vec<Ar
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
         let unread = words.say(SERVICE, unread.as_ref(), None, report);
-        Arc::new(ProbeSpec { name: name.to_string(), doc: doc.to_string(), baseline: baseline.unwrap_or(false), unread })
+        Arc::new(ProbeSpec {
+            name: name.to_string(),
+            doc: doc.to_string(),
+            baseline: baseline.unwrap_or(false),
+            unread,
+        })
     };
     raw.iter().map(lower).collect()
 }

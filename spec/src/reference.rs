@@ -11,7 +11,11 @@ pub fn reference(contract: &Contract, tool: &ToolSpec) -> String {
     let mut out = format!("```text\n{}\n```\n", description(contract, tool));
     table(&mut out, "| argument | values | meaning |", tool.args.iter().map(argument));
     table(&mut out, "| result | type | meaning |", fields(&tool.result, ""));
-    table(&mut out, "| failure | retryable | meaning | what to do | carries |", tool.errors.iter().map(|error| failure(error)));
+    table(
+        &mut out,
+        "| failure | retryable | meaning | what to do | carries |",
+        tool.errors.iter().map(|error| failure(error)),
+    );
     for example in &tool.examples {
         let arguments = Value::Object(example.arguments.clone());
         let _ = writeln!(out, "\n{}:\n\n```json\n{arguments}\n```", example.title);
@@ -70,8 +74,13 @@ fn fields(ty: &NamedType, prefix: &str) -> Vec<String> {
     let rows = all.iter().flat_map(|field| {
         let list = if matches!(field.ty, Type::List(_)) { "list of " } else { "" };
         let null = if field.nullable { " or null" } else { "" };
-        let row =
-            format!("| `{prefix}{}` | {list}{}{null} | {}{} |", field.name, kind(&field.ty), field.doc, values(&field.ty));
+        let row = format!(
+            "| `{prefix}{}` | {list}{}{null} | {}{} |",
+            field.name,
+            kind(&field.ty),
+            field.doc,
+            values(&field.ty)
+        );
         let nested = field.ty.object().map(|inner| fields(inner, &format!("{prefix}{}.", field.name)));
         std::iter::once(row).chain(nested.unwrap_or_default())
     });

@@ -40,7 +40,10 @@ pub fn sentences(contract: &Contract, text: &str) -> Vec<Sentence> {
         let named = contract.tools().filter(|tool| names(sentence, &tool.name));
         named.fold(0, |set, tool| set | bit(contract, tool))
     };
-    split(text).into_iter().map(|text| Sentence { needs: needs(text), any: 0, text: text.trim_end().to_owned() }).collect()
+    split(text)
+        .into_iter()
+        .map(|text| Sentence { needs: needs(text), any: 0, text: text.trim_end().to_owned() })
+        .collect()
 }
 
 /// Checks whether a text has this word.

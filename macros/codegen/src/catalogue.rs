@@ -2,10 +2,11 @@
 
 use crate::errors;
 use crate::tokens::{args_name, camel, ident, number, option};
+use crate::words::{self, advice};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use toolwarrant_spec::model::{
-    Contract, HintsSpec, Http, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec, ToolSpec,
+    Contract, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec, ToolSpec,
 };
 use toolwarrant_spec::{ROLES, description, input_schema, instructions, output_schema, schema_text};
 
@@ -13,27 +14,47 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let ServiceSpec { name, title: _, version, doc: _, served, accepted, requests_per_minute, poll_interval_seconds } =
         &contract.service;
     let (instructions, source) = (instructions(contract), &contract.source);
+    let instructions = instructions.iter().map(|paragraph| words::of(paragraph));
     let [requests, interval] = [requests_per_minute, poll_interval_seconds].map(|limit| number(*limit));
     let roles = ROLES.iter().filter_map(|role| {
         let (field, error) = (ident(role), errors::name(contract.role(role)?));
         Some(quote!(#field: &errors::#error))
     });
-    let states = contract.states.iter().map(|State { name, meaning, next_step }| {
-        quote!(rt::catalogue::StateDef { name: #name, meaning: #meaning, next_step: #next_step })
+    let states = contract.states.iter().map(|State { name, brief: _, meaning, next_step, reported }| {
+        let next_step = advice(contract, next_step);
+        let reported = reported.iter().map(|(name, text)| {
+            let (report, advice) = (camel(name), advice(contract, text));
+            quote!((rt::tasks::UpstreamReport::#report, #advice))
+        });
+        quote!(rt::catalogue::StateDef {
+            name: #name,
+            meaning: #meaning,
+            next_step: #next_step,
+            reported: &[#(#reported),*],
+        })
     });
+    let probes = contract.probes.iter().map(|probe| {
+        let (name, unread) = (&probe.name, advice(contract, &probe.unread));
+        quote!(rt::catalogue::ProbeDef { name: #name, unread: #unread })
+    });
+    let Phrases { same_write, other_write, lost_task, curable, .. } = &contract.phrases;
+    let [same_write, other_write, lost_task, curable] =
+        [same_write, other_write, lost_task, curable].map(|text| advice(contract, text));
     let resources = contract.resources.iter().map(|resource| {
-        let ResourceSpec { name, doc, id, capabilities: _ } = &**resource;
-        let id = ident(&id.name);
-        quote!(rt::catalogue::ResourceDef { name: #name, doc: #doc, admits: rt::args::admits::<#id> })
+        let ResourceSpec { name, doc, id, capabilities: _, find } = &**resource;
+        let (id, find) = (ident(&id.name), advice(contract, find));
+        quote!(rt::catalogue::ResourceDef { name: #name, doc: #doc, admits: rt::args::admits::<#id>, find: #find })
     });
     quote! {
+        use rt::advice::{Advice, Sentence};
+
         /// The whole contract as data.
         pub static CATALOGUE: rt::catalogue::Catalogue = rt::catalogue::Catalogue {
             source: #source,
             service: rt::catalogue::ServiceDef {
                 name: #name,
                 version: #version,
-                instructions: #instructions,
+                instructions: &[#(#instructions),*],
                 served: &[#(#served),*],
                 accepted: &[#(#accepted),*],
                 requests_per_minute: #requests,
@@ -44,6 +65,13 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             tools: &tools::ALL,
             roles: rt::catalogue::Roles { #(#roles,)* },
             states: &[#(#states),*],
+            probes: &[#(#probes),*],
+            phrases: rt::catalogue::PhraseDefs {
+                same_write: #same_write,
+                other_write: #other_write,
+                lost_task: #lost_task,
+                curable: #curable,
+            },
         };
     }
 }

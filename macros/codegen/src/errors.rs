@@ -1,6 +1,7 @@
 //! Emits the error codes and, for each tool, the enum of those that its handler may return.
 
 use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, shout};
+use crate::words;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 use toolwarrant_spec::model::{Contract, ErrorCode, ToolSpec};
@@ -10,12 +11,25 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         error.role.is_some() || contract.tools().any(|tool| tool.errors.iter().any(|known| known.code == error.code))
     };
     let table = contract.errors.iter().filter(|error| answered(error)).map(|error| {
-        let ErrorCode { code, role: _, retryable, http, jsonrpc, meaning, remedy, fields: _ } = &**error;
+        let ErrorCode {
+            code,
+            role: _,
+            retryable,
+            retry_after_seconds,
+            http,
+            jsonrpc,
+            meaning,
+            brief: _,
+            remedy,
+            fields: _,
+        } = &**error;
+        let (after, remedy) = (Literal::u32_unsuffixed(*retry_after_seconds), words::advice(contract, remedy));
         let (name, http, jsonrpc) = (name(error), Literal::u16_unsuffixed(*http), number(*jsonrpc));
         quote! {
             pub(super) static #name: ErrorDef = ErrorDef {
                 code: #code,
                 retryable: #retryable,
+                retry_after_seconds: #after,
                 http: #http,
                 jsonrpc: #jsonrpc,
                 meaning: #meaning,
@@ -23,16 +37,19 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             };
         }
     });
-    let own = contract.tools().filter(|tool| is_handled(tool)).map(own);
     quote! {
         /// Every error that a call can end with.
         mod errors {
+            use super::rt::advice::*;
             use super::rt::catalogue::ErrorDef;
             #(#table)*
         }
-
-        #(#own)*
     }
+}
+
+/// Emits the enum of each tool's own errors.
+pub(crate) fn enums(contract: &Contract) -> TokenStream {
+    contract.tools().filter(|tool| is_handled(tool)).map(own).collect()
 }
 
 /// Returns the name of an error in the module `errors`.

@@ -11,6 +11,7 @@ mod handlers;
 mod permissions;
 mod tokens;
 mod types;
+mod words;
 
 #[cfg(any(test, feature = "text"))]
 mod text;
@@ -36,11 +37,13 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
 }
 
 /// Emits each concern, with its name, in reading order.
-fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 8] {
+fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 10] {
     [
         ("types", types::emit(contract)),
         ("permissions", permissions::emit(contract)),
+        ("words", words::emit(contract)),
         ("errors", errors::emit(contract)),
+        ("own_errors", errors::enums(contract)),
         ("args", args::emit(contract)),
         ("handlers", handlers::emit(contract)),
         ("catalogue", catalogue::emit(contract)),

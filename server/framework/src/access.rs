@@ -46,13 +46,16 @@ pub struct Application {
     pub window: Arc<Window>,
     /// The result of `tools/list` for these permissions, made at the first request for it.
     pub(super) tools: OnceLock<Bytes>,
+    /// The instructions for these permissions as a JSON string, made likewise.
+    pub(super) instructions: OnceLock<Bytes>,
 }
 
 impl Application {
     /// An application with that budget.
     #[must_use]
     pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, window: Arc<Window>) -> Self {
-        Self { id: id.into(), name: name.into(), permissions, grants, window, tools: OnceLock::new() }
+        let (tools, instructions) = (OnceLock::new(), OnceLock::new());
+        Self { id: id.into(), name: name.into(), permissions, grants, window, tools, instructions }
     }
 }
 

@@ -39,6 +39,8 @@ pub struct ArgumentErrors {
     pub what: String,
     /// The argument names that the client sent, for the audit.
     pub names: Vec<String>,
+    /// The arguments of the tool whose values are wrong or missing.
+    pub wrong: Vec<&'static str>,
 }
 
 /// Longest arguments, in bytes, that the audit shows exactly as sent.
@@ -60,7 +62,8 @@ pub struct Taken<A> {
 /// Names every argument that is missing, unknown, given twice or not a value of its type.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let members = serde_json::from_str::<Members<'_>>(raw).map(|members| members.0).unwrap_or_default();
-    let mut reader = Reader { members, known: Vec::new(), secrets: Vec::new(), mistakes: Vec::new() };
+    let mut reader =
+        Reader { members, known: Vec::new(), secrets: Vec::new(), mistakes: Vec::new(), wrong: Vec::new() };
     let read = A::read(&mut reader);
     reader.strangers();
     match read {
@@ -87,6 +90,7 @@ pub struct Reader<'a> {
     known: Vec<&'static str>,
     secrets: Vec<&'static str>,
     mistakes: Vec<String>,
+    wrong: Vec<&'static str>,
 }
 
 impl<'a> Reader<'a> {
@@ -95,6 +99,7 @@ impl<'a> Reader<'a> {
         match self.take::<T>(name) {
             Some(json) => self.value(name, json),
             None => {
+                self.wrong.push(name);
                 self.mistakes.push(format!("`{name}` is required: {}", T::allowed()));
                 None
             }
@@ -125,6 +130,7 @@ impl<'a> Reader<'a> {
     fn value<T: Argument>(&mut self, name: &'static str, json: &str) -> Option<T> {
         let read = T::read(json);
         if read.is_none() {
+            self.wrong.push(name);
             let sent = if T::SECRET { Cow::Borrowed("what was sent") } else { Cow::Owned(shown(json)) };
             self.mistakes.push(format!("`{name}`: {sent} is not {}", T::allowed()));
         }
@@ -149,7 +155,7 @@ impl<'a> Reader<'a> {
     }
 
     fn refuse(self) -> ArgumentErrors {
-        let Self { members, known, mistakes, .. } = self;
+        let Self { members, known, mistakes, wrong, secrets: _ } = self;
         let more = mistakes.len().saturating_sub(MAX_LISTED);
         let stranger = mistakes.iter().any(|mistake| mistake.ends_with("no argument of this tool"));
         let mut what = mistakes.into_iter().take(MAX_LISTED).collect::<Vec<_>>().join("; ");
@@ -162,7 +168,7 @@ impl<'a> Reader<'a> {
             let _ = write!(what, "; it takes `{}`", known.join("`, `"));
         }
         let names = members.iter().take(MAX_LISTED).map(|(name, _)| shown(name)).collect();
-        ArgumentErrors { what, names }
+        ArgumentErrors { what, names, wrong }
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Start at [`Catalogue`].
 
+use super::advice::Advice;
 use super::args::ArgumentErrors;
+use super::tasks::UpstreamReport;
 
 /// A whole contract. The generator writes it as one `static`.
 #[derive(Debug)]
@@ -22,6 +24,10 @@ pub struct Catalogue {
     /// The meaning of each task status and what to do next, in the order of [`TaskStatus`](super::tasks::TaskStatus). Empty if no tool
     /// makes tasks.
     pub states: &'static [StateDef],
+    /// All probes, in the order of the contract.
+    pub probes: &'static [ProbeDef],
+    /// What the framework's own answers say.
+    pub phrases: PhraseDefs,
 }
 
 impl Catalogue {
@@ -45,8 +51,8 @@ pub struct ServiceDef {
     pub name: &'static str,
     /// `serverInfo.version`.
     pub version: &'static str,
-    /// The instructions that `initialize` gives an agent; at most 2,048 characters.
-    pub instructions: &'static str,
+    /// The paragraphs of the instructions that `initialize` gives an agent.
+    pub instructions: &'static [Advice],
     /// MCP revisions that `initialize` agrees to; the first is the fallback.
     pub served: &'static [&'static str],
     /// MCP revisions that a client may name in `MCP-Protocol-Version`.
@@ -98,14 +104,16 @@ pub struct ErrorDef {
     pub code: &'static str,
     /// Whether repeating the call can help.
     pub retryable: bool,
+    /// Seconds to wait before a repeat where nothing better is known; 0 if it is not retryable.
+    pub retry_after_seconds: u32,
     /// The HTTP status under `/v1`, and of refusals before JSON-RPC is read.
     pub http: u16,
     /// JSON-RPC error code, for failures of the protocol.
     pub jsonrpc: i32,
     /// What happened, in one sentence.
     pub meaning: &'static str,
-    /// What the caller should do next: a phrase without a full stop.
-    pub remedy: &'static str,
+    /// What the caller should do next. `{field}` stands for the value of a field of the failure.
+    pub remedy: Advice,
 }
 
 /// The error codes that the framework answers with. The contract gives each a role; the framework knows no code by name.
@@ -145,6 +153,8 @@ pub struct ResourceDef {
     pub doc: &'static str,
     /// Checks whether a text has the form of an id of this resource.
     pub admits: fn(&str) -> bool,
+    /// Where to take an id from.
+    pub find: Advice,
 }
 
 /// A tool.
@@ -253,7 +263,31 @@ pub struct StateDef {
     /// What it means.
     pub meaning: &'static str,
     /// What to do next.
-    pub next_step: &'static str,
+    pub next_step: Advice,
+    /// What to do next instead, by what the upstream reported.
+    pub reported: &'static [(UpstreamReport, Advice)],
+}
+
+/// A probe.
+#[derive(Debug)]
+pub struct ProbeDef {
+    /// Its name.
+    pub name: &'static str,
+    /// What to do next where its reading from before the send failed, so that nothing was sent.
+    pub unread: Advice,
+}
+
+/// What the framework's own answers say, in the contract's words.
+#[derive(Debug)]
+pub struct PhraseDefs {
+    /// The write repeats one in flight.
+    pub same_write: Advice,
+    /// The idempotency key is that of another write in flight.
+    pub other_write: Advice,
+    /// The id is that of no task.
+    pub lost_task: Advice,
+    /// A capability is refused for which there is a cure.
+    pub curable: Advice,
 }
 
 #[cfg(test)]

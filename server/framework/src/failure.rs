@@ -1,10 +1,16 @@
-//! The failure of a call: an error code of the contract, a message, and the fields of the code.
+//! The failure of a call: an error code of the contract, what was wrong, what to do, and the fields of the code.
 //!
-//! The message goes to the client: it says what was wrong and what to do. It never repeats what an upstream or a library said.
+//! The message goes to the client: it says what was wrong and what to do. It never repeats what an upstream or a library said, and
+//! names only tools that its reader may call.
 
-use super::catalogue::ErrorDef;
+use super::advice::Advice;
+use super::catalogue::{ErrorDef, PermissionSet};
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::Value;
 use std::borrow::Cow;
+
+/// The field that every retryable failure has.
+const RETRY_AFTER: &str = "retry_after_seconds";
 
 /// Why a call was refused or failed. One pointer wide, so that results stay small.
 #[derive(Debug, Clone)]
@@ -13,34 +19,72 @@ pub struct Failure(Box<Inner>);
 #[derive(Debug, Clone)]
 struct Inner {
     def: &'static ErrorDef,
-    message: Cow<'static, str>,
-    fields: Vec<(&'static str, serde_json::Value)>,
+    what: Cow<'static, str>,
+    remedy: Advice,
+    also: Advice,
+    fields: Vec<(&'static str, Value)>,
+    reader: PermissionSet,
 }
 
 impl Failure {
     /// Creates a failure. Its message is `what`, a fragment that says what was wrong, followed by the remedy of the code.
     #[must_use]
     pub fn new(def: &'static ErrorDef, what: impl std::fmt::Display) -> Self {
-        Self::exactly(def, format!("{what}. {}.", def.remedy))
+        Self::of(def, format!("{what}."), def.remedy)
     }
 
     /// Creates a failure whose message is the meaning and the remedy of its code.
     #[must_use]
     pub fn plain(def: &'static ErrorDef) -> Self {
-        Self::exactly(def, format!("{} {}.", def.meaning, def.remedy))
+        Self::of(def, def.meaning, def.remedy)
     }
 
     /// Creates a failure with exactly this message.
     #[must_use]
     pub fn exactly(def: &'static ErrorDef, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner { def, message: message.into(), fields: Vec::new() }))
+        Self::of(def, message, Advice::NONE)
     }
 
-    /// Adds a field that the contract declares for this code.
+    fn of(def: &'static ErrorDef, what: impl Into<Cow<'static, str>>, remedy: Advice) -> Self {
+        let retry = def.retryable.then(|| (RETRY_AFTER, def.retry_after_seconds.into()));
+        let fields = retry.into_iter().collect();
+        Self(Box::new(Inner {
+            def,
+            what: what.into(),
+            remedy,
+            also: Advice::NONE,
+            fields,
+            reader: PermissionSet::NONE,
+        }))
+    }
+
+    /// Sets a field that the contract declares for this code.
     #[must_use]
-    pub fn with(mut self, field: &'static str, value: impl Into<serde_json::Value>) -> Self {
+    pub fn with(mut self, field: &'static str, value: impl Into<Value>) -> Self {
+        self.0.fields.retain(|(known, _)| *known != field);
         self.0.fields.push((field, value.into()));
         self
+    }
+
+    /// Gives this advice in place of the remedy of the code, if its reader can act on any of it.
+    #[must_use]
+    pub fn advising(mut self, advice: Advice, reader: PermissionSet) -> Self {
+        if !advice.told_to(reader).is_empty() {
+            self.0.remedy = advice;
+        }
+        self
+    }
+
+    /// Adds advice after the remedy.
+    #[must_use]
+    pub fn and(self, also: Advice) -> Self {
+        Self(Box::new(Inner { also, ..*self.0 }))
+    }
+
+    /// Sets who reads the message. Until then it names no tool.
+    #[must_use]
+    pub fn told_to(self, reader: PermissionSet) -> Self {
+        Self(Box::new(Inner { reader, ..*self.0 }))
     }
 
     /// Returns the error code with all that the contract says of it.
@@ -48,14 +92,40 @@ impl Failure {
     pub fn def(&self) -> &'static ErrorDef {
         self.0.def
     }
+
+    /// Returns the message for its reader.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Inner { def: _, what, remedy, also, fields, reader } = &*self.0;
+        let mut message = what.to_string();
+        for advice in [remedy, also].map(|advice| advice.told_to(*reader)) {
+            if !advice.is_empty() {
+                message.push(' ');
+                message.push_str(&filled(&advice, fields));
+            }
+        }
+        message
+    }
+}
+
+/// Fills in the values of fields.
+fn filled<'a>(advice: &'a str, fields: &[(&'static str, Value)]) -> Cow<'a, str> {
+    if !advice.contains('{') {
+        return advice.into();
+    }
+    let fill = |text: String, (field, value): &(&'static str, Value)| {
+        let slot = format!("{{{field}}}");
+        text.replace(&slot, &value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    };
+    fields.iter().fold(advice.to_owned(), fill).into()
 }
 
 impl Serialize for Failure {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Inner { def, message, fields } = &*self.0;
+        let Inner { def, fields, .. } = &*self.0;
         let mut map = serializer.serialize_map(Some(3 + fields.len()))?;
         map.serialize_entry("code", def.code)?;
-        map.serialize_entry("message", message)?;
+        map.serialize_entry("message", &self.message())?;
         map.serialize_entry("retryable", &def.retryable)?;
         for (field, value) in fields {
             map.serialize_entry(field, value)?;

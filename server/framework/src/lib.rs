@@ -4,6 +4,7 @@
 //! has the types that handlers use. This crate knows no transport, no database and no command line.
 
 pub mod access;
+pub mod advice;
 pub mod args;
 pub mod audit;
 pub mod catalogue;

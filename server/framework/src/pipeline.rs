@@ -17,13 +17,14 @@
 //! dispatch calls [`run`].
 
 use super::access::{Access, Caller, Credentials};
+use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::audit::{Audit, Backlog, Line, Slot};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
-use super::reply::{Answer, Reply, tools_list};
+use super::reply::{Answer, Reply, quote, tools_list};
 use super::survive;
 use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRefusal, WriteRequest};
 use super::text::Secret;
@@ -167,7 +168,8 @@ impl<H: Handlers> Pipeline<H> {
         let window = &caller.application.window;
         window.admit(self.now(), requests).map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
-            let what = format!("the application's budget is {} requests a minute", window.limit());
+            let what =
+                format!("the application's {} requests a minute are spent; all its keys share them", window.limit());
             Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
         })
     }
@@ -176,6 +178,18 @@ impl<H: Handlers> Pipeline<H> {
     pub fn list(&self, Admitted(caller): &Admitted<'_>) -> Bytes {
         let application = &caller.application;
         application.tools.get_or_init(|| self.listed(application.permissions)).clone()
+    }
+
+    /// Returns the instructions for this caller, as a JSON string: what concerns the tools that it may call.
+    pub fn instructions(&self, Admitted(caller): &Admitted<'_>) -> Bytes {
+        let application = &caller.application;
+        let told = || {
+            let paragraphs = H::CATALOGUE.service.instructions.iter();
+            let told: Vec<_> = paragraphs.map(|paragraph| paragraph.told_to(application.permissions)).collect();
+            let told: Vec<_> = told.iter().filter(|paragraph| !paragraph.is_empty()).map(AsRef::as_ref).collect();
+            quote(&told.join("\n"))
+        };
+        application.instructions.get_or_init(told).clone()
     }
 
     /// Returns the list for these permissions. Applications that see the same tools share one.
@@ -196,7 +210,8 @@ impl<H: Handlers> Pipeline<H> {
         let (tool, now) = (find(H::CATALOGUE, asked.tool)?, self.now());
         let mut counted =
             CallCounter { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
-        let result = self.audited(caller, tool, asked, now).await;
+        let permissions = caller.application.permissions;
+        let result = self.audited(caller, tool, asked, now).await.map_err(|failure| failure.told_to(permissions));
         counted.outcome = outcome(result.as_ref().err());
         result
     }
@@ -293,7 +308,14 @@ async fn require_granted<H, T: ToolSteps<H>>(
 /// The failure for a target that does not exist or is not granted. A client cannot tell which.
 fn not_found(call: &Call<'_>) -> Failure {
     let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
-    Failure::new(call.catalogue.roles.not_found, format_args!("no such {named} for this application"))
+    let failure = Failure::new(call.catalogue.roles.not_found, format_args!("no such {named} for this application"));
+    failure.advising(find_target(call), call.caller.application.permissions)
+}
+
+/// Where to take the id of the target from.
+fn find_target(call: &Call<'_>) -> Advice {
+    let resource = call.tool.target.as_ref().and_then(|target| call.catalogue.resource(target.resource));
+    resource.map_or(Advice::NONE, |resource| resource.find)
 }
 
 /// Finds the target of a call and checks that it offers the capability.
@@ -358,7 +380,9 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
         }
         Err(refused) => {
             call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
-            Err(Failure::new(call.catalogue.roles.invalid_argument, refused.what))
+            let id = call.tool.target.as_ref().filter(|target| refused.wrong.contains(&target.arg));
+            let failure = Failure::new(call.catalogue.roles.invalid_argument, refused.what);
+            Err(failure.and(id.map_or(Advice::NONE, |_| find_target(call))))
         }
     }
 }
@@ -371,8 +395,7 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
         let what = format!("`idempotency_key` is that of a task of `{}` in flight; use another key", other.name);
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
-    Answer::of(&task.shown(call.catalogue, call.tool))
-        .map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
+    Answer::of(&task.shown(call)).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
 }
 
 fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
@@ -399,7 +422,7 @@ fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure
 }
 
 fn overloaded(catalogue: &'static Catalogue, what: &str) -> Failure {
-    Failure::new(catalogue.roles.overloaded, what).with("retry_after_seconds", 1)
+    Failure::new(catalogue.roles.overloaded, what)
 }
 
 fn line<'a>(

@@ -1,5 +1,6 @@
 //! The tool that reads tasks. It is the same for every contract, so it needs no handler.
 
+use crate::advice::Advice;
 use crate::catalogue::Catalogue;
 use crate::clock::Timestamp;
 use crate::failure::Failure;
@@ -10,7 +11,11 @@ use crate::tasks::{Evidence, TaskReadError, TaskView, UpstreamReport};
 use crate::text::Untrusted;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use std::borrow::Cow;
 use std::time::Duration;
+
+/// Days for which an ended task can be read. Whatever keeps tasks keeps them as long.
+pub const TASKS_KEPT_DAYS: u32 = 7;
 
 /// The units that a refund gives back. A task is charged one unit, whatever it does.
 const REFUNDED_UNITS: u64 = 1;
@@ -23,12 +28,14 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
     let wait = wait.map(|seconds| Duration::from_secs(seconds.unsigned_abs()));
     match call.task(id, wait).await {
         Ok(told) => {
-            let shown = Shown::of(call.catalogue, id, &told).ok_or_else(|| broken(call, "it fits no contract"))?;
+            let shown = Shown::of(call, id, &told).ok_or_else(|| broken(call, "it fits no contract"))?;
             Outcome::answer(call, Reply::from(shown))
         }
         Err(TaskReadError::NotFound) => {
-            let what = "no such task for this application; tasks are kept for 7 days after their end";
-            Err(Failure::new(call.catalogue.roles.not_found, what))
+            let what =
+                format!("no such task for this application; one is kept for {TASKS_KEPT_DAYS} days after its end");
+            let failure = Failure::new(call.catalogue.roles.not_found, what);
+            Err(failure.advising(call.catalogue.phrases.lost_task, call.caller.application.permissions))
         }
         Err(TaskReadError::Broken(why)) => Err(broken(call, &why)),
     }
@@ -45,17 +52,29 @@ struct Shown<'a> {
     told: &'a TaskView,
     /// The resources that tasks act on, each with the field for the id of the target.
     targets: Vec<(&'static str, &'static str)>,
-    next_step: &'static str,
+    next_step: Cow<'static, str>,
 }
 
 impl<'a> Shown<'a> {
     /// `None` if the contract no longer knows what the task acts on.
-    fn of(catalogue: &Catalogue, id: &'a str, told: &'a TaskView) -> Option<Self> {
+    fn of(call: &Call<'_>, id: &'a str, told: &'a TaskView) -> Option<Self> {
+        let catalogue = call.catalogue;
         let targets = targets(catalogue);
         let known = targets.iter().any(|(resource, _)| *resource == told.resource);
         let admitted = known && (catalogue.resource(&told.resource)?.admits)(&told.target);
-        admitted.then_some(Self { id, told, targets, next_step: told.status.def(catalogue)?.next_step })
+        let next_step = next_step(catalogue, told)?.told_to(call.caller.application.permissions);
+        admitted.then_some(Self { id, told, targets, next_step })
     }
+}
+
+/// What to do next. What was reported, and where nothing was sent what could not be read, say more than the status.
+fn next_step(catalogue: &Catalogue, TaskView { status, evidence, .. }: &TaskView) -> Option<Advice> {
+    let state = status.def(catalogue)?;
+    let Some(Evidence { checked, reported, .. }) = evidence else { return Some(state.next_step) };
+    let unread = catalogue.probes.iter().find(|probe| probe.name == checked && *reported == UpstreamReport::NotSent);
+    let unread = unread.map(|probe| probe.unread).filter(|unread| *unread != Advice::NONE);
+    let by_report = || state.reported.iter().find(|(known, _)| known == reported).map(|(_, advice)| *advice);
+    Some(unread.or_else(by_report).unwrap_or(state.next_step))
 }
 
 /// The resources of tools that make tasks, each with the argument of the first such tool.

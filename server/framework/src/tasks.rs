@@ -2,9 +2,11 @@
 
 use super::BoxFuture;
 use super::access::Caller;
+use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
+use super::handler::Call;
 use super::text::Secret;
 use crate::clock::Timestamp;
 use serde::Serialize;
@@ -260,35 +262,38 @@ pub enum WriteRefusal {
 
 impl AcceptedTask {
     /// Returns the result that a client sees.
-    pub(super) fn shown<'a>(&'a self, catalogue: &'a Catalogue, tool: &'a ToolDef) -> impl Serialize + 'a {
-        Shown { task: self, catalogue, tool }
+    pub(super) fn shown<'a>(&'a self, call: &'a Call<'a>) -> impl Serialize + 'a {
+        Shown { task: self, call }
     }
 }
 
 struct Shown<'a> {
     task: &'a AcceptedTask,
-    catalogue: &'a Catalogue,
-    tool: &'a ToolDef,
+    call: &'a Call<'a>,
 }
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let AcceptedTask { task_id, tool, target, status, hit, matches } = self.task;
-        let next = status.def(self.catalogue).map_or("", |state| state.next_step);
+        let (catalogue, reader) = (self.call.catalogue, self.call.caller.application.permissions);
+        let phrases = &catalogue.phrases;
+        let poll = status.def(catalogue).map_or(Advice::NONE, |state| state.next_step);
+        let next = match (hit, matches) {
+            (false, _) => [Advice::NONE, poll],
+            (true, true) => [phrases.same_write, poll],
+            (true, false) => [phrases.other_write, Advice::NONE],
+        };
+        let next = next.map(|advice| advice.told_to(reader));
         let mut map = serializer.serialize_map(Some(9))?;
         map.serialize_entry("task_id", task_id)?;
         map.serialize_entry("tool", tool)?;
-        map.serialize_entry(self.tool.target.as_ref().map_or("target", |target| target.arg), target)?;
+        map.serialize_entry(self.call.tool.target.as_ref().map_or("target", |target| target.arg), target)?;
         map.serialize_entry("status", status.as_str())?;
         map.serialize_entry("terminal", &status.is_terminal())?;
         map.serialize_entry("idempotent_hit", hit)?;
         map.serialize_entry("request_matches", matches)?;
-        map.serialize_entry("poll_after_seconds", &self.catalogue.service.poll_interval_seconds)?;
-        if *matches {
-            map.serialize_entry("next_step", next)?;
-        } else {
-            map.serialize_entry("next_step", &format!("Nothing of this call was sent. {next}"))?;
-        }
+        map.serialize_entry("poll_after_seconds", &catalogue.service.poll_interval_seconds)?;
+        map.serialize_entry("next_step", next.join(" ").trim())?;
         map.end()
     }
 }

@@ -17,7 +17,6 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::any;
-use bytes::Bytes;
 use edge::{AuthThrottle, HostOriginPolicy, Limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,8 +33,8 @@ pub struct Endpoint<H> {
     limits: Limits,
     throttle: AuthThrottle,
     ids: RequestIds,
-    /// See [`mcp::initialize_results`].
-    initialize_results: Vec<(&'static str, Bytes)>,
+    /// See [`mcp::initialize_heads`].
+    initialize_heads: Vec<(&'static str, String)>,
 }
 
 impl<H: Handlers> Endpoint<H> {
@@ -47,7 +46,7 @@ impl<H: Handlers> Endpoint<H> {
             limits,
             throttle: AuthThrottle::default(),
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
-            initialize_results: mcp::initialize_results(&H::CATALOGUE.service),
+            initialize_heads: mcp::initialize_heads(&H::CATALOGUE.service),
         }
     }
 
@@ -80,8 +79,8 @@ async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request
         return refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id);
     }
     let unauthenticated = H::CATALOGUE.roles.unauthenticated;
-    let what = format!("this server has no OAuth. {}.", unauthenticated.remedy);
-    respond(StatusCode::BAD_REQUEST, body_of(&Failure::exactly(unauthenticated, what)), &id)
+    let failure = Failure::new(unauthenticated, "this server has no OAuth");
+    respond(StatusCode::BAD_REQUEST, body_of(&failure), &id)
 }
 
 /// Gives each request an id: the one that the client sent, if it is harmless, or the next of this process.

@@ -249,7 +249,10 @@ impl<H: Handlers> Session<'_, H> {
                     error(id, &Failure::new(roles.invalid_params, what))
                 }
             },
-            "initialize" => result(id, &initialize_result(&self.endpoint.initialize_results, params)),
+            "initialize" => {
+                let head = initialize_head(&self.endpoint.initialize_heads, params);
+                Spliced::new([OPEN, id, head], &self.endpoint.pipeline.instructions(admitted), "}}")
+            }
             "ping" => result(id, &Bytes::from_static(b"{}")),
             method => {
                 let what = format!("there is no method `{}`", shown(method));
@@ -306,32 +309,29 @@ fn cursor(params: Option<&RawValue>) -> Option<String> {
     page.cursor.map(|cursor| shown(cursor.get()))
 }
 
-/// The result of `initialize` for each protocol revision that is served. The first is the fallback.
-pub(super) fn initialize_results(service: &ServiceDef) -> Vec<(&'static str, Bytes)> {
-    let ServiceDef { name, version, instructions, served, .. } = service;
-    let result = |revision| {
-        json!({
-            "protocolVersion": revision,
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": name, "version": version},
-            "instructions": instructions,
-        })
-        .to_string()
+/// The response to `initialize` between its id and the instructions, for each protocol revision that is served. The first is the
+/// fallback.
+pub(super) fn initialize_heads(service: &ServiceDef) -> Vec<(&'static str, String)> {
+    let ServiceDef { name, version, served, .. } = service;
+    let server = json!({"name": name, "version": version});
+    let head = |revision| {
+        format!(
+            r#","result":{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"serverInfo":{server},"instructions":"#
+        )
     };
-    served.iter().map(|revision| (*revision, result(revision).into())).collect()
+    served.iter().map(|revision| (*revision, head(revision))).collect()
 }
 
-/// The result of `initialize` for the revision that the client offers, or else for the fallback.
-fn initialize_result(initialize_results: &[(&'static str, Bytes)], params: Option<&RawValue>) -> Bytes {
+/// The head for the revision that the client offers, or else for the fallback.
+fn initialize_head<'a>(heads: &'a [(&'static str, String)], params: Option<&RawValue>) -> &'a str {
     #[derive(serde::Deserialize)]
     struct Offer<'a> {
         #[serde(borrow, rename = "protocolVersion")]
         version: Cow<'a, str>,
     }
     let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let agreed =
-        initialize_results.iter().find(|(revision, _)| offer.as_ref().is_some_and(|offer| offer.version == *revision));
-    agreed.or(initialize_results.first()).map(|(_, result)| result.clone()).unwrap_or_default()
+    let agreed = heads.iter().find(|(revision, _)| offer.as_ref().is_some_and(|offer| offer.version == *revision));
+    agreed.or(heads.first()).map_or("", |(_, head)| head)
 }
 
 fn failed(id: &str, failure: &Failure) -> Spliced {

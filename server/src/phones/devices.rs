@@ -3,6 +3,7 @@
 //! Applies the grants of a page. list_devices, get_device and every precondition share the views that this module reads.
 //! [`tools`](super::tools) turn them into the contract's types. Start at [`Phones`].
 
+use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
 use super::upstream::{Snapshot, Unreachable, Upstream};
@@ -16,8 +17,9 @@ use toolwarrant::{BoxFuture, Caller, Clock, Flag, Granted, Grants, Resource, Unr
 /// The contract's name for phones.
 const RESOURCE: &str = "device";
 
-/// Most phones that one page examines: spec/tools/devices.toml promises it.
-pub const EXAMINED_MAX: u16 = 1_000;
+/// Most phones that one page examines.
+pub const EXAMINED_MAX: u16 = PAGE_EXAMINES as u16;
+const _: () = assert!(EXAMINED_MAX as u32 == PAGE_EXAMINES);
 
 /// Phones to read at a time if there is a filter, which may refuse any number of them.
 const FILTERED_CHUNK: u16 = 250;

@@ -75,17 +75,8 @@ fn default_of(files: &Files, is: impl Fn(&At<String>, &raw::Error) -> bool) -> O
 
 /// Checks an error by itself.
 fn check(code: &At<String>, error: &raw::Error, files: &Files, report: &mut Report) {
-    let raw::Error {
-        role: _,
-        retryable: _,
-        retry_after_seconds,
-        http,
-        jsonrpc: _,
-        meaning,
-        brief,
-        remedy,
-        fields: _,
-    } = error;
+    let raw::Error { role: _, retryable: _, retry_after_seconds, http, jsonrpc: _, meaning, brief, remedy, fields: _ } =
+        error;
     require_name(ERRORS, code, report);
     for text in [meaning, brief, remedy].into_iter().flatten() {
         require_text(ERRORS, text, report);

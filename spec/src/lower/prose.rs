@@ -38,6 +38,10 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
         }
     }
     briefs(contract, files, words, report);
+    // What could not be read may be what a text names.
+    if !readable {
+        return;
+    }
     next_steps(contract, files, report);
     for (n, (_, file)) in files.tools.iter().enumerate() {
         for raw in &file.tool {
@@ -81,7 +85,10 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
     let told = docs.fold(text, |told, doc| told + "\n" + doc);
     let hidden = contract.tools().filter(|other| names(&told, &other.name));
     let granted = |permission: &str| {
-        tool.permission.grants.iter().any(|at| contract.permissions.get(*at).is_some_and(|known| known.name == permission))
+        tool.permission
+            .grants
+            .iter()
+            .any(|at| contract.permissions.get(*at).is_some_and(|known| known.name == permission))
     };
     for other in hidden.filter(|other| !granted(&other.permission.name)) {
         let place = own_texts(raw).find(|text| names(text, &other.name)).map_or(place.clone(), At::span);
@@ -108,10 +115,24 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let raise = format!("{shares}; where your clients take more, raise `list` under `[readers]`");
     bound(Rule::ListTooLong, "the list of tools", length, contract.readers.list, list, Some(raise));
     let length = whole_instructions(contract).chars().count();
-    bound(Rule::InstructionsTooLong, "the text of all instructions", length, contract.readers.instructions, doc.clone(), None);
+    bound(
+        Rule::InstructionsTooLong,
+        "the text of all instructions",
+        length,
+        contract.readers.instructions,
+        doc.clone(),
+        None,
+    );
     let lead = instructions(contract).first().map_or(0, |paragraph| joined(paragraph).chars().count());
     let help = "it is made of `doc` and, under `[phrase]`, `capability`, `writes` and `refused`".to_owned();
-    bound(Rule::InstructionsLead, "the first paragraph of the instructions", lead, contract.readers.lead, doc, Some(help));
+    bound(
+        Rule::InstructionsLead,
+        "the first paragraph of the instructions",
+        lead,
+        contract.readers.lead,
+        doc,
+        Some(help),
+    );
 }
 
 fn briefs(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
@@ -141,7 +162,10 @@ fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
 }
 
 fn plain(Written { place, text, .. }: &Written<'_>, report: &mut Report) {
-    let odd = text.chars().find(|c| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'));
+    let odd = text.chars().find(|c| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    });
     let tag = text.find('<').filter(|at| {
         let rest = text[at + 1..].trim_start_matches('/');
         rest.starts_with(|c: char| c.is_ascii_alphabetic()) && rest.contains('>')
@@ -178,7 +202,8 @@ fn unknown_words(Written { place, text, .. }: &Written<'_>, vocabulary: &HashSet
     let quoted = text.split('`').skip(1).step_by(2);
     let quoted = quoted.filter(|quoted| !quoted.split('.').all(|word| is_word(word) && known(word)));
     let slots: Vec<&str> = slots(text).collect();
-    let loose = words(text).map(|(_, word)| word).filter(|word| word.contains('_') && !known(word) && !slots.contains(word));
+    let loose =
+        words(text).map(|(_, word)| word).filter(|word| word.contains('_') && !known(word) && !slots.contains(word));
     let mut unknown: Vec<&str> = quoted.chain(loose).collect();
     unknown.sort_unstable();
     unknown.dedup();
@@ -260,7 +285,17 @@ fn written(files: &Files) -> Vec<Written<'_>> {
         let described = [needs, needs_capability, read, task, failures].into_iter().flatten();
         all.extend(described.map(|text| said(SERVICE, text, Some(DEFERRED.into()))));
         let told = [
-            capability, writes, refused, forbidden, busy, untrusted, secret, same_write, other_write, lost_task, curable,
+            capability,
+            writes,
+            refused,
+            forbidden,
+            busy,
+            untrusted,
+            secret,
+            same_write,
+            other_write,
+            lost_task,
+            curable,
         ];
         all.extend(told.into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
     }

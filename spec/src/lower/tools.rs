@@ -180,7 +180,8 @@ impl<'a> Lowering<'a> {
         }
         if matches!(**raw_effect, EffectName::ReadTask) {
             self.refuse_derived(raw);
-            arguments = Arguments { lowered: reading::arguments(&self.scope.words), names: vec!["task_id", "wait_seconds"] };
+            arguments =
+                Arguments { lowered: reading::arguments(&self.scope.words), names: vec!["task_id", "wait_seconds"] };
         }
         let http = match http.as_ref().or(default.map(|words| &words.http)) {
             Some(http) => self.http(http, &arguments).map(Some),

@@ -196,7 +196,8 @@ pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<S
     }
     let own = &files.service.state;
     let mut lower = |name: &&str| {
-        let find = |table: &Named<raw::State>| table.iter().find(|(known, _)| known.as_str() == *name).map(|(_, s)| s.clone());
+        let find =
+            |table: &Named<raw::State>| table.iter().find(|(known, _)| known.as_str() == *name).map(|(_, s)| s.clone());
         let (own, default) = (find(own), find(&files.defaults.state));
         let mut say = |key: fn(&raw::State) -> &Option<At<String>>| {
             let [own, default] = [&own, &default].map(|state| state.as_ref().and_then(|state| key(state).as_ref()));

@@ -1,12 +1,12 @@
 //! The handlers that read phones: `spec/tools/devices.toml`.
 
 use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage, DevicesTools};
-use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError};
+use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError, texts};
 use crate::phones::devices::{Filter, Phones};
 use crate::phones::upstream::Snapshot;
 use crate::phones::views::Seen;
 use std::sync::Arc;
-use toolwarrant::{Call, Grants, Reply, Target, hex};
+use toolwarrant::{Call, Grants, PermissionSet, Reply, Target, hex};
 
 impl DevicesTools for Phones {
     async fn list_devices(
@@ -40,8 +40,10 @@ async fn list(phones: &Phones, grants: &Grants, args: ListDevicesArgs) -> Result
         .page(grants, after.as_ref(), limit, Filter { state, capability })
         .await
         .map_err(|_| ListDevicesError::UpstreamUnavailable { what: "the platform could not be reached".into() })?;
+    let short = page.next.is_some() && page.devices.len() < usize::from(limit);
     Ok(DevicePage {
         devices: page.devices.iter().map(|snapshot| device(snapshot)).collect(),
+        next_step: short.then(|| texts::MORE_DEVICES.told_to(PermissionSet::NONE).into()),
         next_cursor: page.next.as_ref().map(cursor_after),
     })
 }

@@ -1,11 +1,13 @@
 //! The handler that issues screen sessions: `spec/tools/sessions.toml`.
 
-use crate::phones::contract::{CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools};
+use crate::phones::contract::{
+    CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools, texts,
+};
 use crate::phones::devices::Phones;
 use crate::phones::upstream::{Session, SessionError, Snapshot, Upstream};
 use crate::phones::views::Seen;
 use std::sync::Arc;
-use toolwarrant::{Call, Reply, Target};
+use toolwarrant::{Call, PermissionSet, Reply, Target};
 
 impl SessionsTools for Phones {
     async fn create_session(
@@ -24,7 +26,9 @@ impl SessionsTools for Phones {
 
 async fn issue(upstream: &dyn Upstream, device: &Snapshot, mode: SessionMode) -> Result<ScreenSession, SessionError> {
     let Session { token, url, expires_at } = upstream.session(&device.id, mode).await?;
-    Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at })
+    let next_step = if url.is_some() { &texts::SESSION_PAGE } else { &texts::SESSION_TOKEN };
+    let next_step = next_step.told_to(PermissionSet::NONE).into();
+    Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
 }
 
 /// Returns what a client may know of a failure.

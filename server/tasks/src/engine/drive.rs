@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::reading::TASKS_KEPT_DAYS;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::survive;
 use toolwarrant_core::text::Secret;
@@ -23,7 +24,7 @@ const DRIVEN_MAX: usize = 4_096;
 pub(super) const RETRY: Duration = Duration::from_secs(3);
 
 /// How long an ended task can be read.
-const RETENTION: Duration = Duration::from_hours(7 * 24);
+const RETENTION: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
 
 /// Interval between purges, and the most rows that one transaction deletes.
 const PURGE_EVERY: Duration = Duration::from_mins(1);

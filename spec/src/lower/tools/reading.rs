@@ -141,7 +141,9 @@ pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Ve
     let mut types: Vec<Arc<NamedType>> = Vec::new();
     for tool in tools {
         let derived = match tool.effect {
-            EffectSpec::Task(_) | EffectSpec::ReadTask => tool.args.iter().filter(|field| DERIVED.contains(&field.name.as_str())),
+            EffectSpec::Task(_) | EffectSpec::ReadTask => {
+                tool.args.iter().filter(|field| DERIVED.contains(&field.name.as_str()))
+            }
             EffectSpec::Read | EffectSpec::Issue => continue,
         };
         for ty in derived.filter_map(|field| field.ty.named()) {

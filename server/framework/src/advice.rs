@@ -1,0 +1,69 @@
+//! What to do next, in sentences of the contract. A reader is told only those that it can act on.
+
+use crate::catalogue::PermissionSet;
+use std::borrow::Cow;
+
+/// Sentences of the contract about what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advice(pub &'static [Sentence]);
+
+/// A sentence, and who is told it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sentence {
+    /// Its words.
+    text: &'static str,
+    /// The permissions of all tools that it names.
+    needs: PermissionSet,
+    /// The permissions of the tools that it concerns, of which one is enough. Empty: it concerns everybody.
+    any: PermissionSet,
+}
+
+impl Sentence {
+    /// A sentence of the contract. `needs` and `any` are the bits of permission sets.
+    #[must_use]
+    pub const fn new(text: &'static str, needs: u64, any: u64) -> Self {
+        Self { text, needs: PermissionSet(needs), any: PermissionSet(any) }
+    }
+}
+
+impl Advice {
+    /// No advice.
+    pub const NONE: Self = Self(&[]);
+
+    /// Returns the sentences for a reader with these permissions, as one text; empty if there are none.
+    #[must_use]
+    pub fn told_to(self, permissions: PermissionSet) -> Cow<'static, str> {
+        let told = self.0.iter().filter(|sentence| {
+            permissions.covers(sentence.needs) && (sentence.any.0 == 0 || sentence.any.0 & permissions.0 != 0)
+        });
+        let mut text = Cow::Borrowed("");
+        for sentence in told {
+            if text.is_empty() {
+                text = Cow::Borrowed(sentence.text);
+            } else {
+                let text = text.to_mut();
+                text.push(' ');
+                text.push_str(sentence.text);
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_is_told_what_it_can_act_on() {
+        static SENTENCES: [Sentence; 3] =
+            [Sentence::new("Always.", 0, 0), Sentence::new("Both.", 3, 0), Sentence::new("Either.", 0, 3)];
+        let advice = Advice(&SENTENCES);
+        for (permissions, told) in
+            [(0, "Always."), (1, "Always. Either."), (3, "Always. Both. Either."), (4, "Always.")]
+        {
+            assert_eq!(advice.told_to(PermissionSet(permissions)), told);
+        }
+        assert_eq!(Advice::NONE.told_to(PermissionSet(3)), "");
+    }
+}
