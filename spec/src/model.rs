@@ -61,6 +61,8 @@ pub struct ServiceSpec {
     pub accepted: Vec<String>,
     pub requests_per_minute: u32,
     pub poll_interval_seconds: u32,
+    pub hold_seconds: u32,
+    pub wait_seconds: u32,
 }
 
 /// Sentences that descriptions carry wherever they apply. A sentence that no tool needs is empty.

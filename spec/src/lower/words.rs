@@ -1,6 +1,6 @@
 //! The framework's default texts, with their placeholders filled in, and the contract's texts that replace them.
 
-use super::{SERVICE, at, require_text};
+use super::{MAX_WAIT_SECONDS, SERVICE, at, limit, require_text};
 use crate::model::{Phrases, State};
 use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::Report;
@@ -13,8 +13,8 @@ pub(crate) struct Words {
     pub(crate) resource: String,
     /// `{read_tool}`.
     pub(crate) read_tool: String,
-    /// `{poll_interval_seconds}`.
-    poll_interval_seconds: u32,
+    /// `{poll_interval_seconds}`, `{hold_seconds}`, `{wait_seconds}`.
+    limits: [(&'static str, u32); 3],
     tasks: bool,
     requires: bool,
     capabilities: bool,
@@ -24,16 +24,18 @@ impl Words {
     pub(crate) fn of(files: &Files) -> Self {
         let tools = || files.tools.iter().flat_map(|(_, file)| &file.tool);
         let reads = |tool: &&At<raw::Tool>| *tool.effect == EffectName::ReadTask;
-        let interval = |limits: &Option<raw::Limits>| Some(**limits.as_ref()?.poll_interval_seconds.as_ref()?);
         let resource = &files.service.resource;
         Self {
             resource: noun(resource.names()),
             read_tool: tools()
                 .find(reads)
                 .map_or_else(|| "the tool that reads tasks".to_owned(), |t| t.name.to_string()),
-            poll_interval_seconds: interval(&files.service.limits)
-                .or_else(|| interval(&files.defaults.limits))
-                .unwrap_or_default(),
+            limits: [
+                ("{poll_interval_seconds}", limit(files, |limits| &limits.poll_interval_seconds)),
+                ("{hold_seconds}", limit(files, |limits| &limits.hold_seconds)),
+                ("{wait_seconds}", limit(files, |limits| &limits.wait_seconds)),
+            ]
+            .map(|(placeholder, seconds)| (placeholder, seconds.unwrap_or_default())),
             tasks: tools().any(|tool| matches!(*tool.effect, EffectName::Task | EffectName::ReadTask)),
             requires: tools().any(|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some())),
             capabilities: resource.iter().any(|(_, resource)| resource.capability.is_some()),
@@ -42,9 +44,9 @@ impl Words {
 
     /// Fills in the placeholders of a default text.
     pub(crate) fn fill(&self, text: &str) -> String {
-        text.replace("{resource}", &self.resource)
-            .replace("{read_tool}", &self.read_tool)
-            .replace("{poll_interval_seconds}", &self.poll_interval_seconds.to_string())
+        let text = text.replace("{resource}", &self.resource).replace("{read_tool}", &self.read_tool);
+        let text = text.replace("{max_wait_seconds}", &MAX_WAIT_SECONDS.to_string());
+        self.limits.iter().fold(text, |text, (placeholder, seconds)| text.replace(placeholder, &seconds.to_string()))
     }
 
     /// Returns the contract's text or, if it has none, the framework's.

@@ -2,8 +2,8 @@
 
 use super::tasks::{plain, task_status};
 use super::{Lowering, Scope};
-use crate::lower::at;
 use crate::lower::words::noun;
+use crate::lower::{MAX_WAIT_SECONDS, at};
 use crate::model::{
     EffectSpec, ErrorCode, Field, Kind, Member, NamedType, ProbeSpec, ResourceSpec, StringSpec, ToolSpec, Type,
 };
@@ -123,7 +123,7 @@ pub(super) fn arguments() -> Vec<Field> {
     let wait = NamedType {
         name: "WaitSeconds".to_owned(),
         doc: "How long an answer may be held.".to_owned(),
-        kind: Kind::Integer { min: 0, max: 50 },
+        kind: Kind::Integer { min: 0, max: MAX_WAIT_SECONDS.into() },
     };
     let doc = "Seconds to wait for the end of the task before answering.";
     vec![
