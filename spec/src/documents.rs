@@ -2,8 +2,8 @@
 //!
 //! They depend on the contract alone: on no clock, no environment and no order of files.
 
-use crate::model::{Contract, EffectSpec, Http, PolicySpec, ToolSpec};
-use crate::{description, editor, input_schema, output_schema};
+use crate::model::{Contract, EffectSpec, HintsSpec, Http, PolicySpec, ToolSpec};
+use crate::{description, editor, input_schema, output_schema, schema_text};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,9 +22,27 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 
+/// Returns the item of `tools/list` that describes the tool: compact JSON, byte for byte as it goes over the wire.
+#[must_use]
+pub fn listed_item(contract: &Contract, tool: &ToolSpec) -> String {
+    let [name, description] = [tool.name.clone(), description(contract, tool)].map(Value::from);
+    let (schema, annotations) = (schema_text(&input_schema(tool)), annotations(tool));
+    format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema},\"annotations\":{annotations}}}")
+}
+
+fn annotations(tool: &ToolSpec) -> Value {
+    let HintsSpec { read_only, destructive, idempotent } = tool.hints();
+    json!({
+        "title": tool.title,
+        "readOnlyHint": read_only,
+        "destructiveHint": destructive,
+        "idempotentHint": idempotent,
+        "openWorldHint": true,
+    })
+}
+
 /// Describes a tool as JSON: what `tools/list` shows of it, and what it does not.
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
-    let hints = tool.hints();
     let target = tool
         .target
         .as_ref()
@@ -42,13 +60,7 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
         "description": description(contract, tool),
         "inputSchema": input_schema(tool),
         "outputSchema": output_schema(tool),
-        "annotations": {
-            "title": tool.title,
-            "readOnlyHint": hints.read_only,
-            "destructiveHint": hints.destructive,
-            "idempotentHint": hints.idempotent,
-            "openWorldHint": true,
-        },
+        "annotations": annotations(tool),
         "contract": {
             "permission": tool.permission.name,
             "target": target,

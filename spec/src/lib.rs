@@ -25,7 +25,7 @@ mod rules;
 mod source;
 
 pub use describe::{allowed, description, instructions};
-pub use documents::documents;
+pub use documents::{documents, listed_item};
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
