@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{Report, Rule, Sentence, description, instructions, load, output_schema, reference};
+use toolwarrant_spec::{Report, Rule, description, instructions_text, load, output_schema, reference};
 
 const SERVICE: &str = "service.toml";
 const ERRORS: &str = "errors.toml";
@@ -106,11 +106,7 @@ fn tasks_on_two_resources_are_read_with_a_field_for_each() {
 /// What an agent reads of a contract.
 fn describe(contract: &Contract) -> String {
     let tools = contract.tools().map(|tool| format!("\n## {}\n{}\n", tool.name, description(contract, tool)));
-    let sentences = |paragraph: Vec<Sentence>| {
-        paragraph.into_iter().map(|sentence| sentence.text).collect::<Vec<_>>().join(" ") + "\n"
-    };
-    let instructions: String = instructions(contract).into_iter().map(sentences).collect();
-    instructions + &tools.collect::<String>()
+    instructions_text(contract) + "\n" + &tools.collect::<String>()
 }
 
 #[test]

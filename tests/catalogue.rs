@@ -9,6 +9,7 @@ use std::path::Path;
 use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
 use toolwarrant_core::tasks::TaskStatus;
+use toolwarrant_spec::listed_item;
 use toolwarrant_spec::model::{Contract, ToolSpec};
 
 /// Both contracts with a server each: one key for every set of permissions.
@@ -68,6 +69,21 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
         for (member, value) in members {
             assert_eq!(*value, generated[member], "{file}: {member}");
         }
+    }
+}
+
+/// The lengths and tokens that `cargo xtask gen` shows are those of this text.
+#[tokio::test]
+async fn a_listed_tool_is_byte_for_byte_the_item_that_its_contract_makes() {
+    for (_, contract, server, keys) in both().await {
+        let key = &keys.last().expect("all permissions")[0];
+        let request = server.post(key).body(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string());
+        let answer = request.send().await.expect("an answer").text().await.expect("text");
+        let items: Vec<_> = contract.tools().map(|tool| listed_item(&contract, tool)).collect();
+        for item in &items {
+            assert!(answer.contains(item), "{item} is not in {answer}");
+        }
+        assert!(answer.contains(&format!("{{\"tools\":[{}]}}", items.join(","))));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Polls: answered when they are due or when the task ends, whichever is first; and who may ask.
 
 use crate::harness::{Key, Server, Tenant, mute_phones, outcome};
+use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -48,7 +49,7 @@ impl ToolCall {
 }
 
 #[tokio::test]
-async fn an_early_poll_is_held_until_it_is_due() {
+async fn an_early_poll_is_held_4_seconds_at_most_and_told_when_the_next_is_due() {
     let (server, keys) = mute_phones(vec![Tenant { keys: 2, ..everything() }]).await;
     let [key, other] = [&keys[0][0], &keys[0][1]];
     let task = write(&server, key, "phone-0000001").await;
@@ -57,15 +58,47 @@ async fn an_early_poll_is_held_until_it_is_due() {
     assert_eq!((&first["status"], &first["terminal"]), (&json!("dispatched"), &json!(false)));
     assert_eq!((&first["poll_after_seconds"], &first["evidence"]), (&json!(15), &Value::Null));
 
+    assert!(PHONES.tool("set_power").is_some_and(|tool| tool.description.contains("poll at most every 15 s")));
+
     server.clock.advance(Duration::from_secs(5));
-    let second = poll();
-    assert!(second.is_held(&server, key).await);
+    let early = poll();
+    assert!(early.is_held(&server, key).await);
     let elsewhere = ask(&server, other, json!({"task_id": task})).answer().await;
     assert_eq!(elsewhere["poll_after_seconds"], 15, "another key has its own time");
-    server.clock.advance(Duration::from_millis(9_999));
-    assert!(second.is_held(&server, key).await);
+    server.clock.advance(Duration::from_millis(3_999));
+    assert!(early.is_held(&server, key).await);
     server.clock.advance(Duration::from_millis(1));
-    assert_eq!(second.answer().await["poll_after_seconds"], 15);
+    let told = early.answer().await;
+    assert_eq!((&told["status"], &told["terminal"]), (&json!("dispatched"), &json!(false)));
+    assert_eq!(told["poll_after_seconds"], 6, "an early answer does not move what is due");
+
+    server.clock.advance(Duration::from_secs(3));
+    let due_soon = poll();
+    server.clock.advance(Duration::from_millis(2_999));
+    assert!(due_soon.is_held(&server, key).await);
+    server.clock.advance(Duration::from_millis(1));
+    assert_eq!(due_soon.answer().await["poll_after_seconds"], 15, "it was due");
+}
+
+/// Common HTTP clients give up reading after 5 s.
+#[tokio::test]
+async fn whoever_only_polls_is_answered_within_4_seconds_each_time_until_the_end() {
+    let (server, keys) = mute_phones(vec![everything()]).await;
+    let key = &keys[0][0];
+    let task = write(&server, key, "phone-0000001").await;
+    let mut answers = Vec::new();
+    while answers.last() != Some(&Value::Null) && answers.len() < 40 {
+        let poll = ask(&server, key, json!({"task_id": task}));
+        let mut seconds = 0;
+        while poll.is_held(&server, key).await {
+            assert!(seconds < 4, "{answers:?}");
+            server.clock.advance(Duration::from_secs(1));
+            seconds += 1;
+        }
+        answers.push(poll.answer().await["poll_after_seconds"].clone());
+    }
+    assert_eq!(answers[..5], [15, 11, 7, 3, 15], "{answers:?}");
+    assert_eq!(answers.last(), Some(&Value::Null), "{answers:?}");
 }
 
 #[tokio::test]

@@ -23,6 +23,25 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 
+/// Returns the item of `tools/list` that describes the tool: compact JSON, byte for byte as it goes over the wire.
+#[must_use]
+pub fn listed_item(contract: &Contract, tool: &ToolSpec) -> String {
+    let [name, description] = [tool.name.clone(), description(contract, tool)].map(Value::from);
+    let (schema, annotations) = (schema_text(&input_schema(tool)), annotations(tool));
+    format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema},\"annotations\":{annotations}}}")
+}
+
+fn annotations(tool: &ToolSpec) -> Value {
+    let HintsSpec { read_only, destructive, idempotent } = tool.hints();
+    json!({
+        "title": tool.title,
+        "readOnlyHint": read_only,
+        "destructiveHint": destructive,
+        "idempotentHint": idempotent,
+        "openWorldHint": true,
+    })
+}
+
 /// Describes a tool as JSON: what `tools/list` shows of it, and what it does not.
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
     let target = tool
@@ -54,25 +73,6 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
             "secret_arguments": secrets,
         },
     })
-}
-
-fn annotations(tool: &ToolSpec) -> Value {
-    let HintsSpec { read_only, destructive, idempotent } = tool.hints();
-    json!({
-        "title": tool.title,
-        "readOnlyHint": read_only,
-        "destructiveHint": destructive,
-        "idempotentHint": idempotent,
-        "openWorldHint": true,
-    })
-}
-
-/// Writes a tool as `tools/list` shows it, as compact JSON.
-#[must_use]
-pub fn listed(contract: &Contract, tool: &ToolSpec) -> String {
-    let [name, description] = [tool.name.clone(), description(contract, tool)].map(Value::from);
-    let (schema, annotations) = (schema_text(&input_schema(tool)), annotations(tool));
-    format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema},\"annotations\":{annotations}}}")
 }
 
 fn terms_json(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds }: &PolicySpec) -> Value {

@@ -27,7 +27,7 @@ mod sentences;
 mod source;
 
 pub use describe::{allowed, description};
-pub use documents::{documents, listed};
+pub use documents::{documents, listed_item};
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
@@ -37,7 +37,7 @@ pub use names::{pascal, snake};
 pub use reference::reference;
 pub use report::{Problem, Report};
 pub use rules::{COMMANDS, ROLES, Rule, STATES};
-pub use sentences::{Sentence, instructions, sentences};
+pub use sentences::{Sentence, instructions, instructions_text, sentences};
 
 use std::path::Path;
 

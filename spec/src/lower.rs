@@ -28,6 +28,9 @@ use words::Words;
 /// Most permissions: a set of them is one machine word.
 const MAX_PERMISSIONS: usize = 64;
 
+/// Largest `wait_seconds` of a call. An answer is never held longer.
+const MAX_WAIT_SECONDS: u32 = 50;
+
 /// Lowers the contract as far as possible. It is complete exactly if `report` has no problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
     let raw::ServiceFile {
@@ -106,13 +109,15 @@ fn service_of(
         let place = own.as_ref().or(others.as_ref()).map_or(0..0, At::span);
         report.add(Rule::Bounds, at(SERVICE, place), "`served` names no revision, or one that is not accepted", help);
     }
-    let limits = [&files.service.limits, &files.defaults.limits].map(Option::as_ref);
-    let mut limit = |find: fn(&raw::Limits) -> &Option<At<u32>>| {
-        if let Some(number) = limits[0].and_then(|limits| find(limits).as_ref()).filter(|number| ***number == 0) {
-            report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
+    let mut limit = |most: Option<u32>, find: FindLimit| {
+        let own = files.service.limits.as_ref().and_then(|limits| find(limits).as_ref());
+        if let Some(number) = own.filter(|number| ***number == 0 || most.is_some_and(|most| ***number > most)) {
+            let range = most.map_or("at least 1".to_owned(), |most| format!("from 1 to {most}"));
+            report.add(Rule::Bounds, at(SERVICE, number.span()), format!("must be {range}"), None);
         }
-        limits.into_iter().flatten().find_map(|limits| find(limits).as_ref()).map(|number| **number)
+        limit(files, find)
     };
+    let wait = Some(MAX_WAIT_SECONDS);
     Some(ServiceSpec {
         name: name.to_string(),
         title: title.to_string(),
@@ -120,9 +125,20 @@ fn service_of(
         doc: words.fill(doc),
         served: served.to_vec(),
         accepted: accepted.to_vec(),
-        requests_per_minute: limit(|limits| &limits.requests_per_minute)?,
-        poll_interval_seconds: limit(|limits| &limits.poll_interval_seconds)?,
+        requests_per_minute: limit(None, |limits| &limits.requests_per_minute)?,
+        poll_interval_seconds: limit(None, |limits| &limits.poll_interval_seconds)?,
+        hold_seconds: limit(wait, |limits| &limits.hold_seconds)?,
+        wait_seconds: limit(wait, |limits| &limits.wait_seconds)?,
     })
+}
+
+/// One of the limits.
+type FindLimit = fn(&raw::Limits) -> &Option<At<u32>>;
+
+/// Returns the contract's limit or, if it has none, the framework's.
+fn limit(files: &Files, find: FindLimit) -> Option<u32> {
+    let limits = [&files.service.limits, &files.defaults.limits].map(Option::as_ref);
+    limits.into_iter().flatten().find_map(|limits| find(limits).as_ref()).map(|number| **number)
 }
 
 fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<PermissionSpec>> {

@@ -67,6 +67,8 @@ pub struct ServiceSpec {
     pub accepted: Vec<String>,
     pub requests_per_minute: u32,
     pub poll_interval_seconds: u32,
+    pub hold_seconds: u32,
+    pub wait_seconds: u32,
 }
 
 /// The longest texts, in characters, that clients take whole.

@@ -131,6 +131,10 @@ table!(
         requests_per_minute: Option<At<u32>>,
         /// Shortest interval between two polls of one task.
         poll_interval_seconds: Option<At<u32>>,
+        /// Longest time that a poll without `wait_seconds` is held: less than the read timeout of any client. At most 50.
+        hold_seconds: Option<At<u32>>,
+        /// The `wait_seconds` that texts tell agents to use: less than any gateway waits for an answer. At most 50.
+        wait_seconds: Option<At<u32>>,
     }
 );
 table!(

@@ -99,7 +99,8 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<Sentence>> {
 }
 
 /// Writes the instructions as one with every permission reads them.
-pub(crate) fn whole_instructions(contract: &Contract) -> String {
+#[must_use]
+pub fn instructions_text(contract: &Contract) -> String {
     instructions(contract).iter().map(|paragraph| joined(paragraph)).collect::<Vec<_>>().join("\n")
 }
 

@@ -101,6 +101,10 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(SERVICE, Change("poll_interval_seconds = 15", "poll_interval_seconds = 5000000000"))],
     ),
     (
+        "a_time_to_hold_or_to_wait_beyond_that_of_a_call_is_refused",
+        &[(SERVICE, Change("[limits]\n", "[limits]\nhold_seconds = 0\nwait_seconds = 51\n"))],
+    ),
+    (
         "a_tool_of_a_wrong_shape_hides_no_other",
         &[
             (PRINTING, Change("effect = \"issue\"", "effect = 1")),

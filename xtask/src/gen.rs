@@ -1,7 +1,7 @@
 //! `cargo xtask gen`: `spec/generated` by the framework's own `gen`, the schemas for editors anew, `tests/RULES.md`, and the
 //! README's table of tools.
 
-use crate::rules;
+use crate::{rules, tokens};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +18,8 @@ const README: &str = "README.md";
 /// Between these two lines the README is generated.
 const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
 
-/// Writes what has changed and removes what is no longer generated; with `check` only says so, and fails.
+/// Writes what has changed, removes what is no longer generated, and shows what the texts cost; with `check` only says what would
+/// change, and fails.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let spec = root.join(SPEC);
     let contract = load(&spec).map_err(|report| anyhow::anyhow!("{report}"))?;
@@ -47,6 +48,9 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     all.sort();
     all.dedup();
     println!("{generated}");
+    if !check {
+        println!("\n{}", tokens::table(&contract)?.trim_end());
+    }
     Ok(())
 }
 

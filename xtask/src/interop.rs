@@ -1,10 +1,14 @@
 //! `cargo xtask interop`: official clients of the protocol, and its conformance suite, against the program as users start it.
 //!
 //! A client is a script in `tests/interop`, where lock files pin its packages too. It reads what to call, which comes from the
-//! contract, as JSON; it answers with a line of JSON that names it, and one for each check.
+//! contract, as JSON; it answers with a line of JSON that names it, and one for each check. With each client's packages the sample of
+//! README.md in its language is run too.
+
+mod samples;
 
 use crate::test::step;
 use anyhow::{Context, Result, bail, ensure};
+use samples::{JAVASCRIPT, PYTHON, Sample};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -13,9 +17,9 @@ use std::process::{Child, Command, Stdio};
 use toolwarrant_spec::load;
 
 /// Lock files of the Python client: one for each of its major versions.
-const PYTHON: [&str; 2] = ["python-2.txt", "python-1.txt"];
+const PYTHON_LOCKS: [&str; 2] = ["python-2.txt", "python-1.txt"];
 /// Packages of the TypeScript client: since its second major version it has a name of its own.
-const TYPESCRIPT: [&str; 2] = ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk"];
+const TYPESCRIPT_PACKAGES: [&str; 2] = ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk"];
 
 /// Runs every client against a program of its own, shows what each found, and closes with a count.
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -35,12 +39,19 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     };
     let node = bench.install_node()?;
     let mut clients = Vec::new();
-    for lock in PYTHON {
-        let python = bench.install_python(lock)?.join("bin/python");
-        clients.push(bench.run(Command::new(python).arg(bench.scripts.join("client.py")))?);
+    for lock in PYTHON_LOCKS {
+        let folder = bench.install_python(lock)?;
+        let python = folder.join("bin/python");
+        let mut found = bench.run(Command::new(&python).arg(bench.scripts.join("client.py")))?;
+        let sample = Sample::read(root, &PYTHON, &found.client)?;
+        found.checks.extend(sample.try_out(&python, &folder, || bench.server())?);
+        clients.push(found);
     }
-    for package in TYPESCRIPT {
-        clients.push(bench.run(Command::new("node").args(["client.mjs", package]).current_dir(&node))?);
+    for package in TYPESCRIPT_PACKAGES {
+        let mut found = bench.run(Command::new("node").args(["client.mjs", package]).current_dir(&node))?;
+        let sample = Sample::read(root, &JAVASCRIPT, &found.client)?;
+        found.checks.extend(sample.try_out(Path::new("node"), &node, || bench.server())?);
+        clients.push(found);
     }
     let not_applicable = bench.scripts.join("conformance.yml");
     let suite = bench.run(Command::new("node").arg("conformance.mjs").arg(not_applicable).current_dir(&node))?;
@@ -114,10 +125,15 @@ impl Bench {
         Ok(fs::write(mark, wanted.concat())?)
     }
 
-    /// Runs a client against a program that has nothing behind it.
+    /// Starts a program that has nothing behind it.
+    fn server(&self) -> Result<Server> {
+        Server::start(&self.program, &self.home.join("server"))
+    }
+
+    /// Runs a client against a program of its own.
     fn run(&self, client: &mut Command) -> Result<Findings> {
         println!("\n> {client:?}");
-        let server = Server::start(&self.program, &self.home.join("server"))?;
+        let server = self.server()?;
         let mut plan = self.plan.clone();
         plan["url"] = server.url.clone().into();
         plan["keys"] = server.keys.clone().into();

@@ -8,6 +8,7 @@ mod modules;
 mod rules;
 mod soak;
 mod test;
+mod tokens;
 mod walk;
 
 use anyhow::Result;
@@ -24,7 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Write anew spec/generated (a JSON file a tool, tools.md, errors.md, schemas for editors) and tests/RULES.md
+    /// Write anew spec/generated (a JSON file a tool, tools.md, errors.md, schemas for editors) and tests/RULES.md; ends with a table
+    /// of how long the texts are that agents read, in characters and in tokens
     Gen {
         /// Write nothing; fail if something would change
         #[arg(long)]

@@ -11,11 +11,22 @@ use toolwarrant_spec::model::{
 use toolwarrant_spec::{ROLES, description, input_schema, instructions, output_schema, schema_text};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let ServiceSpec { name, title: _, version, doc: _, served, accepted, requests_per_minute, poll_interval_seconds } =
-        &contract.service;
+    let ServiceSpec {
+        name,
+        title: _,
+        version,
+        doc: _,
+        served,
+        accepted,
+        requests_per_minute,
+        poll_interval_seconds,
+        hold_seconds,
+        wait_seconds: _,
+    } = &contract.service;
     let (instructions, source) = (instructions(contract), &contract.source);
     let instructions = instructions.iter().map(|paragraph| words::of(paragraph));
-    let [requests, interval] = [requests_per_minute, poll_interval_seconds].map(|limit| number(*limit));
+    let [requests, interval, hold] =
+        [requests_per_minute, poll_interval_seconds, hold_seconds].map(|limit| number(*limit));
     let roles = ROLES.iter().filter_map(|role| {
         let (field, error) = (ident(role), errors::name(contract.role(role)?));
         Some(quote!(#field: &errors::#error))
@@ -59,6 +70,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
                 accepted: &[#(#accepted),*],
                 requests_per_minute: #requests,
                 poll_interval_seconds: #interval,
+                hold_seconds: #hold,
             },
             permissions: &PERMISSIONS,
             resources: &[#(#resources),*],

@@ -61,6 +61,8 @@ pub struct ServiceDef {
     pub requests_per_minute: u32,
     /// Shortest interval between two polls of one task, in seconds.
     pub poll_interval_seconds: u32,
+    /// Longest time that a poll without `wait_seconds` is held, in seconds.
+    pub hold_seconds: u32,
 }
 
 /// A set of permissions. Bit `n` is the n-th permission of the catalogue.

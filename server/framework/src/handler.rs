@@ -81,13 +81,16 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Reads a task. The answer is held until the task ends or `wait` is over; without `wait`, until the poll is due.
+    /// Reads a task. The answer is held until the task ends or `wait` is over; without `wait`, until the poll is due, and no longer
+    /// than the contract's `hold_seconds`.
     ///
     /// # Errors
     /// See [`TaskReadError`].
     pub async fn task(&self, id: &str, wait: Option<Duration>) -> Result<TaskView, TaskReadError> {
-        let interval = Duration::from_secs(self.catalogue.service.poll_interval_seconds.into());
-        self.tasks.poll(Poll { caller: self.caller, id, wait, hold: self.hold, interval }).await
+        let service = &self.catalogue.service;
+        let [interval, hold_at_most] =
+            [service.poll_interval_seconds, service.hold_seconds].map(|seconds| Duration::from_secs(seconds.into()));
+        self.tasks.poll(Poll { caller: self.caller, id, wait, hold_at_most, hold: self.hold, interval }).await
     }
 
     /// Sets the target in the audit line.

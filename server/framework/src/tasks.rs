@@ -98,8 +98,10 @@ pub struct Poll<'a> {
     pub caller: &'a Caller,
     /// The id of the task.
     pub id: &'a str,
-    /// How long to wait for the end of the task. `None`: until the poll is due.
+    /// How long to wait for the end of the task. `None`: until the poll is due, but no longer than `hold_at_most`.
     pub wait: Option<Duration>,
+    /// The longest hold of a poll that does not say how long to wait.
+    pub hold_at_most: Duration,
     /// Whether the answer may be held at all.
     pub hold: LongPoll,
     /// The shortest interval between two polls.

@@ -1,4 +1,5 @@
-//! Long polls: a poll that comes early or wants to wait is held until the task ends, the poll is due, or the server stops.
+//! Long polls: a poll that wants to wait is held until the task ends, its time is over, or the server stops. One that does not
+//! say so and comes early is held until it is due, if that is soon: clients give up on an answer that takes long.
 //!
 //! Owns when each key may poll each task again, and how many polls of an application are held. Knows no store: the caller reads
 //! the task before and after. Start at `Polls::hold`.
@@ -44,11 +45,11 @@ impl Polls {
 
     /// Holds a poll; `None` if it need not or may not wait.
     pub(super) fn hold(&self, poll: &Poll<'_>, id: TaskId) -> Option<Held<'_>> {
-        let Poll { caller, id: _, wait, hold, interval: _ } = poll;
+        let Poll { caller, id: _, wait, hold_at_most, hold, interval: _ } = poll;
         let now = self.clock.now();
         let mut state = self.lock();
         let due = || state.due.get(&(caller.key_id.as_ref().into(), id)).copied().unwrap_or(now);
-        let until = wait.map_or_else(due, |wait| now.plus(wait));
+        let until = wait.map_or_else(|| due().min(now.plus(*hold_at_most)), |wait| now.plus(wait));
         let application = &caller.application.id;
         let held = state.held.get(application).copied().unwrap_or(0);
         if until <= now || *hold == LongPoll::Never || held >= HELD_MAX {

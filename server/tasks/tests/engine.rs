@@ -116,7 +116,16 @@ fn caller(application: &str, grants: Grants) -> Caller {
 }
 
 async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<TaskView, TaskReadError> {
-    engine.poll(Poll { caller, id, wait: None, hold: LongPoll::Never, interval: Duration::from_secs(3) }).await
+    engine
+        .poll(Poll {
+            caller,
+            id,
+            wait: None,
+            hold_at_most: Duration::ZERO,
+            hold: LongPoll::Never,
+            interval: Duration::from_secs(3),
+        })
+        .await
 }
 
 #[tokio::test]

@@ -3,12 +3,12 @@
 use super::at;
 use super::words::{DEFERRED, Words};
 use crate::describe::{description, lines};
-use crate::documents::listed;
+use crate::documents::listed_item;
 use crate::model::{Contract, ToolSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
 use crate::rules::{REPORTS, Rule, STATES};
-use crate::sentences::{instructions, joined, names, whole_instructions, words};
+use crate::sentences::{instructions, instructions_text, joined, names, words};
 use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -109,12 +109,13 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
             report.add(rule, at(SERVICE, place.unwrap_or_default()), message, help);
         }
     };
-    let sizes: Vec<_> = contract.tools().map(|tool| (&tool.name, listed(contract, tool).chars().count())).collect();
+    let sizes: Vec<_> =
+        contract.tools().map(|tool| (&tool.name, listed_item(contract, tool).chars().count())).collect();
     let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
     let shares = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect::<Vec<_>>().join(", ");
     let raise = format!("{shares}; where your clients take more, raise `list` under `[readers]`");
     bound(Rule::ListTooLong, "the list of tools", length, contract.readers.list, list, Some(raise));
-    let length = whole_instructions(contract).chars().count();
+    let length = instructions_text(contract).chars().count();
     bound(
         Rule::InstructionsTooLong,
         "the text of all instructions",

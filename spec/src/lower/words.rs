@@ -3,7 +3,7 @@
 //! `{name}` in a text stands for a name or a number of the contract, so that neither is written twice. What only the description of one
 //! tool, or one failure, can fill in is left for it: [`DEFERRED`].
 
-use super::{SERVICE, at, require_text};
+use super::{MAX_WAIT_SECONDS, SERVICE, at, limit, require_text};
 use crate::model::{Phrases, State};
 use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::Report;
@@ -31,19 +31,15 @@ impl Words {
     pub(crate) fn of(files: &Files) -> Self {
         let tools = || files.tools.iter().flat_map(|(_, file)| &file.tool);
         let reads = tools().find(|tool| *tool.effect == EffectName::ReadTask);
-        let limits = [&files.service.limits, &files.defaults.limits].map(Option::as_ref);
-        let limit = |find: fn(&raw::Limits) -> &Option<At<u32>>| {
-            let found = limits.into_iter().flatten().find_map(|limits| find(limits).as_ref());
-            found.map_or_else(String::new, |limit| limit.to_string())
-        };
+        let limit = |find| limit(files, find).map_or_else(String::new, |limit| limit.to_string());
         let mut values: Vec<_> = [
             ("read_tool", reads.map_or_else(|| "the tool that reads tasks".to_owned(), |tool| tool.name.to_string())),
             ("look_tools", look_tools(files)),
             ("kept_days", TASKS_KEPT_DAYS.to_string()),
             ("poll_interval_seconds", limit(|limits| &limits.poll_interval_seconds)),
-            ("wait_seconds", "25".to_owned()),
-            ("hold_seconds", "4".to_owned()),
-            ("max_wait_seconds", "50".to_owned()),
+            ("wait_seconds", limit(|limits| &limits.wait_seconds)),
+            ("hold_seconds", limit(|limits| &limits.hold_seconds)),
+            ("max_wait_seconds", MAX_WAIT_SECONDS.to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();

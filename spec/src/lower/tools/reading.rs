@@ -2,8 +2,8 @@
 
 use super::tasks::{plain, task_status};
 use super::{Lowering, Scope};
-use crate::lower::at;
 use crate::lower::words::{Words, noun};
+use crate::lower::{MAX_WAIT_SECONDS, at};
 use crate::model::{
     EffectSpec, ErrorCode, Field, Kind, Member, NamedType, ProbeSpec, ResourceSpec, StringSpec, ToolSpec, Type,
 };
@@ -126,7 +126,7 @@ pub(super) fn arguments(words: &Words) -> Vec<Field> {
     let wait = NamedType {
         name: "WaitSeconds".to_owned(),
         doc: "How long an answer may be held.".to_owned(),
-        kind: Kind::Integer { min: 0, max: 50 },
+        kind: Kind::Integer { min: 0, max: MAX_WAIT_SECONDS.into() },
     };
     let doc = "Holds the answer until the task ends, at most so many seconds; use {wait_seconds}. 0 answers at once. Left out, a poll \
         within {poll_interval_seconds} s of the last is held until it is due, {hold_seconds} s at most.";
