@@ -1,13 +1,15 @@
 //! What an agent reads: scenarios are played against a server, and each transcript is a snapshot.
 //!
-//! A scenario is data (`scenarios`). `play` makes its calls, `follow` derives a call from an answer as a reader would, and
-//! `transcript` writes down what the agent sent and got. Start at [`Scenario`].
+//! A scenario is data (`scenarios`). `play` makes its calls, `follow` derives a call from an answer as a reader would,
+//! `transcript` writes down what the agent sent and got, and `checks` finds what would mislead. Start at [`Scenario`].
 
+mod checks;
 mod follow;
 mod play;
 mod scenarios;
 mod transcript;
 
+use checks::complaints;
 use play::play;
 use scenarios::all;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,4 +77,15 @@ async fn an_agent_reads_what_the_transcripts_show() {
     let (kept, names): (BTreeSet<_>, BTreeSet<_>) = (kept.collect(), names.collect());
     let strangers: Vec<_> = kept.difference(&names).collect();
     assert!(strangers.is_empty(), "of no scenario: {strangers:?}");
+}
+
+#[tokio::test]
+async fn no_answer_misleads_who_does_what_it_says() {
+    let mut found = Vec::new();
+    for scenario in all() {
+        found.extend(
+            complaints(&play(&scenario).await).iter().map(|complaint| format!("{}: {complaint}", scenario.name)),
+        );
+    }
+    assert!(found.is_empty(), "{} answers mislead:\n{}", found.len(), found.join("\n"));
 }
