@@ -26,6 +26,7 @@ mod outcomes;
 mod outside;
 mod platform;
 mod program;
+mod reader;
 mod refusals;
 mod tasks;
 mod tools;

@@ -53,23 +53,26 @@ pub(crate) async fn phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
 
 /// Serves that many simulated phones.
 pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>) {
-    let parts = |clock: &Clock| {
-        let sim = Arc::new(Sim::new(1, devices, clock.clone(), &[1; 32]));
-        both_sides(sim, clock)
-    };
-    serve(parts, tenants).await
+    let (server, keys, _) = simulated(devices, tenants).await;
+    (server, keys)
 }
 
 /// Serves one phone for each part of the cast, to one key that may do everything; with the truth about them.
 pub(crate) async fn cast() -> (Server, Key, Arc<Sim>) {
+    let (server, keys, sim) = simulated(CAST.len() as u32, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    (server, keys[0][0].clone(), sim)
+}
+
+/// Serves that many simulated phones; with the truth about them.
+pub(crate) async fn simulated(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>, Arc<Sim>) {
     let mut kept = None;
     let parts = |clock: &Clock| {
-        let sim = Arc::new(Sim::new(1, CAST.len() as u32, clock.clone(), &[1; 32]));
+        let sim = Arc::new(Sim::new(1, devices, clock.clone(), &[1; 32]));
         kept = Some(sim.clone());
         both_sides(sim, clock)
     };
-    let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    (server, keys[0][0].clone(), kept.expect("it was made"))
+    let (server, keys) = serve(parts, tenants).await;
+    (server, keys, kept.expect("it was made"))
 }
 
 /// Serves twelve simulated phones that never answer a write.

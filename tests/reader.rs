@@ -1,0 +1,91 @@
+//! What an agent reads: scenarios are played against a server, and each transcript is a snapshot.
+//!
+//! A scenario is data (`scenarios`). `play` makes its calls, `follow` derives a call from an answer as a reader would,
+//! `transcript` writes down what the agent sent and got, and `checks` finds what would mislead. Start at [`Scenario`].
+
+mod checks;
+mod follow;
+mod play;
+mod scenarios;
+mod transcript;
+
+use checks::complaints;
+use play::play;
+use scenarios::all;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// What one agent does with one key.
+#[derive(Clone, Copy)]
+struct Scenario {
+    /// A sentence.
+    name: &'static str,
+    /// The permissions of the key.
+    permissions: &'static [&'static str],
+    /// How many phones there are. The first play the parts of the cast; few make the lists short to which answers lead.
+    phones: u32,
+    /// The budget of the key's application. `initialize` and `tools/list` are paid from it too.
+    requests_per_minute: u32,
+    steps: &'static [Step],
+}
+
+/// One step of an agent, or of the world around it.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Calls a tool with these arguments, which are JSON. A value `"$member"` stands for the latest member of that name in an answer.
+    Call(&'static str, &'static str),
+    /// Makes the latest `Call` once more.
+    Again,
+    /// Does what the last answer says.
+    Follow,
+    /// Does what each answer says until one is terminal.
+    Await,
+    /// Lets seconds pass.
+    Pass(u64),
+    /// Others write until the server takes no more.
+    Fill,
+    /// The platform goes away.
+    Cut,
+    /// The platform comes back.
+    Mend,
+}
+
+/// Keeps `text` under `tests/snapshots/reader`.
+fn keep(name: &str, text: &str) {
+    insta::with_settings!({ snapshot_path => "snapshots/reader", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+#[tokio::test]
+async fn an_agent_reads_what_the_transcripts_show() {
+    let mut instructions = BTreeMap::new();
+    for scenario in all() {
+        let told = play(&scenario).await;
+        keep(scenario.name, &told.shown());
+        let key = format!("the_instructions_of_a_key_with_{}", scenario.permissions.join("_"));
+        let first = instructions.entry(key).or_insert_with(|| told.instructions.clone());
+        assert_eq!(*first, told.instructions, "{}", scenario.name);
+    }
+    for (name, text) in &instructions {
+        keep(name, text);
+    }
+    let kept = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/snapshots/reader")).expect("a folder");
+    let kept = kept.flatten().filter_map(|file| file.file_name().to_str()?.strip_suffix(".snap").map(str::to_owned));
+    let names = all().into_iter().map(|scenario| scenario.name.to_owned()).chain(instructions.into_keys());
+    let (kept, names): (BTreeSet<_>, BTreeSet<_>) = (kept.collect(), names.collect());
+    let strangers: Vec<_> = kept.difference(&names).collect();
+    assert!(strangers.is_empty(), "of no scenario: {strangers:?}");
+}
+
+#[tokio::test]
+async fn no_answer_misleads_who_does_what_it_says() {
+    let mut found = Vec::new();
+    for scenario in all() {
+        found.extend(
+            complaints(&play(&scenario).await).iter().map(|complaint| format!("{}: {complaint}", scenario.name)),
+        );
+    }
+    assert!(found.is_empty(), "{} answers mislead:\n{}", found.len(), found.join("\n"));
+}

@@ -1,0 +1,193 @@
+//! What an agent sent and got, as text that is the same in every run.
+//!
+//! Ids of tasks, tokens and request ids are numbered in order of appearance; times are counted from the start. Start at
+//! [`Transcript::shown`].
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use toolwarrant::testing::START;
+use toolwarrant_core::clock::Timestamp;
+
+/// All that one scenario came to.
+pub(super) struct Transcript {
+    /// The items of `tools/list`.
+    pub(super) tools: Vec<Value>,
+    /// The instructions that `initialize` answers with.
+    pub(super) instructions: String,
+    pub(super) events: Vec<Event>,
+}
+
+/// What happened, in order.
+pub(super) enum Event {
+    Called(Exchange),
+    /// This many seconds passed.
+    Passed(u64),
+    /// The world changed.
+    Changed(&'static str),
+    /// The last answer was to be followed and says nothing that can be.
+    Lost(String),
+}
+
+/// A call and its answer.
+pub(super) struct Exchange {
+    pub(super) origin: Origin,
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+    /// The times at which it was sent and answered.
+    pub(super) at: [Timestamp; 2],
+    pub(super) answer: Answer,
+}
+
+/// Why a call was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The scenario says so.
+    Scripted,
+    /// The last answer says so.
+    Followed,
+}
+
+/// An answer, as the agent gets it.
+pub(super) enum Answer {
+    /// What the tool answers.
+    Result(Value),
+    /// Why the tool refused or failed.
+    Failure(Value),
+    /// The `error` of a JSON-RPC response.
+    ProtocolError(Value),
+}
+
+impl Answer {
+    /// The members that the agent reads: of an error of the protocol, its data.
+    pub(super) fn members(&self) -> &Value {
+        match self {
+            Self::Result(value) | Self::Failure(value) => value,
+            Self::ProtocolError(error) => &error["data"],
+        }
+    }
+
+    /// The failure, of the tool or of the protocol.
+    pub(super) fn failure(&self) -> Option<&Value> {
+        if let Self::Result(_) = self { None } else { Some(self.members()) }
+    }
+
+    /// The words that tell the agent what to do.
+    pub(super) fn words(&self) -> &str {
+        let member = if self.failure().is_some() { "message" } else { "next_step" };
+        self.members()[member].as_str().unwrap_or_default()
+    }
+}
+
+impl Transcript {
+    /// The names of the tools that the key is shown.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().filter_map(|tool| tool["name"].as_str())
+    }
+
+    pub(super) fn exchanges(&self) -> impl DoubleEndedIterator<Item = &Exchange> {
+        self.events.iter().filter_map(|event| if let Event::Called(exchange) = event { Some(exchange) } else { None })
+    }
+
+    /// The whole as text, beginning with the tools.
+    pub(super) fn shown(&self) -> String {
+        let mut aliases = Aliases::default();
+        let mut text = format!("tools: {}\n", self.names().collect::<Vec<_>>().join(", "));
+        let mut number = 0;
+        for event in &self.events {
+            text.push('\n');
+            let write = match event {
+                Event::Passed(seconds) => writeln!(text, "[{seconds} s pass]"),
+                Event::Changed(what) => writeln!(text, "[{what}]"),
+                Event::Lost(why) => writeln!(text, "[to be followed, but {why}]"),
+                Event::Called(Exchange { origin, tool, arguments, at: [sent, answered], answer }) => {
+                    number += 1;
+                    let (kind, value) = match answer {
+                        Answer::Result(value) => ("result", value),
+                        Answer::Failure(value) => ("failure", value),
+                        Answer::ProtocolError(value) => ("protocol error", value),
+                    };
+                    let why = if *origin == Origin::Followed { " as the last answer says" } else { "" };
+                    let (sent, answered) = (since_start(*sent), since_start(*answered));
+                    let (arguments, value) = (aliases.of(arguments), aliases.of(value));
+                    let answer = laid_out(&value, 0);
+                    writeln!(text, "call {number} at {sent}{why}: {tool} {arguments}\n{kind} at {answered}: {answer}")
+                }
+            };
+            write.expect("text");
+        }
+        text
+    }
+}
+
+fn since_start(at: Timestamp) -> String {
+    let millis = at.since(START).as_millis();
+    let (seconds, rest) = (millis / 1_000, millis % 1_000);
+    if rest == 0 { format!("+{seconds}s") } else { format!("+{seconds}.{rest:03}s") }
+}
+
+/// One member a line; an item of a list takes one line whatever it is.
+fn laid_out(value: &Value, depth: usize) -> String {
+    let indent = "  ".repeat(depth + 1);
+    let (lines, [open, close]): (Vec<String>, _) = match value {
+        Value::Object(members) if !members.is_empty() => {
+            let line = |(name, value): (&String, &Value)| format!("{indent}\"{name}\": {}", laid_out(value, depth + 1));
+            (members.iter().map(line).collect(), ['{', '}'])
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            (items.iter().map(|item| format!("{indent}{item}")).collect(), ['[', ']'])
+        }
+        plain => return plain.to_string(),
+    };
+    format!("{open}\n{}\n{}{close}", lines.join(",\n"), "  ".repeat(depth))
+}
+
+/// Names for values that differ from run to run.
+#[derive(Default)]
+struct Aliases {
+    /// Of each kind in order of appearance.
+    known: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Aliases {
+    /// A copy with names in place of such values.
+    fn of(&mut self, value: &Value) -> Value {
+        match value {
+            Value::Array(items) => items.iter().map(|item| self.of(item)).collect(),
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| (name.clone(), self.member(name, value))).collect()
+            }
+            Value::String(text) => Value::String(self.tasks(text)),
+            plain => plain.clone(),
+        }
+    }
+
+    fn member(&mut self, name: &str, value: &Value) -> Value {
+        match (name, value) {
+            ("token", Value::String(token)) => self.alias("token", token).into(),
+            ("request_id", Value::String(id)) => self.alias("request", id).into(),
+            (_, Value::String(_)) => serde_json::from_value::<Timestamp>(value.clone())
+                .map_or_else(|_| self.of(value), |at| since_start(at).into()),
+            _ => self.of(value),
+        }
+    }
+
+    /// The text with a name in place of each id of a task: `task_` and 32 digits of hex.
+    fn tasks(&mut self, text: &str) -> String {
+        const PREFIX: &str = "task_";
+        let Some((before, after)) = text.split_once(PREFIX) else { return text.to_owned() };
+        let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let (id, rest) = after.split_at(digits);
+        let id = if digits == 32 { self.alias("task", id) } else { format!("{PREFIX}{id}") };
+        format!("{before}{id}{}", self.tasks(rest))
+    }
+
+    fn alias(&mut self, kind: &'static str, value: &str) -> String {
+        let known = self.known.entry(kind).or_default();
+        let number = known.iter().position(|known| known == value).unwrap_or_else(|| {
+            known.push(value.to_owned());
+            known.len() - 1
+        });
+        format!("{kind}_{}", number + 1)
+    }
+}
