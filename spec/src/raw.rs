@@ -245,7 +245,8 @@ pub(crate) enum KindName {
 table!(
     /// A field of an object or an argument of a tool.
     Field {
-        /// `string`, `integer`, `boolean`, `timestamp`, a named type, or one of these in brackets for a list.
+        /// `string`, `integer`, `boolean`, a named type, or one of these in brackets for a list. In results also `timestamp` and `url`,
+        /// which is an https address.
         r#type: At<String>,
         /// What it is.
         doc: At<String>,
@@ -255,8 +256,10 @@ table!(
         nullable: Option<At<bool>>,
         /// Shown nowhere but where it belongs.
         secret: Option<At<bool>>,
-        /// Written by somebody outside: cleaned and capped.
+        /// Results: text by somebody outside, cleaned and capped.
         untrusted: Option<At<bool>>,
+        /// Results: text by this service itself, which may say what to do.
+        ours: Option<At<bool>>,
         /// Optional arguments: taken when absent.
         default: Option<At<Value>>,
     }

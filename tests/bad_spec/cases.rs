@@ -172,7 +172,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "an_error_field_that_every_error_carries_is_refused",
-        &[(ERRORS, Append("fields.message = { type = \"string\", doc = \"Again.\" }\n"))],
+        &[(ERRORS, Append("fields.message = { type = \"string\", ours = true, doc = \"Again.\" }\n"))],
     ),
     (
         "the_derived_argument_is_not_written_down",
@@ -301,8 +301,34 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         "flags_fit_the_place_of_a_field",
         &[
             (PRINTERS, Change("type = \"boolean\", optional = true", "type = \"boolean\", nullable = true")),
-            (TYPES, Change("type = \"string\", untrusted = true", "type = \"string\", optional = true")),
+            (
+                TYPES,
+                Change("type = \"string\", untrusted = true", "type = \"string\", untrusted = true, optional = true"),
+            ),
             (PRINTING, Change("secret = true, optional = true", "secret = true, optional = true, default = \"1\"")),
+        ],
+    ),
+    (
+        "a_text_in_a_result_says_whose_it_is",
+        &[
+            (
+                TYPES,
+                Change(
+                    "type = \"string\", untrusted = true, doc = \"What is written",
+                    "type = \"string\", doc = \"What is written",
+                ),
+            ),
+            (TYPES, Change("type = \"[Mode]\", doc", "type = \"[Note]\", doc")),
+            (ERRORS, Change("type = \"string\", ours = true", "type = \"[string]\"")),
+        ],
+    ),
+    (
+        "a_mark_fits_the_text_that_it_is_on",
+        &[
+            (TYPES, Change("type = \"Copies\", doc", "type = \"Copies\", ours = true, doc")),
+            (TYPES, Change("type = \"string\", untrusted = true", "type = \"string\", untrusted = true, ours = true")),
+            (PRINTERS, Change("words = { type = \"string\"", "words = { type = \"string\", ours = true")),
+            (PRINTERS, Change("weight = { type = \"integer\"", "weight = { type = \"url\"")),
         ],
     ),
     ("an_object_is_no_argument", &[(PRINTERS, Change("type = \"[Note]\"", "type = \"[Panel]\""))]),

@@ -1,10 +1,11 @@
 //! The failure of a call: an error code of the contract, a message, and the fields of the code.
 //!
-//! The message goes to the client: it says what was wrong and what to do. It never repeats what an upstream or a library said.
+//! The message goes to the client: it says what was wrong and what to do. It is [`Words`], so it cannot repeat what an upstream said.
 
 use super::catalogue::ErrorDef;
+use super::wording::Words;
+use crate::words;
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use std::borrow::Cow;
 
 /// Why a call was refused or failed. One pointer wide, so that results stay small.
 #[derive(Debug, Clone)]
@@ -13,33 +14,33 @@ pub struct Failure(Box<Inner>);
 #[derive(Debug, Clone)]
 struct Inner {
     def: &'static ErrorDef,
-    message: Cow<'static, str>,
+    message: Words,
     fields: Vec<(&'static str, serde_json::Value)>,
 }
 
 impl Failure {
     /// Creates a failure. Its message is `what`, a fragment that says what was wrong, followed by the remedy of the code.
     #[must_use]
-    pub fn new(def: &'static ErrorDef, what: impl std::fmt::Display) -> Self {
-        Self::exactly(def, format!("{what}. {}.", def.remedy))
+    pub fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
+        Self::exactly(def, words![what.into(), ". ", def.remedy, "."])
     }
 
     /// Creates a failure whose message is the meaning and the remedy of its code.
     #[must_use]
     pub fn plain(def: &'static ErrorDef) -> Self {
-        Self::exactly(def, format!("{} {}.", def.meaning, def.remedy))
+        Self::exactly(def, words![def.meaning, " ", def.remedy, "."])
     }
 
     /// Creates a failure with exactly this message.
     #[must_use]
-    pub fn exactly(def: &'static ErrorDef, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn exactly(def: &'static ErrorDef, message: impl Into<Words>) -> Self {
         Self(Box::new(Inner { def, message: message.into(), fields: Vec::new() }))
     }
 
-    /// Adds a field that the contract declares for this code.
+    /// Adds a field that the contract declares for this code. What cannot be written as JSON is null.
     #[must_use]
-    pub fn with(mut self, field: &'static str, value: impl Into<serde_json::Value>) -> Self {
-        self.0.fields.push((field, value.into()));
+    pub fn with(mut self, field: &'static str, value: impl Serialize) -> Self {
+        self.0.fields.push((field, serde_json::to_value(value).unwrap_or_default()));
         self
     }
 

@@ -9,7 +9,6 @@ use super::catalogue::{Catalogue, PolicyDef, ToolDef};
 use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
 use crate::clock::Timestamp;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -180,6 +179,6 @@ pub enum Unresolved {
 pub enum Flag {
     /// The flag is true.
     Offered,
-    /// The flag is false. The text says why: a lower-case fragment.
-    Refused(Cow<'static, str>),
+    /// The flag is false. The text says why, in our own words: a lower-case fragment.
+    Refused(&'static str),
 }

@@ -27,7 +27,9 @@ use super::reply::{Answer, Reply, tools_list};
 use super::survive;
 use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRefusal, WriteRequest};
 use super::text::Secret;
+use super::wording::Echo;
 use crate::clock::{Clock, Timestamp};
+use crate::words;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::future::Future;
@@ -167,7 +169,7 @@ impl<H: Handlers> Pipeline<H> {
         let window = &caller.application.window;
         window.admit(self.now(), requests).map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
-            let what = format!("the application's budget is {} requests a minute", window.limit());
+            let what = words!["the application's budget is ", window.limit(), " requests a minute"];
             Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
         })
     }
@@ -293,7 +295,7 @@ async fn require_granted<H, T: ToolSteps<H>>(
 /// The failure for a target that does not exist or is not granted. A client cannot tell which.
 fn not_found(call: &Call<'_>) -> Failure {
     let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
-    Failure::new(call.catalogue.roles.not_found, format_args!("no such {named} for this application"))
+    Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"])
 }
 
 /// Finds the target of a call and checks that it offers the capability.
@@ -319,7 +321,7 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
             .map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
         return Err(Failure::new(
             roles.not_supported,
-            format_args!("`capabilities.{flag}` is false for this {named}: {why}"),
+            words!["`capabilities.", flag, "` is false for this ", named, ": ", why],
         ));
     }
     Ok(Target::proven(view, H::policy))
@@ -329,13 +331,13 @@ fn find(catalogue: &'static Catalogue, name: &str) -> Result<&'static ToolDef, F
     catalogue.tool(name).ok_or_else(|| {
         let meant =
             catalogue.tools.iter().find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
-        let sent = args::shown(name);
+        let unknown = words!["there is no tool `", Echo::of(name), "`"];
         match meant {
             Some(tool) => {
-                let what = format!("there is no tool `{sent}`; the server's own name is `{}`", tool.name);
+                let what = words![unknown, "; the server's own name is `", tool.name, "`"];
                 Failure::exactly(catalogue.roles.unknown_tool, what)
             }
-            None => Failure::new(catalogue.roles.unknown_tool, format_args!("there is no tool `{sent}`")),
+            None => Failure::new(catalogue.roles.unknown_tool, unknown),
         }
     })
 }
@@ -344,9 +346,16 @@ fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef
     if caller.application.permissions.covers(tool.permission.bit) {
         return Ok(Grant::given(tool));
     }
-    let (application, permission) = (&caller.application.name, tool.permission.name);
-    let what =
-        format!("the application `{application}` lacks the permission `{permission}`, which `{}` needs", tool.name);
+    let (application, permission) = (Echo::of(&caller.application.name), tool.permission.name);
+    let what = words![
+        "the application `",
+        application,
+        "` lacks the permission `",
+        permission,
+        "`, which `",
+        tool.name,
+        "` needs"
+    ];
     Err(Failure::new(catalogue.roles.forbidden, what))
 }
 
@@ -368,7 +377,7 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
     let other = call.catalogue.tool(&task.tool).filter(|tool| resource(tool) != resource(call.tool));
     if let Some(other) = other {
-        let what = format!("`idempotency_key` is that of a task of `{}` in flight; use another key", other.name);
+        let what = words!["`idempotency_key` is that of a task of `", other.name, "` in flight; use another key"];
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
     Answer::of(&task.shown(call.catalogue, call.tool))
@@ -398,7 +407,7 @@ fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure
     Failure::plain(catalogue.roles.internal).with("request_id", request_id)
 }
 
-fn overloaded(catalogue: &'static Catalogue, what: &str) -> Failure {
+fn overloaded(catalogue: &'static Catalogue, what: &'static str) -> Failure {
     Failure::new(catalogue.roles.overloaded, what).with("retry_after_seconds", 1)
 }
 

@@ -7,7 +7,7 @@ use crate::handler::Call;
 use crate::pipeline::Outcome;
 use crate::reply::Reply;
 use crate::tasks::{Evidence, TaskReadError, TaskView, UpstreamReport};
-use crate::text::Untrusted;
+use crate::text::Remark;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::time::Duration;
@@ -107,21 +107,15 @@ impl Serialize for Shown<'_> {
 #[derive(Serialize)]
 struct ShownEvidence<'a> {
     checked: &'a str,
-    expected: Untrusted,
-    observed: Untrusted,
+    expected: &'a Remark,
+    observed: &'a Remark,
     reported: &'static str,
     checked_at: Timestamp,
 }
 
 impl<'a> ShownEvidence<'a> {
     fn of(Evidence { checked, expected, observed, reported, at }: &'a Evidence) -> Self {
-        Self {
-            checked,
-            expected: Untrusted::clean(expected),
-            observed: Untrusted::clean(observed),
-            reported: UpstreamReport::as_str(*reported),
-            checked_at: *at,
-        }
+        Self { checked, expected, observed, reported: UpstreamReport::as_str(*reported), checked_at: *at }
     }
 }
 

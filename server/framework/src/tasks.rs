@@ -5,8 +5,9 @@ use super::access::Caller;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
-use super::text::Secret;
+use super::text::{Remark, Secret};
 use crate::clock::Timestamp;
+use crate::words;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::fmt::Debug;
@@ -144,9 +145,9 @@ pub struct Evidence {
     /// The name of the probe that was read, or `upstream_answer` if none was.
     pub checked: String,
     /// The reading that would show the effect.
-    pub expected: String,
+    pub expected: Remark,
     /// The reading that was seen.
-    pub observed: String,
+    pub observed: Remark,
     /// What the upstream said of the write.
     pub reported: UpstreamReport,
     /// When it was seen.
@@ -287,7 +288,7 @@ impl Serialize for Shown<'_> {
         if *matches {
             map.serialize_entry("next_step", next)?;
         } else {
-            map.serialize_entry("next_step", &format!("Nothing of this call was sent. {next}"))?;
+            map.serialize_entry("next_step", &words!["Nothing of this call was sent. ", next])?;
         }
         map.end()
     }

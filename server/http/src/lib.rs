@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
+use toolwarrant_core::words;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -80,7 +81,7 @@ async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request
         return refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id);
     }
     let unauthenticated = H::CATALOGUE.roles.unauthenticated;
-    let what = format!("this server has no OAuth. {}.", unauthenticated.remedy);
+    let what = words!["this server has no OAuth. ", unauthenticated.remedy, "."];
     respond(StatusCode::BAD_REQUEST, body_of(&Failure::exactly(unauthenticated, what)), &id)
 }
 

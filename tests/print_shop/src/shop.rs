@@ -88,5 +88,5 @@ fn tray(id: &TrayId, machine: &Machine) -> Tray {
 }
 
 fn offered(flag: bool, otherwise: &'static str) -> Flag {
-    if flag { Flag::Offered } else { Flag::Refused(otherwise.into()) }
+    if flag { Flag::Offered } else { Flag::Refused(otherwise) }
 }

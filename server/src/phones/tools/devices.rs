@@ -133,7 +133,7 @@ mod tests {
             let cursor = Cursor::new(text).ok();
             let refused = list(&phones, &Grants::everything(), args(cursor, 7)).await;
             let Err(ListDevicesError::InvalidArgument { what }) = refused else { panic!("{text} was taken") };
-            assert_eq!(what, "`cursor` is not one that list_devices returned");
+            assert_eq!(what.as_str(), "`cursor` is not one that list_devices returned");
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let phones = Phones::new(Arc::new(Down), ProxyHosts::Public, Clock::manual(Timestamp(0)));
         let failed = list(&phones, &Grants::everything(), args(None, 7)).await;
         let Err(ListDevicesError::UpstreamUnavailable { what }) = failed else { panic!("it was reached") };
-        assert_eq!(what, "the platform could not be reached");
+        assert_eq!(what.as_str(), "the platform could not be reached");
     }
 
     #[tokio::test]
@@ -177,13 +177,13 @@ mod tests {
             for capability in DeviceCapability::ALL {
                 let name = capability.as_str();
                 let note = format!("`{name}` is not offered: ");
-                let note = detail.notes.iter().find_map(|text| text.strip_prefix(&note));
+                let note = detail.notes.iter().find_map(|text| text.as_str().strip_prefix(&note));
                 match Phones::flag(&snapshot, *capability) {
                     Flag::Offered => assert_eq!((&capabilities[name], note), (&true.into(), None)),
-                    Flag::Refused(why) => assert_eq!((&capabilities[name], note), (&false.into(), Some(&*why))),
+                    Flag::Refused(why) => assert_eq!((&capabilities[name], note), (&false.into(), Some(why))),
                 }
             }
-            let unknown = detail.notes.iter().any(|text| text.starts_with("`state` is unknown"));
+            let unknown = detail.notes.iter().any(|text| text.as_str().starts_with("`state` is unknown"));
             assert_eq!(unknown, detail.state == DeviceState::Unknown);
         }
     }

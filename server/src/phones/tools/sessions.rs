@@ -49,7 +49,7 @@ mod tests {
             let session = issue(&sim, &cast[index], SessionMode::View).await.unwrap();
             assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
             assert_eq!((session.url, session.expires_at), (None, expires_at));
-            assert_eq!(session.token.expose().len(), 64);
+            assert_eq!(session.token.expose().as_str().len(), 64);
         }
     }
 
