@@ -84,14 +84,15 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
         Some("boolean") => any::<bool>().prop_map(|flag| json!(flag)).boxed(),
         Some("array") => prop::collection::vec(fitting(&schema["items"]), 0..4).prop_map(Value::from).boxed(),
         Some("string") => {
-            let (min, max) = (number("minLength", 0), number("maxLength", 12));
+            let pattern = schema["pattern"].as_str();
+            let (min, max) = pattern.map_or_else(|| (number("minLength", 0), number("maxLength", 12)), lengths);
             let (min, max) = (usize::try_from(min).expect("a length"), usize::try_from(max).expect("a length"));
             let lengths = min.saturating_sub(1)..=max + 1;
             let any = prop::collection::vec(any::<char>(), lengths.clone()).prop_map(String::from_iter);
             let plain = prop::collection::vec(prop::sample::select(b"abcdef0123456789-p".as_slice()), lengths);
             let plain = plain.prop_map(|bytes| bytes.into_iter().map(char::from).collect::<String>());
-            let fitting = match schema["pattern"].as_str() {
-                Some(pattern) => written_as(pattern, min, max),
+            let fitting = match pattern {
+                Some(pattern) => written_as(pattern),
                 None => any.clone().boxed(),
             };
             prop_oneof![1 => any, 1 => plain, 10 => fitting, 1 => "[0-9a-f]{1,9}"].prop_map(Value::from).boxed()
@@ -100,14 +101,19 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
     }
 }
 
-/// Text after `^prefix[characters]*$`, of at least `min` and at most `max` characters.
-fn written_as(pattern: &str, min: usize, max: usize) -> BoxedStrategy<String> {
-    let (prefix, characters) = pattern.split_at(pattern.find('[').expect("a set of characters"));
-    let prefix = prefix.trim_start_matches('^').to_owned();
-    let (min, max) = (min.saturating_sub(prefix.len()), max.saturating_sub(prefix.len()));
-    let rest = format!("{}{{{min},{max}}}", characters.trim_end_matches("*$"));
-    let rest = prop::string::string_regex(&rest).expect("a pattern");
-    rest.prop_map(move |rest| format!("{prefix}{rest}")).boxed()
+/// Text that a pattern `^prefix[characters]{min,max}$` admits.
+fn written_as(pattern: &str) -> BoxedStrategy<String> {
+    let inner = pattern.trim_start_matches('^').trim_end_matches('$');
+    prop::string::string_regex(inner).expect("a pattern").boxed()
+}
+
+/// The shortest and the greatest length of the text that such a pattern admits.
+fn lengths(pattern: &str) -> (i64, i64) {
+    let prefix = pattern.find('[').expect("a set of characters") - 1;
+    let (_, count) = pattern.trim_end_matches("}$").rsplit_once('{').expect("a count");
+    let (min, max) = count.split_once(',').unwrap_or((count, count));
+    let whole = |count: &str| prefix as i64 + count.parse::<i64>().expect("a number");
+    (whole(min), whole(max))
 }
 
 fn anything() -> BoxedStrategy<Value> {

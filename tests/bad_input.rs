@@ -48,11 +48,18 @@ async fn every_offending_argument_is_named_at_once_with_what_is_allowed() {
                 "`limit`: 201 is not an integer from 1 to 200",
                 "`state`: \"off\" is not one of `running`",
                 "`capability`: 7 is not one of `proxy`",
-                "`cursor`: \"zz\" is not a string of 1 to 256 characters out of 0-9 a-f",
+                "`cursor`: \"zz\" is not a string of 1 to 256 lower-case hexadecimal digits",
                 "`page` is no argument of this tool",
             ],
         ),
-        ("get_device", "{}".into(), vec!["`device_id` is required: a string of 1 to 64 characters"]),
+        (
+            "get_device",
+            "{}".into(),
+            vec![
+                "`device_id` is required: a string of 1 to 64 lower-case letters, digits and hyphens",
+                "Take device_id from list_devices.",
+            ],
+        ),
         ("get_device", json!({"device_id": null}).to_string(), vec!["`device_id`: null is not"]),
         (
             "get_device",

@@ -1,8 +1,8 @@
 //! What a maintainer reads after a mistake in a contract: each case spoils a copy of the print shop and keeps the report.
 
 mod cases;
+mod texts;
 
-use cases::CASES;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,9 +36,14 @@ enum Edit {
 }
 use Edit::{Append, Change, Remove, Write};
 
+/// The behaviour, and what provokes it.
+fn cases() -> impl Iterator<Item = &'static (&'static str, &'static [(&'static str, Edit)])> {
+    cases::CASES.iter().chain(texts::CASES)
+}
+
 #[test]
 fn every_mistake_is_reported_with_its_place_and_its_remedy() {
-    for (behaviour, edits) in CASES {
+    for (behaviour, edits) in cases() {
         let report = spoiled(edits).expect_err(behaviour);
         insta::with_settings!({ snapshot_path => "snapshots/bad_spec", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(*behaviour, report);
@@ -48,7 +53,7 @@ fn every_mistake_is_reported_with_its_place_and_its_remedy() {
 
 #[test]
 fn every_rule_has_a_case() {
-    let broken = CASES.iter().filter_map(|(_, edits)| spoiled(edits).err()).flat_map(|report| report.problems);
+    let broken = cases().filter_map(|(_, edits)| spoiled(edits).err()).flat_map(|report| report.problems);
     let broken: BTreeSet<Rule> = broken.map(|problem| problem.rule).collect();
     let unproven: Vec<_> = Rule::ALL.iter().filter(|rule| !broken.contains(rule)).collect();
     assert!(unproven.is_empty(), "no case breaks {unproven:?}");

@@ -101,7 +101,7 @@ type Crash = (&'static str, &'static PolicyDef, Facts, Vec<Sent>, Verdict, usize
 async fn a_task_survives_a_crash_in_every_phase() {
     let knows = Facts { looks_up: true, dedupes: false };
     let dedupes = Facts { looks_up: false, dedupes: true };
-    let hangs = || Sent::NoAnswer("hangs".to_owned());
+    let hangs = || Sent::NoAnswer("hangs".into());
     let pending = || Sent::Pending("op-1".to_owned());
     let rows: &[Crash] = &[
         ("ready", &SIGHTED, Facts::default(), vec![not_sent(), Sent::Ok], Present, 2, Success),
@@ -172,7 +172,7 @@ async fn what_the_upstream_said_outlives_a_store_that_fails_once() {
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_was_set_back_between_two_starts_holds_nothing_up() {
     for phase in ["ready", "sending", "verifying"] {
-        let hangs = || Sent::NoAnswer("hangs".to_owned());
+        let hangs = || Sent::NoAnswer("hangs".into());
         let sends = if phase == "ready" {
             vec![not_sent(), Sent::Ok]
         } else if phase == "sending" {
@@ -266,10 +266,10 @@ async fn a_task_goes_on_when_whoever_asked_for_it_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn an_executor_that_hangs_or_panics_holds_no_task_up() {
-    let world = World::new(&[Sent::NoAnswer("hangs".to_owned())], &[(0, Present)]).await;
+    let world = World::new(&[Sent::NoAnswer("hangs".into())], &[(0, Present)]).await;
     let id = world.begin(&ONCE).await;
     assert_eq!(world.end(id).await, (Success, 15), "a send has 10 s after its last moment");
-    let world = World::new(&[Sent::NoAnswer("panics".to_owned())], &[(0, Present)]).await;
+    let world = World::new(&[Sent::NoAnswer("panics".into())], &[(0, Present)]).await;
     let id = world.begin(&ONCE).await;
     assert_eq!((world.end(id).await.0, world.sends()), (Success, 1), "what a panic left open is verified");
 }

@@ -53,7 +53,7 @@ async fn a_repeat_in_flight_is_a_hit_whatever_has_become_of_the_device_and_the_p
 
     let other = server.call(&key, "set_proxy", proxy(14, "k")).await.expect("a hit");
     assert_eq!((&other["task_id"], &other["request_matches"]), (&first["task_id"], &json!(false)));
-    assert!(other["next_step"].as_str().is_some_and(|next| next.starts_with("Nothing of this call was sent.")));
+    assert!(other["next_step"].as_str().is_some_and(|next| next.starts_with("Nothing of this call was sent:")));
     assert_eq!(other["device_id"], phone(13));
 
     sim.cut();

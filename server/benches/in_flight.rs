@@ -97,21 +97,21 @@ impl Executor for Target {
     }
 
     fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
-        Box::pin(async { Err(Unreadable("dark".to_owned())) })
+        Box::pin(async { Err(Unreadable("dark".into())) })
     }
 
     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
-        Box::pin(async { Sent::NotSent("refused".to_owned()) })
+        Box::pin(async { Sent::NotSent("refused".into()) })
     }
 
     fn look_up<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        Box::pin(async { Err(Unreadable("dark".to_owned())) })
+        Box::pin(async { Err(Unreadable("dark".into())) })
     }
 
     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
         self.looks.fetch_add(1, Relaxed);
         Box::pin(async {
-            Reading { verdict: Verdict::Unreadable, expected: "198.51.100.7".to_owned(), observed: "dark".to_owned() }
+            Reading { verdict: Verdict::Unreadable, expected: "198.51.100.7".into(), observed: "dark".into() }
         })
     }
 }

@@ -41,8 +41,8 @@ impl OnePhone {
             state: Some(DeviceState::Running),
             offers: Offers {
                 proxy: Flag::Offered,
-                power: Flag::Refused("it is always on".into()),
-                session: Flag::Refused("it has no screen".into()),
+                power: Flag::Refused("it is always on"),
+                session: Flag::Refused("it has no screen"),
             },
             spec: DeviceSpec {
                 model: None,
@@ -79,7 +79,7 @@ impl Upstream for OnePhone {
     }
 
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async { Err(SessionError::Refused("it has no screen".to_owned())) })
+        Box::pin(async { Err(SessionError::Refused("it has no screen".into())) })
     }
 }
 
@@ -93,7 +93,7 @@ impl Control for OnePhone {
             match command {
                 Command::SetProxy(set) => self.set_proxy(Some(set.clone())),
                 Command::ClearProxy(_) => self.set_proxy(None),
-                Command::SetPower(_) => Sent::NotSent("it is always on".to_owned()),
+                Command::SetPower(_) => Sent::NotSent("it is always on".into()),
             }
         })
     }
@@ -109,7 +109,9 @@ impl Control for OnePhone {
     ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
         let proxy = through.cloned().or_else(|| self.proxy());
         let leaves_from = proxy.map_or_else(|| "198.51.100.1".to_owned(), |proxy| proxy.host.as_str().to_owned());
-        Box::pin(async move { leaves_from.parse().map_err(|_| Unreachable(format!("{leaves_from} is no address"))) })
+        Box::pin(
+            async move { leaves_from.parse().map_err(|_| Unreachable(format!("{leaves_from} is no address").into())) },
+        )
     }
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {

@@ -113,6 +113,7 @@ pub fn allowed(ty: &Type) -> String {
         Type::Integer => "an integer".to_owned(),
         Type::Boolean => "true or false".to_owned(),
         Type::Timestamp => "a time in RFC 3339".to_owned(),
+        Type::Url => "an https URL".to_owned(),
         Type::List(inner) => format!("a list, each item {}", allowed(inner)),
         Type::Named(named) => match &named.kind {
             Kind::String(rule) => allowed_string(rule),

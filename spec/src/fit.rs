@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Checks whether a value fits a type. The error says what is allowed.
 pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
     let fits = match (ty, value) {
-        (Type::String | Type::Timestamp, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
+        (Type::String | Type::Timestamp | Type::Url, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
         (Type::Integer, Value::Number(number)) => number.is_i64(),
         (Type::List(inner), Value::Array(values)) => return values.iter().try_for_each(|value| fits(inner, value)),
         (Type::Named(named), value) => match (&named.kind, value) {

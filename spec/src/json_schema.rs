@@ -9,8 +9,14 @@ use serde_json::{Map, Value, json};
 /// Largest integer that every JSON reader keeps exact, 2^53 - 1 (RFC 8259, section 6), and the largest in an argument.
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// Longest text from outside, in characters, that is passed on.
-pub const UNTRUSTED_MAX_CHARS: usize = 128;
+/// Longest text from outside, in characters, that is passed on, such as a name.
+pub const UNTRUSTED_MAX_CHARS: usize = 64;
+
+/// Longest text, in characters, that evidence quotes from outside.
+pub const REMARK_MAX_CHARS: usize = 256;
+
+/// Longest URL, in characters.
+pub const URL_MAX_CHARS: usize = 2_048;
 
 /// Makes the schema of a tool's arguments.
 #[must_use]
@@ -85,8 +91,9 @@ fn argument(field: &Field) -> Value {
 
 fn result(field: &Field) -> Value {
     let mut schema = value(&field.ty);
-    if field.untrusted {
-        schema["maxLength"] = json!(UNTRUSTED_MAX_CHARS);
+    if field.untrusted && matches!(field.ty.element(), Type::String) {
+        let element = if matches!(field.ty, Type::List(_)) { &mut schema["items"] } else { &mut schema };
+        element["maxLength"] = json!(UNTRUSTED_MAX_CHARS);
     }
     if field.nullable {
         schema["type"] = json!([schema["type"], "null"]);
@@ -104,6 +111,7 @@ fn value(ty: &Type) -> Value {
         Type::Integer => json!({"type": "integer"}),
         Type::Boolean => json!({"type": "boolean"}),
         Type::Timestamp => json!({"type": "string", "format": "date-time"}),
+        Type::Url => json!({"type": "string", "format": "uri", "pattern": "^https://", "maxLength": URL_MAX_CHARS}),
         Type::Named(named) => type_schema(named),
         Type::List(inner) => json!({"type": "array", "items": value(inner)}),
     }

@@ -31,13 +31,16 @@ pub use documents::{documents, listed_item};
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
-pub use json_schema::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, input_schema, output_schema, schema_text, type_schema};
+pub use json_schema::{
+    MAX_INTEGER, REMARK_MAX_CHARS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS, input_schema, output_schema, schema_text,
+    type_schema,
+};
 pub use lower::TASKS_KEPT_DAYS;
 pub use names::{pascal, snake};
 pub use reference::reference;
 pub use report::{Problem, Report};
 pub use rules::{COMMANDS, ROLES, Rule, STATES};
-pub use sentences::{Sentence, instructions, instructions_text, sentences};
+pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 
 use std::path::Path;
 

@@ -246,6 +246,8 @@ pub enum Type {
     Boolean,
     /// RFC 3339 in UTC.
     Timestamp,
+    /// Results only: an address of a page, with the scheme https.
+    Url,
     /// A named type.
     Named(Arc<NamedType>),
     /// A list.
@@ -295,6 +297,8 @@ pub struct Field {
     pub secret: bool,
     /// Whether it is text from outside, which is cleaned and capped.
     pub untrusted: bool,
+    /// Results only: whether it is text in the service's own words. Every other text is `untrusted` or `secret`.
+    pub ours: bool,
     /// The value of an absent optional argument. It fits the type.
     pub default: Option<Value>,
 }

@@ -2,92 +2,11 @@
 //!
 //! `editor` makes the schemas for editors from the same structs, so their doc comments are the help texts that editors show.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+mod entries;
+
+pub(crate) use entries::{At, Named, Unread};
+
 use serde_json::{Map, Value};
-use std::fmt;
-use std::marker::PhantomData;
-use std::ops::{Deref, Range};
-
-/// A value and its place in the file.
-#[derive(Debug, Clone)]
-pub(crate) struct At<T>(toml::Spanned<T>);
-
-impl<T> At<T> {
-    pub(crate) fn span(&self) -> Range<usize> {
-        self.0.span()
-    }
-}
-
-impl<T> Deref for At<T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        self.0.get_ref()
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        toml::Spanned::deserialize(deserializer).map(Self)
-    }
-}
-
-/// A table of named entries, in the order of the file.
-#[derive(Debug, Clone)]
-pub(crate) struct Named<T> {
-    pub(crate) entries: Vec<(At<String>, T)>,
-    pub(crate) unread: Unread,
-}
-
-/// Entries that could not be read. Their problems are already reported, so a use of one is not reported as unknown.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Unread {
-    /// Entries by name.
-    pub(crate) names: Vec<String>,
-    /// Whether the whole file is broken, so that it may contain any name.
-    pub(crate) anything: bool,
-}
-
-impl Unread {
-    pub(crate) fn may_be(&self, name: &str) -> bool {
-        self.anything || self.names.iter().any(|unread| unread == name)
-    }
-}
-
-impl<T> Default for Named<T> {
-    fn default() -> Self {
-        Self { entries: Vec::new(), unread: Unread::default() }
-    }
-}
-
-impl<T> Named<T> {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&At<String>, &T)> {
-        self.entries.iter().map(|(name, value)| (name, value))
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.entries.iter().map(|(name, _)| name.as_str())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
-            type Value = Named<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a table of named entries")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Named { entries, unread: Unread::default() })
-            }
-        }
-        deserializer.deserialize_map(Entries(PhantomData))
-    }
-}
 
 /// Declares the struct for a table. Unknown keys are not allowed.
 macro_rules! table {
@@ -302,7 +221,8 @@ pub(crate) enum KindName {
 table!(
     /// A field of an object or an argument of a tool.
     Field {
-        /// `string`, `integer`, `boolean`, `timestamp`, a named type, or one of these in brackets for a list.
+        /// `string`, `integer`, `boolean`, a named type, or one of these in brackets for a list. In results also `timestamp` and `url`,
+        /// which is an https address.
         r#type: At<String>,
         /// What it is.
         doc: At<String>,
@@ -312,8 +232,10 @@ table!(
         nullable: Option<At<bool>>,
         /// Shown nowhere but where it belongs.
         secret: Option<At<bool>>,
-        /// Written by somebody outside: cleaned and capped.
+        /// Results: text by somebody outside, cleaned and capped.
         untrusted: Option<At<bool>>,
+        /// Results: text by this service itself, which may say what to do.
+        ours: Option<At<bool>>,
         /// Optional arguments: taken when absent.
         default: Option<At<Value>>,
     }
@@ -339,7 +261,7 @@ table!(
         errors: Option<Vec<At<String>>>,
         /// What it does.
         summary: Option<At<String>>,
-        /// What it is for, after "Use it": `to find a device.`, `when it hangs.`
+        /// What it is for, after "Use it": `to look for one.`, `when it hangs.`
         use_when: Option<At<String>>,
         /// What to use instead, and when: a sentence that names another tool.
         not_when: Option<At<String>>,

@@ -92,6 +92,8 @@ rules! {
     Bounds = "bounds",
     /// The flags of a field fit each other, its type and its place.
     Field = "field",
+    /// A text in a result or an error says whose it is: `untrusted`, `secret` or `ours`. An address is a `url`.
+    UnmarkedText = "unmarked-text",
     /// A field that may be null says what null means.
     UnexplainedNull = "unexplained-null",
     /// An example fits the schemas of its tool.

@@ -6,7 +6,7 @@ use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec};
 
 /// A sentence, and who is told it. Permissions are sets: bit `n` is the n-th permission of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sentence {
+pub struct SentenceSpec {
     /// Its words.
     pub text: String,
     /// The permissions that its reader must all have.
@@ -35,14 +35,14 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
 
 /// Returns the sentences of a text, each with the permissions of the tools that it names.
 #[must_use]
-pub fn sentences(contract: &Contract, text: &str) -> Vec<Sentence> {
+pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     let needs = |sentence: &str| {
         let named = contract.tools().filter(|tool| names(sentence, &tool.name));
         named.fold(0, |set, tool| set | bit(contract, tool))
     };
     split(text)
         .into_iter()
-        .map(|text| Sentence { needs: needs(text), any: 0, text: text.trim_end().to_owned() })
+        .map(|text| SentenceSpec { needs: needs(text), any: 0, text: text.trim_end().to_owned() })
         .collect()
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Returns the paragraphs of the instructions. A sentence that concerns some tools is for those who may call one of them.
 #[must_use]
-pub fn instructions(contract: &Contract) -> Vec<Vec<Sentence>> {
+pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     let any = |such: &dyn Fn(&ToolSpec) -> bool| {
         contract.tools().filter(|tool| such(tool)).fold(0, |set, tool| set | bit(contract, tool))
     };
@@ -73,10 +73,10 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<Sentence>> {
     let untrusted = any(&|tool| shows(&tool.result, &|field| field.untrusted));
     let secret = any(&|tool| tool.args.iter().any(|arg| arg.secret) || shows(&tool.result, &|field| field.secret));
     let phrases = &contract.phrases;
-    let of = |text: &str, any: u64, concerns_some: bool| -> Vec<Sentence> {
+    let of = |text: &str, any: u64, concerns_some: bool| -> Vec<SentenceSpec> {
         // A phrase about a kind of tools that the contract has not is about nothing.
         let sentences = if concerns_some && any == 0 { Vec::new() } else { sentences(contract, text) };
-        sentences.into_iter().map(|sentence| Sentence { any, ..sentence }).collect()
+        sentences.into_iter().map(|sentence| SentenceSpec { any, ..sentence }).collect()
     };
     let states = contract.states.iter().map(|state| format!("{}: {}", state.name, state.meaning));
     let states = format!("States of a task: {}", states.collect::<Vec<_>>().join(" "));
@@ -105,7 +105,7 @@ pub fn instructions_text(contract: &Contract) -> String {
 }
 
 /// Writes sentences as one text.
-pub(crate) fn joined(sentences: &[Sentence]) -> String {
+pub(crate) fn joined(sentences: &[SentenceSpec]) -> String {
     sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 

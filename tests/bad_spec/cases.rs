@@ -181,7 +181,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "an_error_field_that_every_error_carries_is_refused",
-        &[(ERRORS, Append("fields.message = { type = \"string\", doc = \"Again.\" }\n"))],
+        &[(ERRORS, Append("fields.message = { type = \"string\", ours = true, doc = \"Again.\" }\n"))],
     ),
     (
         "the_derived_argument_is_not_written_down",
@@ -315,8 +315,34 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         "flags_fit_the_place_of_a_field",
         &[
             (PRINTERS, Change("type = \"boolean\", optional = true", "type = \"boolean\", nullable = true")),
-            (TYPES, Change("type = \"string\", untrusted = true", "type = \"string\", optional = true")),
+            (
+                TYPES,
+                Change("type = \"string\", untrusted = true", "type = \"string\", untrusted = true, optional = true"),
+            ),
             (PRINTING, Change("secret = true, optional = true", "secret = true, optional = true, default = \"1\"")),
+        ],
+    ),
+    (
+        "a_text_in_a_result_says_whose_it_is",
+        &[
+            (
+                TYPES,
+                Change(
+                    "type = \"string\", untrusted = true, doc = \"What is written",
+                    "type = \"string\", doc = \"What is written",
+                ),
+            ),
+            (TYPES, Change("type = \"[Mode]\", doc", "type = \"[Note]\", doc")),
+            (ERRORS, Change("type = \"string\", ours = true", "type = \"[string]\"")),
+        ],
+    ),
+    (
+        "a_mark_fits_the_text_that_it_is_on",
+        &[
+            (TYPES, Change("type = \"Copies\", doc", "type = \"Copies\", ours = true, doc")),
+            (TYPES, Change("type = \"string\", untrusted = true", "type = \"string\", untrusted = true, ours = true")),
+            (PRINTERS, Change("words = { type = \"string\"", "words = { type = \"string\", ours = true")),
+            (PRINTERS, Change("weight = { type = \"integer\"", "weight = { type = \"url\"")),
         ],
     ),
     ("an_object_is_no_argument", &[(PRINTERS, Change("type = \"[Note]\"", "type = \"[Panel]\""))]),
@@ -385,95 +411,6 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         ],
     ),
     ("what_must_not_repeat_needs_a_baseline", &[(SERVICE, Change("baseline = true", "baseline = false"))]),
-    // Texts.
-    (
-        "a_description_that_is_too_long_shows_the_share_of_each_key",
-        &[(SERVICE, Change("[text]", "[readers]\ndescription = 500\n\n[text]"))],
-    ),
-    (
-        "a_doc_of_an_argument_that_is_too_long_is_shown",
-        &[
-            (SERVICE, Change("[text]", "[readers]\nargument = 40\n\n[text]")),
-            (TRAYS, Change("doc = \"Sheets to put in.\"", "doc = \"Sheets to put in, of which there is no end.\"")),
-        ],
-    ),
-    (
-        "a_brief_that_is_too_long_is_shown",
-        &[(SERVICE, Change("brief = \"sent\"", "brief = \"sent to the printer, which may or may not print it\""))],
-    ),
-    (
-        "a_list_that_is_too_long_shows_the_share_of_each_tool",
-        &[(SERVICE, Change("[text]", "[readers]\nlist = 8000\n\n[text]"))],
-    ),
-    (
-        "instructions_that_are_too_long_and_a_lead_that_is_are_shown",
-        &[(SERVICE, Change("[text]", "[readers]\ninstructions = 900\nlead = 300\n\n[text]"))],
-    ),
-    ("a_limit_of_readers_is_at_least_1", &[(SERVICE, Change("[text]", "[readers]\nlist = 0\n\n[text]"))]),
-    (
-        "a_word_in_backticks_that_names_nothing_is_shown_with_what_was_meant",
-        &[
-            (SERVICE, Change("Decide by `capabilities`.", "Decide by `capability`.")),
-            (
-                TRAYS,
-                Change("summary = \"Looks at a paper tray.\"", "summary = \"Looks at a paper tray of the `Floor`.\""),
-            ),
-            (
-                TYPES,
-                Change(
-                    "doc = \"What is written on it.\" }\nfields.capabilities = { type = \"P",
-                    "doc = \"What serviced_by wrote on it.\" }\nfields.capabilities = { type = \"P",
-                ),
-            ),
-        ],
-    ),
-    (
-        "a_placeholder_that_stands_for_nothing_is_shown_with_what_was_meant",
-        &[
-            (SERVICE, Change("Look with {look_tools}, and", "Look with {look_tool}, and")),
-            (SERVICE, Change("doc = \"Print.\"", "doc = \"Print {tray_holds} pages.\"")),
-            (ERRORS, Change("task_id {task_id}", "task_id {job_id}")),
-        ],
-    ),
-    (
-        "a_text_of_two_lines_or_with_markup_or_unseen_characters_is_no_plain_text",
-        &[
-            (SERVICE, Change("doc = \"Look at printers.\"", "doc = \"\"\"Look at\nprinters.\"\"\"")),
-            (SERVICE, Change("doc = \"Print.\"", "doc = \"Print <b>boldly</b>.\"")),
-            (SERVICE, Change("doc = \"Service printers.\"", "doc = \"Service\u{200b} printers.\"")),
-        ],
-    ),
-    (
-        "a_tool_that_not_every_caller_may_call_is_hidden_from_them",
-        &[
-            (
-                PRINTERS,
-                Change(
-                    "summary = \"Looks at a printer.\"",
-                    "summary = \"Looks at a printer. print_page prints on it.\"",
-                ),
-            ),
-            (JOBS, Change("permission = \"look\"", "permission = \"service\"")),
-        ],
-    ),
-    (
-        "what_says_when_not_to_use_a_tool_names_another",
-        &[(TRAYS, Change("get_printer looks at a printer.", "Not for printers: get_tray knows none."))],
-    ),
-    (
-        "what_follows_a_state_that_is_no_clear_end_names_a_tool",
-        &[
-            (SERVICE, Change("next_step = \"Look with {look_tools}.\"", "next_step = \"Go and look.\"")),
-            (SERVICE, Change("reported.not_sent =", "reported.not_send =")),
-        ],
-    ),
-    (
-        "a_retryable_error_says_after_how_many_seconds",
-        &[(
-            ERRORS,
-            Append("[error.no_paper]\nretryable = true\nhttp = 503\nmeaning = \"No paper.\"\nremedy = \"Wait.\"\n"),
-        )],
-    ),
     // All at once.
     (
         "mistakes_in_three_files_are_one_report",

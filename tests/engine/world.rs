@@ -61,7 +61,7 @@ impl Executor for Script {
     }
 
     fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
-        Box::pin(async { if self.baseline { Ok("7".to_owned()) } else { Err(Unreadable("dark".to_owned())) } })
+        Box::pin(async { if self.baseline { Ok("7".to_owned()) } else { Err(Unreadable("dark".into())) } })
     }
 
     fn send<'a>(&'a self, write: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
@@ -70,8 +70,8 @@ impl Executor for Script {
         let outcome = self.sends[(sent.len() - 1).min(self.sends.len() - 1)].clone();
         Box::pin(async move {
             match &outcome {
-                Sent::NoAnswer(how) if how == "hangs" => std::future::pending().await,
-                Sent::NoAnswer(how) if how == "panics" => panic!("as the script says"),
+                Sent::NoAnswer(how) if how.as_str() == "hangs" => std::future::pending().await,
+                Sent::NoAnswer(how) if how.as_str() == "panics" => panic!("as the script says"),
                 _ => outcome,
             }
         })
@@ -79,13 +79,13 @@ impl Executor for Script {
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         let known = write.operation.is_some() || self.facts.looks_up;
-        Box::pin(async move { if known { Ok(Some(Sent::Ok)) } else { Err(Unreadable("cannot".to_owned())) } })
+        Box::pin(async move { if known { Ok(Some(Sent::Ok)) } else { Err(Unreadable("cannot".into())) } })
     }
 
     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
         let second = self.clock.now().since(START).as_secs();
         let verdict = self.reads.iter().rev().find(|(from, _)| *from <= second).map_or(Unread, |(_, verdict)| *verdict);
-        Box::pin(async move { Reading { verdict, expected: "8".to_owned(), observed: "7 -> ?".to_owned() } })
+        Box::pin(async move { Reading { verdict, expected: "8".into(), observed: "7 -> ?".into() } })
     }
 }
 
@@ -290,13 +290,13 @@ pub(crate) async fn settle() {
 }
 
 pub(crate) fn err() -> Sent {
-    Sent::Err("jam".to_owned())
+    Sent::Err("jam".into())
 }
 
 pub(crate) fn none() -> Sent {
-    Sent::NoAnswer("reset".to_owned())
+    Sent::NoAnswer("reset".into())
 }
 
 pub(crate) fn not_sent() -> Sent {
-    Sent::NotSent("refused".to_owned())
+    Sent::NotSent("refused".into())
 }

@@ -26,7 +26,7 @@ mod shop {
         fn flag(view: &Printer, capability: PrinterCapability) -> Flag {
             match capability {
                 PrinterCapability::Paper if view.capabilities.paper => Flag::Offered,
-                PrinterCapability::Paper | PrinterCapability::Rollers => Flag::Refused("the tray is empty".into()),
+                PrinterCapability::Paper | PrinterCapability::Rollers => Flag::Refused("the tray is empty"),
             }
         }
     }

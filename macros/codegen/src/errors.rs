@@ -69,8 +69,8 @@ fn own(tool: &ToolSpec) -> TokenStream {
         quote! {
             #text
             #variant {
-                /// What was wrong: a lower-case fragment; the remedy is added to it.
-                what: std::borrow::Cow<'static, str>,
+                /// What was wrong, in our own words: a lower-case fragment; the remedy is added to it.
+                what: rt::wording::Words,
                 #(#fields,)*
             }
         }

@@ -60,6 +60,7 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
         Type::Integer => quote!(i64),
         Type::Boolean => quote!(bool),
         Type::Timestamp => quote!(rt::Timestamp),
+        Type::Url => quote!(rt::text::HttpsUrl),
         Type::Named(named) => {
             let name = ident(&named.name);
             quote!(#name)
@@ -73,8 +74,17 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
 
 /// Emits the Rust type of a field, which also depends on its flags.
 pub(crate) fn field_ty(field: &Field) -> TokenStream {
-    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, default } = field;
-    let mut tokens = if *untrusted { quote!(rt::text::Untrusted) } else { self::ty(ty) };
+    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, default } = field;
+    let text = match (untrusted, ours) {
+        (true, _) => Some(quote!(rt::text::Untrusted)),
+        (_, true) => Some(quote!(rt::wording::Words)),
+        _ => None,
+    };
+    let mut tokens = match (text, ty) {
+        (Some(text), Type::List(_)) => quote!(Vec<#text>),
+        (Some(text), _) => text,
+        (None, ty) => self::ty(ty),
+    };
     if *secret {
         tokens = quote!(rt::text::Secret<#tokens>);
     }

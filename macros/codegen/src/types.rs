@@ -5,7 +5,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use std::sync::Arc;
 use toolwarrant_spec::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
-use toolwarrant_spec::{MAX_INTEGER, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, allowed};
+use toolwarrant_spec::{MAX_INTEGER, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS, allowed};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let types = contract.types.iter().map(named);
@@ -15,11 +15,13 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         let (declaration, names) = (enumeration("Probe", "What can be read to verify a task.", &all), names(&all));
         quote!(#declaration rt::generated::names!(Probe { #names });)
     });
-    let (untrusted, integer) = (Literal::usize_unsuffixed(UNTRUSTED_MAX_CHARS), number(MAX_INTEGER));
-    let days = number(TASKS_KEPT_DAYS);
+    let [untrusted, remark, url] =
+        [UNTRUSTED_MAX_CHARS, REMARK_MAX_CHARS, URL_MAX_CHARS].map(Literal::usize_unsuffixed);
+    let [integer, days] = [number(MAX_INTEGER), number(TASKS_KEPT_DAYS)];
     quote! {
         // The schemas and texts promise what the runtime keeps.
-        const _: () = assert!(rt::text::UNTRUSTED_MAX_CHARS == #untrusted && rt::args::MAX_INTEGER == #integer);
+        const _: () = assert!(rt::text::UNTRUSTED_MAX_CHARS == #untrusted && rt::text::REMARK_MAX_CHARS == #remark);
+        const _: () = assert!(rt::text::URL_MAX_CHARS == #url && rt::args::MAX_INTEGER == #integer);
         const _: () = assert!(rt::reading::TASKS_KEPT_DAYS == #days);
 
         #(#types)*

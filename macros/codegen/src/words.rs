@@ -4,12 +4,12 @@ use crate::tokens::{doc, shout};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{Sentence, sentences};
+use toolwarrant_spec::{SentenceSpec, sentences};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let texts = contract.texts.iter().map(|(name, text)| {
         let (name, docs, advice) = (shout(name), doc(text), advice(contract, text));
-        quote!(#docs pub static #name: Advice = #advice;)
+        quote!(#docs pub const #name: Advice = #advice;)
     });
     let numbers = contract.numbers.iter().map(|(name, number)| {
         let (docs, name, number) =
@@ -40,11 +40,11 @@ pub(crate) fn advice(contract: &Contract, text: &str) -> TokenStream {
 }
 
 /// Emits sentences.
-pub(crate) fn of(sentences: &[Sentence]) -> TokenStream {
+pub(crate) fn of(sentences: &[SentenceSpec]) -> TokenStream {
     if sentences.is_empty() {
         return quote!(Advice::NONE);
     }
-    let sentences = sentences.iter().map(|Sentence { text, needs, any }| {
+    let sentences = sentences.iter().map(|SentenceSpec { text, needs, any }| {
         let [needs, any] = [needs, any].map(|set| Literal::u64_unsuffixed(*set));
         quote!(Sentence::new(#text, #needs, #any))
     });

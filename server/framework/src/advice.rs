@@ -1,7 +1,7 @@
 //! What to do next, in sentences of the contract. A reader is told only those that it can act on.
 
 use crate::catalogue::PermissionSet;
-use std::borrow::Cow;
+use crate::wording::Words;
 
 /// Sentences of the contract about what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,21 +32,18 @@ impl Advice {
 
     /// Returns the sentences for a reader with these permissions, as one text; empty if there are none.
     #[must_use]
-    pub fn told_to(self, permissions: PermissionSet) -> Cow<'static, str> {
+    pub fn told_to(self, permissions: PermissionSet) -> Words {
         let told = self.0.iter().filter(|sentence| {
             permissions.covers(sentence.needs) && (sentence.any.0 == 0 || sentence.any.0 & permissions.0 != 0)
         });
-        let mut text = Cow::Borrowed("");
-        for sentence in told {
-            if text.is_empty() {
-                text = Cow::Borrowed(sentence.text);
-            } else {
-                let text = text.to_mut();
-                text.push(' ');
-                text.push_str(sentence.text);
+        let mut told = told.map(|sentence| Words::from(sentence.text));
+        match (told.next(), told.next()) {
+            (None, _) => Words::default(),
+            (Some(only), None) => only,
+            (Some(first), Some(second)) => {
+                Words::list(&[first, second].into_iter().chain(told).collect::<Vec<_>>(), " ")
             }
         }
-        text
     }
 }
 
@@ -62,8 +59,8 @@ mod tests {
         for (permissions, told) in
             [(0, "Always."), (1, "Always. Either."), (3, "Always. Both. Either."), (4, "Always.")]
         {
-            assert_eq!(advice.told_to(PermissionSet(permissions)), told);
+            assert_eq!(advice.told_to(PermissionSet(permissions)).as_str(), told);
         }
-        assert_eq!(Advice::NONE.told_to(PermissionSet(3)), "");
+        assert_eq!(Advice::NONE.told_to(PermissionSet(3)), Words::default());
     }
 }

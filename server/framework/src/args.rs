@@ -1,20 +1,20 @@
 //! Reads arguments from JSON into typed values, in one pass that names every mistake.
 //!
 //! The generator writes which arguments a tool has ([`Arguments`]) and which values a type has ([`Argument`]). This module reads
-//! them and words the refusals. A refusal never shows a secret.
+//! them and words the refusals. A refusal never shows a secret, and of other values an [`Echo`].
 
 use super::text::Secret;
+use super::wording::{Echo, Words};
+use crate::words;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Most mistakes that one refusal lists. It gives the number of the others.
 const MAX_LISTED: usize = 32;
-/// Longest text, in characters, that is shown of what a client sent.
-const MAX_SHOWN: usize = 64;
 
 /// The arguments of one tool.
 pub trait Arguments: Sized + Send + Sync {
@@ -29,14 +29,14 @@ pub trait Argument: Sized {
     /// Reads a JSON value. Returns `None` if the type does not have it.
     fn read(json: &str) -> Option<Self>;
     /// Returns a phrase that says which values the type has: `an integer from 1 to 200`.
-    fn allowed() -> Cow<'static, str>;
+    fn allowed() -> Words;
 }
 
 /// Why arguments were refused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ArgumentErrors {
     /// All mistakes in one sentence, without a full stop.
-    pub what: String,
+    pub what: Words,
     /// The argument names that the client sent, for the audit.
     pub names: Vec<String>,
     /// The arguments of the tool whose values are wrong or missing.
@@ -62,12 +62,18 @@ pub struct Taken<A> {
 /// Names every argument that is missing, unknown, given twice or not a value of its type.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let members = serde_json::from_str::<Members<'_>>(raw).map(|members| members.0).unwrap_or_default();
-    let mut reader =
-        Reader { members, known: Vec::new(), secrets: Vec::new(), mistakes: Vec::new(), wrong: Vec::new() };
+    let mut reader = Reader {
+        members,
+        known: Vec::new(),
+        secrets: Vec::new(),
+        mistakes: Vec::new(),
+        wrong: Vec::new(),
+        strangers: Vec::new(),
+    };
     let read = A::read(&mut reader);
     reader.strangers();
     match read {
-        Some(args) if reader.mistakes.is_empty() => {
+        Some(args) if reader.mistakes.is_empty() && reader.strangers.is_empty() => {
             let as_it_came = reader.secrets.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
             Ok(Taken { args, shown: (!as_it_came).then(|| reader.shown()) })
         }
@@ -89,7 +95,8 @@ pub struct Reader<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
     known: Vec<&'static str>,
     secrets: Vec<&'static str>,
-    mistakes: Vec<String>,
+    mistakes: Vec<Words>,
+    strangers: Vec<Words>,
     wrong: Vec<&'static str>,
 }
 
@@ -100,7 +107,7 @@ impl<'a> Reader<'a> {
             Some(json) => self.value(name, json),
             None => {
                 self.wrong.push(name);
-                self.mistakes.push(format!("`{name}` is required: {}", T::allowed()));
+                self.mistakes.push(words!["`", name, "` is required: ", T::allowed()]);
                 None
             }
         }
@@ -122,7 +129,7 @@ impl<'a> Reader<'a> {
         let mut found = self.members.iter().filter(|(member, _)| member == name).map(|(_, value)| value.get());
         let (first, second) = (found.next(), found.next());
         if second.is_some() {
-            self.mistakes.push(format!("`{name}` is given more than once"));
+            self.mistakes.push(words!["`", name, "` is given more than once"]);
         }
         first
     }
@@ -131,8 +138,8 @@ impl<'a> Reader<'a> {
         let read = T::read(json);
         if read.is_none() {
             self.wrong.push(name);
-            let sent = if T::SECRET { Cow::Borrowed("what was sent") } else { Cow::Owned(shown(json)) };
-            self.mistakes.push(format!("`{name}`: {sent} is not {}", T::allowed()));
+            let sent = if T::SECRET { "what was sent".into() } else { words![Echo::of(json)] };
+            self.mistakes.push(words!["`", name, "`: ", sent, " is not ", T::allowed()]);
         }
         read
     }
@@ -140,7 +147,8 @@ impl<'a> Reader<'a> {
     fn strangers(&mut self) {
         let known = &self.known;
         let strangers = self.members.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
-        self.mistakes.extend(strangers.map(|(name, _)| format!("`{}` is no argument of this tool", shown(name))));
+        self.strangers =
+            strangers.map(|(name, _)| words!["`", Echo::of(name), "` is no argument of this tool"]).collect();
     }
 
     /// Leaves out the white space between members, which can be of any length.
@@ -155,31 +163,23 @@ impl<'a> Reader<'a> {
     }
 
     fn refuse(self) -> ArgumentErrors {
-        let Self { members, known, mistakes, wrong, secrets: _ } = self;
-        let more = mistakes.len().saturating_sub(MAX_LISTED);
-        let stranger = mistakes.iter().any(|mistake| mistake.ends_with("no argument of this tool"));
-        let mut what = mistakes.into_iter().take(MAX_LISTED).collect::<Vec<_>>().join("; ");
+        let Self { members, known, secrets: _, mistakes, wrong, strangers } = self;
+        let stranger = !strangers.is_empty();
+        let mut said = [mistakes, strangers].concat();
+        let more = said.len().saturating_sub(MAX_LISTED);
+        said.truncate(MAX_LISTED);
         if more > 0 {
-            let _ = write!(what, "; and {more} more");
+            said.push(words!["and ", more, " more"]);
         }
         if stranger && known.is_empty() {
-            what.push_str("; it takes none");
+            said.push("it takes none".into());
         } else if stranger {
-            let _ = write!(what, "; it takes `{}`", known.join("`, `"));
+            let known: Vec<_> = known.iter().map(|name| words!["`", *name, "`"]).collect();
+            said.push(words!["it takes ", Words::list(&known, ", ")]);
         }
-        let names = members.iter().take(MAX_LISTED).map(|(name, _)| shown(name)).collect();
-        ArgumentErrors { what, names, wrong }
+        let names = members.iter().take(MAX_LISTED).map(|(name, _)| Echo::of(name).as_str().to_owned()).collect();
+        ArgumentErrors { what: Words::list(&said, "; "), names, wrong }
     }
-}
-
-/// Returns a client's text as it may be repeated: harmless characters only, and capped.
-pub fn shown(text: &str) -> String {
-    let clean = super::text::Untrusted::clean(text);
-    let mut out: String = clean.as_str().chars().take(MAX_SHOWN).collect();
-    if text.chars().nth(MAX_SHOWN).is_some() {
-        out.push('…');
-    }
-    out
 }
 
 /// The members of an object in their order, duplicates included. Values are not parsed yet.
@@ -278,9 +278,9 @@ pub fn read_name<T: Copy>(json: &str, all: &[T], name: fn(T) -> &'static str) ->
 }
 
 /// Returns a phrase that lists the values of an enum.
-pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Cow<'static, str> {
-    let names: Vec<_> = all.iter().map(|value| format!("`{}`", name(*value))).collect();
-    format!("one of {}", names.join(", ")).into()
+pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Words {
+    let names: Vec<_> = all.iter().map(|value| words!["`", name(*value), "`"]).collect();
+    words!["one of ", Words::list(&names, ", ")]
 }
 
 /// Reads a JSON string and unescapes it. `json` must be one complete JSON value, as it is in [`Argument::read`].
@@ -313,7 +313,7 @@ impl Argument for String {
     fn read(json: &str) -> Option<Self> {
         read_text(json).map(Cow::into_owned)
     }
-    fn allowed() -> Cow<'static, str> {
+    fn allowed() -> Words {
         "a string".into()
     }
 }
@@ -322,7 +322,7 @@ impl Argument for i64 {
     fn read(json: &str) -> Option<Self> {
         read_integer(json)
     }
-    fn allowed() -> Cow<'static, str> {
+    fn allowed() -> Words {
         "an integer".into()
     }
 }
@@ -331,7 +331,7 @@ impl Argument for bool {
     fn read(json: &str) -> Option<Self> {
         json.parse().ok()
     }
-    fn allowed() -> Cow<'static, str> {
+    fn allowed() -> Words {
         "true or false".into()
     }
 }
@@ -342,8 +342,8 @@ impl<T: Argument> Argument for Vec<T> {
         let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
         items.into_iter().map(|item| T::read(item.get())).collect()
     }
-    fn allowed() -> Cow<'static, str> {
-        format!("a list, each item {}", T::allowed()).into()
+    fn allowed() -> Words {
+        words!["a list, each item ", T::allowed()]
     }
 }
 
@@ -352,7 +352,7 @@ impl<T: Argument> Argument for Secret<T> {
     fn read(json: &str) -> Option<Self> {
         T::read(json).map(Self::new)
     }
-    fn allowed() -> Cow<'static, str> {
+    fn allowed() -> Words {
         T::allowed()
     }
 }

@@ -1,10 +1,12 @@
 //! The failure of a call: an error code of the contract, what was wrong, what to do, and the fields of the code.
 //!
-//! The message goes to the client: it says what was wrong and what to do. It never repeats what an upstream or a library said, and
-//! names only tools that its reader may call.
+//! The message goes to the client: it says what was wrong and what to do. It is [`Words`], so it cannot repeat what an upstream said,
+//! and names only tools that its reader may call.
 
 use super::advice::Advice;
 use super::catalogue::{ErrorDef, PermissionSet};
+use super::wording::Words;
+use crate::words;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -19,7 +21,7 @@ pub struct Failure(Box<Inner>);
 #[derive(Debug, Clone)]
 struct Inner {
     def: &'static ErrorDef,
-    what: Cow<'static, str>,
+    what: Words,
     remedy: Advice,
     also: Advice,
     fields: Vec<(&'static str, Value)>,
@@ -29,47 +31,46 @@ struct Inner {
 impl Failure {
     /// Creates a failure. Its message is `what`, a fragment that says what was wrong, followed by the remedy of the code.
     #[must_use]
-    pub fn new(def: &'static ErrorDef, what: impl std::fmt::Display) -> Self {
-        Self::of(def, format!("{what}."), def.remedy)
+    pub fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
+        Self::stating(def, words![what.into(), "."])
     }
 
     /// Creates a failure whose message is the meaning and the remedy of its code.
     #[must_use]
     pub fn plain(def: &'static ErrorDef) -> Self {
-        Self::of(def, def.meaning, def.remedy)
+        Self::stating(def, def.meaning.into())
+    }
+
+    /// Creates a failure whose message is these sentences and the remedy of its code.
+    #[must_use]
+    pub(crate) fn stating(def: &'static ErrorDef, what: Words) -> Self {
+        Self::of(def, what, def.remedy)
     }
 
     /// Creates a failure with exactly this message.
     #[must_use]
-    pub fn exactly(def: &'static ErrorDef, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::of(def, message, Advice::NONE)
+    pub fn exactly(def: &'static ErrorDef, message: impl Into<Words>) -> Self {
+        Self::of(def, message.into(), Advice::NONE)
     }
 
-    fn of(def: &'static ErrorDef, what: impl Into<Cow<'static, str>>, remedy: Advice) -> Self {
+    fn of(def: &'static ErrorDef, what: Words, remedy: Advice) -> Self {
         let retry = def.retryable.then(|| (RETRY_AFTER, def.retry_after_seconds.into()));
         let fields = retry.into_iter().collect();
-        Self(Box::new(Inner {
-            def,
-            what: what.into(),
-            remedy,
-            also: Advice::NONE,
-            fields,
-            reader: PermissionSet::NONE,
-        }))
+        Self(Box::new(Inner { def, what, remedy, also: Advice::NONE, fields, reader: PermissionSet::NONE }))
     }
 
-    /// Sets a field that the contract declares for this code.
+    /// Sets a field that the contract declares for this code. What cannot be written as JSON is null.
     #[must_use]
-    pub fn with(mut self, field: &'static str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, field: &'static str, value: impl Serialize) -> Self {
         self.0.fields.retain(|(known, _)| *known != field);
-        self.0.fields.push((field, value.into()));
+        self.0.fields.push((field, serde_json::to_value(value).unwrap_or_default()));
         self
     }
 
     /// Gives this advice in place of the remedy of the code, if its reader can act on any of it.
     #[must_use]
     pub fn advising(mut self, advice: Advice, reader: PermissionSet) -> Self {
-        if !advice.told_to(reader).is_empty() {
+        if !advice.told_to(reader).as_str().is_empty() {
             self.0.remedy = advice;
         }
         self
@@ -97,11 +98,11 @@ impl Failure {
     #[must_use]
     pub fn message(&self) -> String {
         let Inner { def: _, what, remedy, also, fields, reader } = &*self.0;
-        let mut message = what.to_string();
+        let mut message = what.as_str().to_owned();
         for advice in [remedy, also].map(|advice| advice.told_to(*reader)) {
-            if !advice.is_empty() {
+            if !advice.as_str().is_empty() {
                 message.push(' ');
-                message.push_str(&filled(&advice, fields));
+                message.push_str(&filled(advice.as_str(), fields));
             }
         }
         message

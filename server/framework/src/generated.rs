@@ -37,8 +37,14 @@ macro_rules! __toolwarrant_values {
             fn read(json: &str) -> Option<Self> {
                 $crate::args::read_name(json, Self::ALL, Self::as_str)
             }
-            fn allowed() -> std::borrow::Cow<'static, str> {
+            fn allowed() -> $crate::wording::Words {
                 $crate::args::one_of(Self::ALL, Self::as_str)
+            }
+        }
+
+        impl $crate::wording::Ours for $name {
+            fn say(&self, words: &mut String) {
+                words.push_str(self.as_str());
             }
         }
 
@@ -78,8 +84,14 @@ macro_rules! __toolwarrant_integer {
             fn read(json: &str) -> Option<Self> {
                 Self::new($crate::args::read_integer(json)?).ok()
             }
-            fn allowed() -> std::borrow::Cow<'static, str> {
+            fn allowed() -> $crate::wording::Words {
                 $allowed.into()
+            }
+        }
+
+        impl $crate::wording::Ours for $name {
+            fn say(&self, words: &mut String) {
+                $crate::wording::Ours::say(&self.0, words);
             }
         }
 
@@ -119,7 +131,7 @@ macro_rules! __toolwarrant_string {
             fn read(json: &str) -> Option<Self> {
                 Self::new(&$crate::args::read_text(json)?).ok()
             }
-            fn allowed() -> std::borrow::Cow<'static, str> {
+            fn allowed() -> $crate::wording::Words {
                 <Self as $crate::args::StringType>::ALLOWED.into()
             }
         }
@@ -127,6 +139,12 @@ macro_rules! __toolwarrant_string {
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
+            }
+        }
+
+        impl $crate::wording::Ours for $name {
+            fn say(&self, words: &mut String) {
+                $crate::wording::say_value(&self.0, words);
             }
         }
 

@@ -5,11 +5,11 @@
 
 use super::BoxFuture;
 use super::access::Caller;
+use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
 use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
 use crate::clock::Timestamp;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -183,6 +183,24 @@ pub enum Unresolved {
 pub enum Flag {
     /// The flag is true.
     Offered,
-    /// The flag is false. The text says why: a lower-case fragment.
-    Refused(Cow<'static, str>),
+    /// The flag is false. The text says why, in our own words: a lower-case fragment.
+    Refused(&'static str),
+    /// The flag is false, and something can change that.
+    Curable {
+        /// Why it is false: a lower-case fragment.
+        why: &'static str,
+        /// What would change it: a text of the contract.
+        cure: Advice,
+    },
+}
+
+impl Flag {
+    /// Returns why the flag is false; `None` if it is true.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<&'static str> {
+        match self {
+            Self::Offered => None,
+            Self::Refused(why) | Self::Curable { why, cure: _ } => Some(why),
+        }
+    }
 }

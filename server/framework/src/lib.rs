@@ -25,6 +25,7 @@ pub mod reply;
 pub mod store;
 pub mod tasks;
 pub mod text;
+pub mod wording;
 
 pub use clock::Timestamp;
 

@@ -16,6 +16,10 @@
 //! Only the step before can make a proof, so no call reaches a handler past a check. Transports call [`Pipeline`]; the generated
 //! dispatch calls [`run`].
 
+mod refusals;
+
+pub use refusals::unrouted;
+
 use super::access::{Access, Caller, Credentials};
 use super::advice::Advice;
 use super::args::{self, Arguments};
@@ -26,10 +30,14 @@ use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
 use super::reply::{Answer, Reply, quote, tools_list};
 use super::survive;
-use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRefusal, WriteRequest};
+use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRequest};
 use super::text::Secret;
+use super::wording::Echo;
+use super::wording::Words;
 use crate::clock::{Clock, Timestamp};
+use crate::words;
 use bytes::Bytes;
+use refusals::{broken, find_target, not_accepted, not_found, not_supported, overloaded};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -169,7 +177,7 @@ impl<H: Handlers> Pipeline<H> {
         window.admit(self.now(), requests).map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
             let what =
-                format!("the application's {} requests a minute are spent; all its keys share them", window.limit());
+                words!["the application's ", window.limit(), " requests a minute are spent; all its keys share them"];
             Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
         })
     }
@@ -186,8 +194,8 @@ impl<H: Handlers> Pipeline<H> {
         let told = || {
             let paragraphs = H::CATALOGUE.service.instructions.iter();
             let told: Vec<_> = paragraphs.map(|paragraph| paragraph.told_to(application.permissions)).collect();
-            let told: Vec<_> = told.iter().filter(|paragraph| !paragraph.is_empty()).map(AsRef::as_ref).collect();
-            quote(&told.join("\n"))
+            let told: Vec<_> = told.into_iter().filter(|paragraph| !paragraph.as_str().is_empty()).collect();
+            quote(Words::list(&told, "\n").as_str())
         };
         application.instructions.get_or_init(told).clone()
     }
@@ -305,19 +313,6 @@ async fn require_granted<H, T: ToolSteps<H>>(
     T::require(handlers, call, args).await
 }
 
-/// The failure for a target that does not exist or is not granted. A client cannot tell which.
-fn not_found(call: &Call<'_>) -> Failure {
-    let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
-    let failure = Failure::new(call.catalogue.roles.not_found, format_args!("no such {named} for this application"));
-    failure.advising(find_target(call), call.caller.application.permissions)
-}
-
-/// Where to take the id of the target from.
-fn find_target(call: &Call<'_>) -> Advice {
-    let resource = call.tool.target.as_ref().and_then(|target| call.catalogue.resource(target.resource));
-    resource.map_or(Advice::NONE, |resource| resource.find)
-}
-
 /// Finds the target of a call and checks that it offers the capability.
 ///
 /// # Errors
@@ -333,31 +328,23 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
         Unresolved::NotFound => not_found(call),
         Unresolved::Unavailable => Failure::plain(roles.upstream_unavailable),
     })?;
-    if let Some(Flag::Refused(why)) = capability.map(|capability| H::flag(&view, capability)) {
-        let (named, flag) = call
-            .tool
-            .target
-            .as_ref()
-            .map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
-        return Err(Failure::new(
-            roles.not_supported,
-            format_args!("`capabilities.{flag}` is false for this {named}: {why}"),
-        ));
+    match capability.map_or(Flag::Offered, |capability| H::flag(&view, capability)) {
+        Flag::Offered => Ok(Target::proven(view, H::policy)),
+        flag => Err(not_supported(call, &flag)),
     }
-    Ok(Target::proven(view, H::policy))
 }
 
 fn find(catalogue: &'static Catalogue, name: &str) -> Result<&'static ToolDef, Failure> {
     catalogue.tool(name).ok_or_else(|| {
         let meant =
             catalogue.tools.iter().find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
-        let sent = args::shown(name);
+        let unknown = words!["there is no tool `", Echo::of(name), "`"];
         match meant {
             Some(tool) => {
-                let what = format!("there is no tool `{sent}`; the server's own name is `{}`", tool.name);
+                let what = words![unknown, "; the server's own name is `", tool.name, "`"];
                 Failure::exactly(catalogue.roles.unknown_tool, what)
             }
-            None => Failure::new(catalogue.roles.unknown_tool, format_args!("there is no tool `{sent}`")),
+            None => Failure::new(catalogue.roles.unknown_tool, unknown),
         }
     })
 }
@@ -366,9 +353,16 @@ fn permit(catalogue: &'static Catalogue, caller: &Caller, tool: &'static ToolDef
     if caller.application.permissions.covers(tool.permission.bit) {
         return Ok(Grant::given(tool));
     }
-    let (application, permission) = (&caller.application.name, tool.permission.name);
-    let what =
-        format!("the application `{application}` lacks the permission `{permission}`, which `{}` needs", tool.name);
+    let (application, permission) = (Echo::of(&caller.application.name), tool.permission.name);
+    let what = words![
+        "the application `",
+        application,
+        "` lacks the permission `",
+        permission,
+        "`, which `",
+        tool.name,
+        "` needs"
+    ];
     Err(Failure::new(catalogue.roles.forbidden, what))
 }
 
@@ -392,37 +386,10 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
     let other = call.catalogue.tool(&task.tool).filter(|tool| resource(tool) != resource(call.tool));
     if let Some(other) = other {
-        let what = format!("`idempotency_key` is that of a task of `{}` in flight; use another key", other.name);
+        let what = words!["`idempotency_key` is that of a task of `", other.name, "` in flight; use another key"];
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
     Answer::of(&task.shown(call)).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
-}
-
-fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
-    let roles = &call.catalogue.roles;
-    match refused {
-        WriteRefusal::Busy { task_id, retry_after_seconds } => {
-            Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
-        }
-        WriteRefusal::Full => overloaded(call.catalogue, "the queue of tasks is full"),
-        WriteRefusal::Broken(why) => broken(call.catalogue, call.request_id, &why),
-    }
-}
-
-/// The failure for a handler that answered for another tool, or is missing. Generated code rules out both.
-#[must_use]
-pub fn unrouted(call: &Call<'_>) -> Failure {
-    broken(call.catalogue, call.request_id, "the handler's answer is not this tool's")
-}
-
-/// Logs why the server failed. The failure tells the client whom to ask.
-fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure {
-    tracing::error!(request_id, why, "internal error");
-    Failure::plain(catalogue.roles.internal).with("request_id", request_id)
-}
-
-fn overloaded(catalogue: &'static Catalogue, what: &str) -> Failure {
-    Failure::new(catalogue.roles.overloaded, what)
 }
 
 fn line<'a>(

@@ -8,10 +8,11 @@ use crate::handler::Call;
 use crate::pipeline::Outcome;
 use crate::reply::Reply;
 use crate::tasks::{Evidence, TaskReadError, TaskView, UpstreamReport};
-use crate::text::Untrusted;
+use crate::text::Remark;
+use crate::wording::Words;
+use crate::words;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use std::borrow::Cow;
 use std::time::Duration;
 
 /// Days for which an ended task can be read. Whatever keeps tasks keeps them as long.
@@ -33,7 +34,7 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
         }
         Err(TaskReadError::NotFound) => {
             let what =
-                format!("no such task for this application; one is kept for {TASKS_KEPT_DAYS} days after its end");
+                words!["no such task for this application; one is kept for ", TASKS_KEPT_DAYS, " days after its end"];
             let failure = Failure::new(call.catalogue.roles.not_found, what);
             Err(failure.advising(call.catalogue.phrases.lost_task, call.caller.application.permissions))
         }
@@ -52,7 +53,7 @@ struct Shown<'a> {
     told: &'a TaskView,
     /// The resources that tasks act on, each with the field for the id of the target.
     targets: Vec<(&'static str, &'static str)>,
-    next_step: Cow<'static, str>,
+    next_step: Words,
 }
 
 impl<'a> Shown<'a> {
@@ -126,21 +127,15 @@ impl Serialize for Shown<'_> {
 #[derive(Serialize)]
 struct ShownEvidence<'a> {
     checked: &'a str,
-    expected: Untrusted,
-    observed: Untrusted,
+    expected: &'a Remark,
+    observed: &'a Remark,
     reported: &'static str,
     checked_at: Timestamp,
 }
 
 impl<'a> ShownEvidence<'a> {
     fn of(Evidence { checked, expected, observed, reported, at }: &'a Evidence) -> Self {
-        Self {
-            checked,
-            expected: Untrusted::clean(expected),
-            observed: Untrusted::clean(observed),
-            reported: UpstreamReport::as_str(*reported),
-            checked_at: *at,
-        }
+        Self { checked, expected, observed, reported: UpstreamReport::as_str(*reported), checked_at: *at }
     }
 }
 

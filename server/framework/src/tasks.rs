@@ -7,8 +7,9 @@ use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
 use super::handler::Call;
-use super::text::Secret;
+use super::text::{Remark, Secret};
 use crate::clock::Timestamp;
+use crate::wording::Words;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::fmt::Debug;
@@ -148,9 +149,9 @@ pub struct Evidence {
     /// The name of the probe that was read, or `upstream_answer` if none was.
     pub checked: String,
     /// The reading that would show the effect.
-    pub expected: String,
+    pub expected: Remark,
     /// The reading that was seen.
-    pub observed: String,
+    pub observed: Remark,
     /// What the upstream said of the write.
     pub reported: UpstreamReport,
     /// When it was seen.
@@ -286,6 +287,8 @@ impl Serialize for Shown<'_> {
             (true, false) => [phrases.other_write, Advice::NONE],
         };
         let next = next.map(|advice| advice.told_to(reader));
+        let next: Vec<_> = next.into_iter().filter(|words| !words.as_str().is_empty()).collect();
+        let next = Words::list(&next, " ");
         let mut map = serializer.serialize_map(Some(9))?;
         map.serialize_entry("task_id", task_id)?;
         map.serialize_entry("tool", tool)?;
@@ -295,7 +298,7 @@ impl Serialize for Shown<'_> {
         map.serialize_entry("idempotent_hit", hit)?;
         map.serialize_entry("request_matches", matches)?;
         map.serialize_entry("poll_after_seconds", &catalogue.service.poll_interval_seconds)?;
-        map.serialize_entry("next_step", next.join(" ").trim())?;
+        map.serialize_entry("next_step", &next)?;
         map.end()
     }
 }

@@ -1,25 +1,40 @@
-//! Strings that need care: untrusted text from outside, and secrets.
+//! Strings that need care: text from outside, addresses from outside, and secrets.
+//!
+//! [`Untrusted`] is what others wrote. It is a value to show, never words to obey: it has no `Display`, so it does not go into
+//! [`Words`](crate::wording::Words).
 
-use serde::{Serialize, Serializer};
+mod cleaning;
+mod https_url;
+
+pub use cleaning::cleaned;
+pub use https_url::{HttpsUrl, NoHttpsUrl, URL_MAX_CHARS};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
-/// Longest text from outside, in characters, that is passed on.
-pub const UNTRUSTED_MAX_CHARS: usize = 128;
+/// Longest text from outside, in characters, that is passed on, such as a name.
+pub const UNTRUSTED_MAX_CHARS: usize = 64;
 
-/// Text from outside, capped and without control, bidirectional and zero-width characters, so that it cannot pose as anything but
-/// a value.
+/// Longest [`Remark`], in characters. Two IPv6 addresses with words between them fit.
+pub const REMARK_MAX_CHARS: usize = 256;
+
+/// Text from outside, on one line and capped, so that it cannot pose as anything but a value.
+///
+/// Terminal control sequences are dropped whole, and so are characters that hide or reorder text. A run of control characters and white
+/// space is one space. A longer text is cut, and ends in `…`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Untrusted(String);
+#[serde(transparent)]
+pub struct Untrusted<const CAP: usize = UNTRUSTED_MAX_CHARS>(String);
 
-impl Untrusted {
-    /// Keeps the harmless characters of a text, up to the cap.
+/// What an upstream says of its work, and what was read of a target: for logs, timelines and evidence.
+pub type Remark = Untrusted<REMARK_MAX_CHARS>;
+
+impl<const CAP: usize> Untrusted<CAP> {
+    /// Cleans and caps a text.
     #[must_use]
     pub fn clean(text: &str) -> Self {
-        // Nearly all text is like this, and lists are full of it.
-        if text.len() <= UNTRUSTED_MAX_CHARS && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-            return Self(text.to_owned());
-        }
-        Self(text.chars().filter(|c| !is_deceptive(*c)).take(UNTRUSTED_MAX_CHARS).collect())
+        Self(cleaning::capped(text, CAP))
     }
 
     /// Returns the text.
@@ -29,12 +44,22 @@ impl Untrusted {
     }
 }
 
-/// Unicode's control characters, and the format characters that hide or reorder text.
-fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+impl<const CAP: usize> From<&str> for Untrusted<CAP> {
+    fn from(text: &str) -> Self {
+        Self::clean(text)
+    }
+}
+
+impl<const CAP: usize> From<String> for Untrusted<CAP> {
+    fn from(text: String) -> Self {
+        Self::clean(&text)
+    }
+}
+
+impl<'de, const CAP: usize> Deserialize<'de> for Untrusted<CAP> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Cow::<str>::deserialize(from).map(|text| Self::clean(&text))
+    }
 }
 
 /// A value that appears in the one answer it belongs to, and in no log or error.
@@ -70,9 +95,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn untrusted_text_loses_what_deceives_and_keeps_the_rest() {
-        assert_eq!(Untrusted::clean("a\u{202e}b\u{200b}\n\u{feff}é日").as_str(), "abé日");
-        assert_eq!(Untrusted::clean(&"x".repeat(1000)).as_str().len(), UNTRUSTED_MAX_CHARS);
+    fn untrusted_text_is_clean_however_it_is_made() {
+        let raw = "a\u{1b}[31m\u{202e}b\n";
+        let stored = serde_json::to_string(raw).expect("JSON");
+        for clean in [raw.into(), raw.to_owned().into(), serde_json::from_str::<Untrusted>(&stored).expect("text")] {
+            assert_eq!(clean, Untrusted::clean("ab"));
+        }
+    }
+
+    #[test]
+    fn a_cap_is_that_of_the_type() {
+        let long = "x".repeat(1_000);
+        let [name, remark] = [Untrusted::<64>::clean(&long).0, Remark::clean(&long).0].map(|text| text.chars().count());
+        assert_eq!((name, remark), (UNTRUSTED_MAX_CHARS, REMARK_MAX_CHARS));
     }
 
     #[test]

@@ -21,13 +21,14 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use toolwarrant_core::access::Caller;
-use toolwarrant_core::args::shown;
 use toolwarrant_core::catalogue::{ErrorDef, ServiceDef};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::pipeline::{Admitted, Handlers};
 use toolwarrant_core::reply::quote;
 use toolwarrant_core::tasks::LongPoll;
+use toolwarrant_core::wording::{Echo, Words};
+use toolwarrant_core::words;
 
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
@@ -43,7 +44,7 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
     let authority = request.uri().authority().map(|authority| authority.as_str());
     let origin = match endpoint.policy.check(request.headers(), authority) {
         Ok(origin) => origin,
-        Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.to_string()), &request_id),
+        Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.words()), &request_id),
     };
     if preflight {
         let Some(origin) = origin else { return not_allowed::<H>(&request_id) };
@@ -82,7 +83,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    fn new(def: &'static ErrorDef, what: impl std::fmt::Display) -> Self {
+    fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
         Failure::new(def, what).into()
     }
 
@@ -181,8 +182,8 @@ fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {
     match unknown {
         None => Ok(()),
         Some(value) => {
-            let sent = shown(&String::from_utf8_lossy(value.as_bytes()));
-            let what = format!("MCP-Protocol-Version `{sent}` is not known here");
+            let sent = Echo::of(&String::from_utf8_lossy(value.as_bytes()));
+            let what = words!["MCP-Protocol-Version `", sent, "` is not known here"];
             Err(Failure::new(role, what).with("supported", service.accepted.to_vec()))
         }
     }
@@ -207,7 +208,7 @@ impl<H: Handlers> Session<'_, H> {
             let answer = match (message, &charged) {
                 (Message::Unanswered, _) => continue,
                 (Message::Invalid { id, what }, _) => {
-                    error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what))
+                    error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what.clone()))
                 }
                 (Message::Request { id, method, params }, Err(failure)) => {
                     self.over_budget(id, method, *params, failure)
@@ -234,7 +235,7 @@ impl<H: Handlers> Session<'_, H> {
     async fn answer(&self, admitted: &Admitted<'_>, id: &str, method: &str, params: Option<&RawValue>) -> Spliced {
         let roles = &H::CATALOGUE.roles;
         if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
-            let what = format!("`params` is {}, not an object", shown(params.get()));
+            let what = words!["`params` is ", Echo::of(params.get()), ", not an object"];
             return error(id, &Failure::new(roles.invalid_params, what));
         }
         match method {
@@ -245,7 +246,7 @@ impl<H: Handlers> Session<'_, H> {
             "tools/list" => match cursor(params) {
                 None => result(id, &self.endpoint.pipeline.list(admitted)),
                 Some(cursor) => {
-                    let what = format!("`cursor` {cursor} is not one that tools/list returned: it returns one page");
+                    let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
                     error(id, &Failure::new(roles.invalid_params, what))
                 }
             },
@@ -255,7 +256,7 @@ impl<H: Handlers> Session<'_, H> {
             }
             "ping" => result(id, &Bytes::from_static(b"{}")),
             method => {
-                let what = format!("there is no method `{}`", shown(method));
+                let what = words!["there is no method `", Echo::of(method), "`"];
                 error(id, &Failure::new(roles.method_not_found, what))
             }
         }
@@ -276,11 +277,11 @@ impl<H: Handlers> Session<'_, H> {
         let params = params.ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
         let call: CallParams<'p> = serde_json::from_str(params.get()).map_err(|error| {
             let what = envelope::reason(&error);
-            Failure::new(role, format_args!("`params` of tools/call: {what}"))
+            Failure::new(role, words!["`params` of tools/call: ", what])
         })?;
         match call.arguments {
             Some(arguments) if !arguments.get().starts_with('{') => {
-                Err(Failure::new(role, format_args!("`arguments` is {}, not an object", shown(arguments.get()))))
+                Err(Failure::new(role, words!["`arguments` is ", Echo::of(arguments.get()), ", not an object"]))
             }
             _ => Ok(call),
         }
@@ -299,14 +300,14 @@ struct CallParams<'a> {
 }
 
 /// The cursor of a `tools/list` request, cleaned for display.
-fn cursor(params: Option<&RawValue>) -> Option<String> {
+fn cursor(params: Option<&RawValue>) -> Option<Echo> {
     #[derive(serde::Deserialize)]
     struct Page<'a> {
         #[serde(borrow)]
         cursor: Option<&'a RawValue>,
     }
     let page: Page<'_> = serde_json::from_str(params?.get()).ok()?;
-    page.cursor.map(|cursor| shown(cursor.get()))
+    page.cursor.map(|cursor| Echo::of(cursor.get()))
 }
 
 /// The response to `initialize` between its id and the instructions, for each protocol revision that is served. The first is the

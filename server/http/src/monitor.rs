@@ -99,7 +99,7 @@ async fn answer(State(monitor): State<Arc<MonitorState>>, request: Request) -> R
     // A web page in the operator's browser must not read the answer by DNS rebinding.
     match monitor.policy.check(request.headers(), authority) {
         Ok(_) => {}
-        Err(host @ HostOriginError::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{host}\n")),
+        Err(host @ HostOriginError::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{}\n", host.words())),
         Err(HostOriginError::Origin(_)) => {
             return respond(StatusCode::FORBIDDEN, "no web page is answered here\n".to_owned());
         }

@@ -78,11 +78,11 @@ const NO_EXECUTOR: &str = "this service has no executor";
 
 impl Executor for NoTasks {
     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
-        Box::pin(async { Sent::NotSent(NO_EXECUTOR.to_owned()) })
+        Box::pin(async { Sent::NotSent(NO_EXECUTOR.into()) })
     }
 
     fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
-        let (expected, observed) = ("a reading".to_owned(), NO_EXECUTOR.to_owned());
+        let (expected, observed) = ("a reading".into(), NO_EXECUTOR.into());
         Box::pin(async { Reading { verdict: Verdict::Unreadable, expected, observed } })
     }
 }

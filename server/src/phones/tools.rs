@@ -8,11 +8,16 @@ mod power;
 mod proxy;
 mod sessions;
 
+use toolwarrant::{Words, words};
+
+/// Returns the name of a variant on the wire.
+type Name<T> = fn(&T) -> &'static str;
+
 /// Checks whether a phone has the variant of an operation that an argument asks for. The error says which it has.
-fn offered<T: PartialEq>(argument: &str, asked: &T, has: &[T], name: fn(&T) -> &'static str) -> Result<(), String> {
+fn offered<T: PartialEq>(argument: &'static str, asked: &T, has: &[T], name: Name<T>) -> Result<(), Words> {
     if has.contains(asked) {
         return Ok(());
     }
-    let has: Vec<_> = has.iter().map(|variant| format!("`{}`", name(variant))).collect();
-    Err(format!("`{argument}` is `{}`, and this device offers {}", name(asked), has.join(", ")))
+    let has: Vec<_> = has.iter().map(|variant| words!["`", name(variant), "`"]).collect();
+    Err(words!["`", argument, "` is `", name(asked), "`, and this device offers ", Words::list(&has, ", ")])
 }

@@ -1,16 +1,17 @@
 //! The port to a platform that runs phones. Each platform has an adapter; [`sim`] is the built-in one.
 //!
-//! An adapter translates the vendor's words into ours. The text of its errors is for the log. A [`Snapshot`] is for clients, so a
-//! vendor's text may enter it only as [`Untrusted`]. Grants and the age of a reading are not the adapter's concern.
+//! An adapter translates the vendor's words into ours. A vendor's own text may enter a [`Snapshot`], which is for clients, only as
+//! [`Untrusted`], and an error, which is for the log, only as [`Remark`]: each is cleaned as it is made. Why a flag is false is the
+//! adapter's to word. Grants and the age of a reading are not its concern.
 
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
-use super::contract::{Proxy, ProxyScheme, SessionMode, SetProxyArgs};
+use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs};
 use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
-use toolwarrant::{BoxFuture, Facts, Flag, Secret, Sent, TaskId, Timestamp, Untrusted};
+use toolwarrant::{BoxFuture, Facts, Flag, HttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, Untrusted, Words, words};
 
 /// Reads the phones of a platform. The adapter sets a deadline for every method.
 pub trait Upstream: Send + Sync + 'static {
@@ -124,12 +125,11 @@ impl Snapshot {
     /// Returns why the state is unknown and why each refused capability is refused: one fragment for each, in the order of the
     /// contract.
     #[must_use]
-    pub fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<Words> {
         let state = (self.state() == DeviceState::Unknown)
-            .then(|| "`state` is unknown: the platform could not read it; the device need not be faulty".to_owned());
-        let flags = DeviceCapability::ALL.iter().filter_map(|capability| match self.flag(*capability) {
-            Flag::Offered => None,
-            Flag::Refused(why) => Some(format!("`{}` is not offered: {why}", capability.as_str())),
+            .then(|| "`state` is unknown: the platform could not read it; the device need not be faulty".into());
+        let flags = DeviceCapability::ALL.iter().filter_map(|capability| {
+            Some(words!["`", capability, "` is not offered: ", self.flag(*capability).refusal()?])
         });
         state.into_iter().chain(flags).collect()
     }
@@ -139,17 +139,17 @@ impl Snapshot {
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Opens the screen.
-    pub token: Secret<String>,
+    pub token: Secret<SessionToken>,
     /// Page that shows the screen, if the upstream has one.
-    pub url: Option<String>,
+    pub url: Option<HttpsUrl>,
     /// When the token expires, if the upstream says so.
     pub expires_at: Option<Timestamp>,
 }
 
 /// The upstream gave no usable answer. The text is for the log only.
 #[derive(Clone, Debug, Error)]
-#[error("upstream unreachable: {0}")]
-pub struct Unreachable(pub String);
+#[error("upstream unreachable: {}", .0.as_str())]
+pub struct Unreachable(pub Remark);
 
 /// Why no session was issued. The texts are for the log only.
 #[derive(Clone, Debug, Error)]
@@ -158,6 +158,6 @@ pub enum SessionError {
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
     /// The upstream answered without issuing a session.
-    #[error("upstream refused a session: {0}")]
-    Refused(String),
+    #[error("upstream refused a session: {}", .0.as_str())]
+    Refused(Remark),
 }

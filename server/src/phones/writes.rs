@@ -9,7 +9,10 @@ use super::views::Views;
 use std::fmt;
 use std::slice;
 use std::sync::Arc;
-use toolwarrant::{BoxFuture, Executor, Facts, Reading, Sent, Timestamp, Unreadable, Untrusted, Verdict, Write};
+use toolwarrant::{BoxFuture, Executor, Facts, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
+
+/// Longest boot id, in bytes: evidence shows two of them whole.
+const BOOT_ID_MAX: usize = 64;
 
 /// Carries out writes on the phones of one platform.
 pub struct Writes {
@@ -29,7 +32,8 @@ impl Order {
     /// Reads a stored write. Fails if the contract has changed and no longer admits it.
     fn read(write: &Write) -> Result<Self, Unreadable> {
         let command = Command::read(&write.tool, write.arguments.expose());
-        let command = command.ok_or_else(|| Unreadable(format!("`{}` does not take these arguments", write.tool)))?;
+        let command =
+            command.ok_or_else(|| Unreadable(format!("`{}` does not take these arguments", write.tool).into()))?;
         let device = match &command {
             Command::SetProxy(args) => &args.device_id,
             Command::ClearProxy(args) => &args.device_id,
@@ -52,7 +56,7 @@ impl Executor for Writes {
             match probe {
                 Some(Probe::ExitIp) => self.leaves_from(&device, None).await,
                 Some(Probe::BootId) => self.booted_as(&device).await,
-                Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".to_owned())),
+                Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".into())),
             }
         })
     }
@@ -88,14 +92,14 @@ impl Executor for Writes {
                     }
                     (Some(Probe::BootId), Command::SetPower(_)) => self.boot_id(&device, baseline).await,
                     (Some(Probe::ExitIp | Probe::PowerState | Probe::BootId) | None, _) => {
-                        Err(Unreadable(format!("`{}` cannot be verified", write.tool)))
+                        Err(Unreadable(format!("`{}` cannot be verified", write.tool).into()))
                     }
                 }
             };
             let reading = reading.await;
             self.forget(write);
             reading.unwrap_or_else(|Unreadable(why)| {
-                tracing::debug!(task = %write.id, why, "a phone could not be read");
+                tracing::debug!(task = %write.id, why = why.as_str(), "a phone could not be read");
                 judged(Verdict::Unreadable, "a reading".to_owned(), "the phone could not be read".to_owned())
             })
         })
@@ -162,21 +166,24 @@ impl Writes {
         Ok(judged(verdict, format!("another boot_id than {before}"), format!("{before} -> {now}")))
     }
 
-    /// Reads the boot id. Refuses an empty one, which would differ from every other.
+    /// Reads the boot id. Refuses an empty one, which would differ from every other, and one that would be cut, which might not.
     async fn booted_as(&self, device: &DeviceId) -> Result<String, Unreadable> {
-        let id = self.control.boot_id(device).await?;
-        let id = Untrusted::clean(&id).as_str().to_owned();
-        if id.is_empty() { Err(Unreadable("the boot id is empty".to_owned())) } else { Ok(id) }
+        let id = Remark::clean(&self.control.boot_id(device).await?);
+        match id.as_str() {
+            "" => Err(Unreadable("the boot id is empty".into())),
+            id if id.len() > BOOT_ID_MAX => Err(Unreadable("the boot id is too long".into())),
+            id => Ok(id.to_owned()),
+        }
     }
 }
 
 /// The error for a missing baseline: without a reading from before the send, there is no evidence for or against.
 fn nothing_before() -> Unreadable {
-    Unreadable("nothing was read before the send".to_owned())
+    Unreadable("nothing was read before the send".into())
 }
 
 fn judged(verdict: Verdict, expected: String, observed: String) -> Reading {
-    Reading { verdict, expected, observed }
+    Reading { verdict, expected: expected.into(), observed: observed.into() }
 }
 
 impl From<Unreachable> for Unreadable {

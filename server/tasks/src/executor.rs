@@ -4,12 +4,12 @@ use super::machine::{Facts, Sent};
 use super::task::{Reading, TaskId};
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::text::Secret;
+use toolwarrant_core::text::{Remark, Secret};
 
 /// Carries writes out and reads their effect. [`Self::send`] and [`Self::probe`] are enough for an upstream that offers no more.
 ///
-/// The engine gives each call its own deadline and survives a panic. Texts are for the operator only, so an upstream's own words
-/// may go into them.
+/// The engine gives each call its own deadline and survives a panic. An upstream's own words may go into a [`Remark`], which cleans them:
+/// the operator reads all of them, clients those of a reading.
 pub trait Executor: Send + Sync + 'static {
     /// Returns what the upstream can do about this write. Called only when the answer to a send was lost. Default: nothing.
     fn facts(&self, _write: &Write) -> Facts {
@@ -18,7 +18,7 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Takes the probe's reading before the send, to compare with. Default: unreadable, so a write that needs it is never sent.
     fn baseline<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
-        Box::pin(async { Err(Unreadable("this executor takes no reading before a send".to_owned())) })
+        Box::pin(async { Err(Unreadable("this executor takes no reading before a send".into())) })
     }
 
     /// Sends the write once. Checks right before the first byte leaves that `not_after` has not passed. Repeats nothing and follows
@@ -28,7 +28,7 @@ pub trait Executor: Send + Sync + 'static {
     /// Asks the upstream what became of a send: by its operation if it has one, else by the task's id. `None`: the upstream knows
     /// no such request. Default: unreadable.
     fn look_up<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        Box::pin(async { Err(Unreadable("this executor looks nothing up".to_owned())) })
+        Box::pin(async { Err(Unreadable("this executor looks nothing up".into())) })
     }
 
     /// Reads the target and judges the effect. `Absent` needs positive evidence; anything uncertain is `Unreadable`.
@@ -56,5 +56,5 @@ pub struct Write {
 
 /// A reading failed. The text is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unreadable: {0}")]
-pub struct Unreadable(pub String);
+#[error("unreadable: {}", .0.as_str())]
+pub struct Unreadable(pub Remark);

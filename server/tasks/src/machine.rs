@@ -8,6 +8,7 @@ use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdic
 use std::fmt;
 use std::time::Duration;
 use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::text::Remark;
 
 /// Most sends of one task.
 const ATTEMPTS_MAX: u8 = 3;
@@ -39,19 +40,19 @@ pub enum Event {
     Probed(Reading, Timestamp),
 }
 
-/// The outcome of a send. Texts are for the operator.
+/// The outcome of a send. Texts are for the operator, and clean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Certainly no byte has left; with the reason.
-    NotSent(String),
+    NotSent(Remark),
     /// The upstream reported success.
     Ok,
     /// The upstream reported a failure; with its text.
-    Err(String),
-    /// The upstream is working on it; with its name of the operation.
+    Err(Remark),
+    /// The upstream is working on it; with its name of the operation, byte for byte, as it goes back to the upstream.
     Pending(String),
     /// It may have left, and no answer could be understood; with what there is.
-    NoAnswer(String),
+    NoAnswer(Remark),
 }
 
 /// Its line in a timeline.
@@ -60,13 +61,14 @@ impl fmt::Display for Event {
         match self {
             Self::Due => f.write_str("due"),
             Self::Found => f.write_str("found by a new process"),
-            Self::Baseline(Some(reading)) => write!(f, "read before the send: {reading}"),
+            Self::Baseline(Some(reading)) => write!(f, "read before the send: {}", Remark::clean(reading).as_str()),
             Self::Baseline(None) => f.write_str("could not be read before the send"),
             Self::Sent(sent) => write!(f, "send: {sent}"),
             Self::LookedUp(Some(Some(sent))) => write!(f, "looked up: {sent}"),
             Self::LookedUp(Some(None)) => f.write_str("looked up: the upstream knows of no such request"),
             Self::LookedUp(None) => f.write_str("could not be looked up"),
             Self::Probed(Reading { verdict, expected, observed }, _) => {
+                let [expected, observed] = [expected, observed].map(Remark::as_str);
                 write!(f, "read: {}; expected: {expected}; observed: {observed}", verdict.as_str())
             }
         }
@@ -76,11 +78,11 @@ impl fmt::Display for Event {
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotSent(why) => write!(f, "nothing left: {why}"),
+            Self::NotSent(why) => write!(f, "nothing left: {}", why.as_str()),
             Self::Ok => f.write_str("the upstream says that it is done"),
-            Self::Err(how) => write!(f, "the upstream says that it failed: {how}"),
-            Self::Pending(operation) => write!(f, "the upstream works on it as {operation}"),
-            Self::NoAnswer(what) => write!(f, "no answer: {what}"),
+            Self::Err(how) => write!(f, "the upstream says that it failed: {}", how.as_str()),
+            Self::Pending(operation) => write!(f, "the upstream works on it as {}", Remark::clean(operation).as_str()),
+            Self::NoAnswer(what) => write!(f, "no answer: {}", what.as_str()),
         }
     }
 }
@@ -175,7 +177,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Fa
         (Phase::Sending, Event::Due) => step.recover(now, facts()),
         (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now),
         // The look-up comes after the last moment at which the send could arrive: unknown now means never arrived.
-        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent(String::new()), now),
+        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent("".into()), now),
         (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now),
         (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_)))))) => step.sent(sent, now),
         // The upstream has accepted it once. Nothing that it says later makes the request unsent.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use toolwarrant_core::catalogue;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::tasks::{Evidence, TaskStatus, UpstreamReport};
+use toolwarrant_core::text::Remark;
 
 /// The id of a task: the millisecond of its acceptance and 80 random bits. Ids sort by acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -201,9 +202,9 @@ pub struct Reading {
     /// The verdict.
     pub verdict: Verdict,
     /// What would show the effect.
-    pub expected: String,
+    pub expected: Remark,
     /// What was seen.
-    pub observed: String,
+    pub observed: Remark,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -270,7 +271,7 @@ impl Task {
         let probe = self.policy.probe.as_ref();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
-                (&*probe.name, &**expected, &**observed, *at)
+                (&*probe.name, expected.as_str(), observed.as_str(), *at)
             }
             (None, Some(probe), None) if probe.baseline && self.baseline.is_none() => (
                 &*probe.name,
@@ -288,8 +289,13 @@ impl Task {
                 ("upstream_answer", "an answer", observed, at)
             }
         };
-        let text = str::to_owned;
-        Some(Evidence { checked: text(checked), expected: text(expected), observed: text(observed), reported, at })
+        Some(Evidence {
+            checked: checked.to_owned(),
+            expected: expected.into(),
+            observed: observed.into(),
+            reported,
+            at,
+        })
     }
 }
 

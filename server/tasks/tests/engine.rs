@@ -34,8 +34,8 @@ impl Executor for Obedient {
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
-        let (expected, observed) = (write.target.clone(), write.target.clone());
-        Box::pin(async move { Reading { verdict: Verdict::Present, expected, observed } })
+        let target = toolwarrant_core::text::Remark::clean(&write.target);
+        Box::pin(async move { Reading { verdict: Verdict::Present, expected: target.clone(), observed: target } })
     }
 }
 

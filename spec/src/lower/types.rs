@@ -103,7 +103,7 @@ impl Types {
         &self,
         file: usize,
         name: &At<String>,
-        raw::Field { r#type, doc, optional, nullable, secret, untrusted, default }: &raw::Field,
+        raw::Field { r#type, doc, optional, nullable, secret, untrusted, ours, default }: &raw::Field,
         place: Place,
         report: &mut Report,
     ) -> Option<Field> {
@@ -112,11 +112,13 @@ impl Types {
         let ty = self.ty(file, r#type, report)?;
         let is = |flag: &Option<At<bool>>| flag.as_ref().is_some_and(|flag| **flag);
         let argument = place == Place::Argument;
-        let text = matches!(ty, Type::String);
+        let text = matches!(ty.element(), Type::String);
         let misplaced = [
             (is(optional) && !argument, optional, "`optional` is for arguments; a result's field may be `nullable`"),
             (is(nullable) && argument, nullable, "`nullable` is for results; an argument may be `optional`"),
             (is(untrusted) && (argument || !text), untrusted, "`untrusted` is for results of type `string`"),
+            (is(ours) && (argument || !text), ours, "`ours` is for results of type `string`"),
+            (is(ours) && is(untrusted), ours, "a text is `ours` or `untrusted`"),
         ];
         for (_, flag, message) in misplaced.into_iter().filter(|(wrong, ..)| *wrong) {
             report.add(Rule::Field, at(file, flag.as_ref().map_or(name.span(), At::span)), message, None);
@@ -124,6 +126,17 @@ impl Types {
         if argument && !is_argument(&ty) {
             let help = Some("arguments are strings, integers, booleans, enums and lists of these".to_owned());
             report.add(Rule::Field, at(file, r#type.span()), "this type cannot be an argument's", help);
+        }
+        if !argument && any_text(&ty) && ![secret, untrusted, ours].into_iter().any(is) {
+            let message = format!("`{name}` does not say whose text it is", name = **name);
+            let help = match text {
+                true => {
+                    "add `untrusted = true` for text from outside, which is cleaned and capped, `secret = true` for a secret, or \
+                     `ours = true` for the service's own words; an address is a `url`"
+                }
+                false => "give its type a `charset`, or make the field a `string` and say it there",
+            };
+            report.add(Rule::UnmarkedText, at(file, r#type.span()), message, Some(help.to_owned()));
         }
         if is(nullable) && !argument && !doc.contains("null") {
             let help = Some("say it with the word `null`, for whoever reads the result".to_owned());
@@ -147,6 +160,7 @@ impl Types {
             nullable: is(nullable),
             secret: is(secret),
             untrusted: is(untrusted),
+            ours: is(ours),
             default: default.as_ref().map(|value| (**value).clone()),
         })
     }
@@ -158,11 +172,12 @@ impl Types {
             "integer" => Type::Integer,
             "boolean" => Type::Boolean,
             "timestamp" => Type::Timestamp,
+            "url" => Type::Url,
             inner => match self.find(inner) {
                 Some(found) => Type::Named(found),
                 None if self.is_noted(inner) => return None,
                 None => {
-                    let basic = ["string", "integer", "boolean", "timestamp"];
+                    let basic = ["string", "integer", "boolean", "timestamp", "url"];
                     let known = self.done.iter().map(|ty| ty.name.as_str()).chain(basic);
                     report.unknown(Rule::UnknownType, at(file, name.span()), "type", inner, known);
                     return None;
@@ -177,10 +192,19 @@ fn element(name: &str) -> (&str, bool) {
     name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).map_or((name, false), |inner| (inner, true))
 }
 
+/// Checks whether values of a type can hold any sentence.
+fn any_text(ty: &Type) -> bool {
+    match ty.element() {
+        Type::String => true,
+        Type::Named(named) => matches!(&named.kind, Kind::String(rule) if rule.charset.is_empty()),
+        _ => false,
+    }
+}
+
 fn is_argument(ty: &Type) -> bool {
     match ty {
         Type::String | Type::Integer | Type::Boolean => true,
-        Type::Timestamp => false,
+        Type::Timestamp | Type::Url => false,
         Type::Named(named) => !matches!(named.kind, Kind::Object(_)),
         Type::List(inner) => !matches!(**inner, Type::List(_)) && is_argument(inner),
     }
@@ -200,6 +224,7 @@ fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
             nullable: false,
             secret: false,
             untrusted: false,
+            ours: false,
             default: None,
         };
         let flags = members.iter().map(flag).collect();

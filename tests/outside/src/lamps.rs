@@ -42,7 +42,7 @@ impl Resource<LampId> for Lamps {
     }
 
     fn flag(lamp: &Lamp, LampCapability::Dim: LampCapability) -> Flag {
-        if lamp.capabilities.dim { Flag::Offered } else { Flag::Refused("it has no dimmer".into()) }
+        if lamp.capabilities.dim { Flag::Offered } else { Flag::Refused("it has no dimmer") }
     }
 }
 
@@ -75,7 +75,7 @@ impl Executor for Lamps {
             };
             let (seen, light) = read.unzip();
             let shown = |light: Option<i64>| light.map_or("no light".to_owned(), |light| format!("{light} percent"));
-            Reading { verdict, expected: shown(light), observed: shown(seen) }
+            Reading { verdict, expected: shown(light).into(), observed: shown(seen).into() }
         })
     }
 }

@@ -6,7 +6,7 @@
 use crate::contract::{Command, FillTrayArgs, PrintPageArgs};
 use crate::machines::{Dark, Machine, PRINTERS, Said, TRAYS};
 use crate::shop::Shop;
-use toolwarrant::{BoxFuture, Executor, Reading, Sent, Timestamp, Unreadable, Verdict, Write};
+use toolwarrant::{BoxFuture, Executor, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
 
 /// A write as the machine is told it.
 enum Order {
@@ -24,7 +24,7 @@ impl Order {
             }
             Command::FillTray(FillTrayArgs { tray_id, .. }) => find(TRAYS, tray_id.as_str()).map(Self::Fill),
         });
-        order.ok_or_else(|| Unreadable(format!("no machine takes this `{}`", write.tool)))
+        order.ok_or_else(|| Unreadable(format!("no machine takes this `{}`", write.tool).into()))
     }
 }
 
@@ -36,7 +36,7 @@ impl Executor for Shop {
     fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             if self.clock.now() > not_after {
-                return Sent::NotSent("it is too late".to_owned());
+                return Sent::NotSent("it is too late".into());
             }
             let said = match Order::read(write) {
                 Ok(Order::Print(printer)) => self.machines.print(printer),
@@ -45,8 +45,8 @@ impl Executor for Shop {
             };
             match said {
                 Said::Done => Sent::Ok,
-                Said::No(why) => Sent::Err(why.to_owned()),
-                Said::Nothing => Sent::NoAnswer("the line was cut".to_owned()),
+                Said::No(why) => Sent::Err(why.into()),
+                Said::Nothing => Sent::NoAnswer("the line was cut".into()),
             }
         })
     }
@@ -56,7 +56,7 @@ impl Executor for Shop {
             let before = write.baseline.as_deref().and_then(|pages| pages.parse().ok());
             match (before, self.pages(write)) {
                 (Some(before), Ok(pages)) => compared(before, pages),
-                (None, _) => unreadable("nothing was read before".to_owned()),
+                (None, _) => unreadable("nothing was read before".into()),
                 (_, Err(Unreadable(why))) => unreadable(why),
             }
         })
@@ -68,9 +68,9 @@ impl Shop {
     fn pages(&self, write: &Write) -> Result<u64, Unreadable> {
         match Order::read(write)? {
             Order::Print(printer) => {
-                self.machines.counter(printer).map_err(|Dark| Unreadable("the counter cannot be read".to_owned()))
+                self.machines.counter(printer).map_err(|Dark| Unreadable("the counter cannot be read".into()))
             }
-            Order::Fill(_) => Err(Unreadable("a tray has no counter".to_owned())),
+            Order::Fill(_) => Err(Unreadable("a tray has no counter".into())),
         }
     }
 }
@@ -82,11 +82,15 @@ fn compared(before: u64, pages: u64) -> Reading {
         pages if pages == before => Verdict::Absent,
         _ => Verdict::Unreadable,
     };
-    Reading { verdict, expected: format!("more than {before} pages"), observed: format!("{before} -> {pages}") }
+    Reading {
+        verdict,
+        expected: format!("more than {before} pages").into(),
+        observed: format!("{before} -> {pages}").into(),
+    }
 }
 
-fn unreadable(observed: String) -> Reading {
-    Reading { verdict: Verdict::Unreadable, expected: "a page more".to_owned(), observed }
+fn unreadable(observed: Remark) -> Reading {
+    Reading { verdict: Verdict::Unreadable, expected: "a page more".into(), observed }
 }
 
 fn find(machines: &'static [Machine], id: &str) -> Option<&'static Machine> {

@@ -36,7 +36,7 @@ fn of(resource: &str) -> &'static [Machine] {
 }
 
 fn item(resource: &str, machine: &Machine) -> Item {
-    let label = Untrusted::clean(machine.label);
+    let label: Untrusted = machine.label.into();
     let shown = [(format!("{resource}_id"), json!(machine.id)), ("label".to_owned(), json!(label))];
     Item { id: machine.id.to_owned(), shown: Map::from_iter(shown) }
 }

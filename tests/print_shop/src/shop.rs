@@ -3,7 +3,7 @@
 //! Each resource has its own `resolve`, which is asked about what is granted: a grant of tray `p-1` is no grant of printer `p-1`.
 
 use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
-use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId};
+use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId, texts};
 use crate::machines::{Habit, Machine, Machines, PRINTERS, TRAYS};
 use toolwarrant::{BoxFuture, Caller, Clock, Flag, PolicyDef, Resource, Timestamp, ToolDef, Unresolved, Untrusted};
 
@@ -33,7 +33,8 @@ impl Resource<PrinterId> for Shop {
     fn flag(view: &Printer, capability: PrinterCapability) -> Flag {
         let PrinterCapabilities { paper, rollers } = view.capabilities;
         match capability {
-            PrinterCapability::Paper => offered(paper, "the tray is empty"),
+            PrinterCapability::Paper if !paper => Flag::Curable { why: "the tray is empty", cure: texts::FEED_IT },
+            PrinterCapability::Paper => Flag::Offered,
             PrinterCapability::Rollers => offered(rollers, "it has none"),
         }
     }
@@ -88,5 +89,5 @@ fn tray(id: &TrayId, machine: &Machine) -> Tray {
 }
 
 fn offered(flag: bool, otherwise: &'static str) -> Flag {
-    if flag { Flag::Offered } else { Flag::Refused(otherwise.into()) }
+    if flag { Flag::Offered } else { Flag::Refused(otherwise) }
 }

@@ -10,7 +10,8 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use toolwarrant_core::text::Untrusted;
+use toolwarrant_core::wording::{Echo, Words};
+use toolwarrant_core::words;
 
 /// The flag that allows a host name, without its dashes.
 pub const ALLOW_HOST: &str = "allow-host";
@@ -37,15 +38,40 @@ pub struct HostOriginPolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedOrigin(HeaderValue);
 
-/// A request that the policy refuses. The message shows the refused value, cleaned and capped, and the flag that allows it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// A request that the policy refuses.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostOriginError {
     /// The host is not allowed.
-    #[error("the host `{0}` is not one that this server answers to; allow it with `--{flag}`", flag = ALLOW_HOST)]
-    Host(String),
+    Host(Echo),
     /// The origin is not allowed.
-    #[error("pages of the origin `{0}` may not use this server; allow it with `--{flag}`", flag = ALLOW_ORIGIN)]
-    Origin(String),
+    Origin(Echo),
+}
+
+impl HostOriginError {
+    /// Returns what a client reads: the refused value, and the flag that allows it.
+    #[must_use]
+    pub fn words(&self) -> Words {
+        match self {
+            Self::Host(host) => {
+                words![
+                    "the host `",
+                    host,
+                    "` is not one that this server answers to; allow it with `--",
+                    ALLOW_HOST,
+                    "`"
+                ]
+            }
+            Self::Origin(origin) => {
+                words![
+                    "pages of the origin `",
+                    origin,
+                    "` may not use this server; allow it with `--",
+                    ALLOW_ORIGIN,
+                    "`"
+                ]
+            }
+        }
+    }
 }
 
 /// A flag whose value the policy cannot use.
@@ -107,12 +133,12 @@ impl HostOriginPolicy {
     ) -> Result<Option<AllowedOrigin>, HostOriginError> {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, None) = (hosts.next(), hosts.next()) else {
-            return Err(HostOriginError::Host("(several)".to_owned()));
+            return Err(HostOriginError::Host(Echo::of("(several)")));
         };
         if self.loopback || !self.hosts.is_empty() {
             let host =
                 authority.map_or_else(|| host.map(HeaderValue::as_bytes), |authority| Some(authority.as_bytes()));
-            let host = host.ok_or_else(|| HostOriginError::Host("(none)".to_owned()))?;
+            let host = host.ok_or_else(|| HostOriginError::Host(Echo::of("(none)")))?;
             if !str::from_utf8(host).is_ok_and(|host| self.allows_host(host)) {
                 return Err(HostOriginError::Host(echo(host)));
             }
@@ -120,7 +146,7 @@ impl HostOriginPolicy {
 
         let mut origins = headers.get_all(ORIGIN).iter();
         let (origin, None) = (origins.next(), origins.next()) else {
-            return Err(HostOriginError::Origin("(several)".to_owned()));
+            return Err(HostOriginError::Origin(Echo::of("(several)")));
         };
         match origin {
             Some(value) if !value.to_str().is_ok_and(|origin| self.allows_origin(origin)) => {
@@ -255,9 +281,8 @@ fn ipv6(bracketed: &str) -> Option<Ipv6Addr> {
     bracketed.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
 }
 
-/// A value that a client sent, cleaned and capped for display.
-fn echo(value: &[u8]) -> String {
-    Untrusted::clean(&String::from_utf8_lossy(value)).as_str().to_owned()
+fn echo(value: &[u8]) -> Echo {
+    Echo::of(&String::from_utf8_lossy(value))
 }
 
 #[cfg(test)]
@@ -419,7 +444,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_flag_and_shows_the_value_cleaned_and_capped() {
         let local = policy(LOOPBACK, None, &[], &[]);
-        let refusal = |lines: &[&str]| local.check(&headers(lines), None).expect_err("refused").to_string();
+        let refusal = |lines: &[&str]| local.check(&headers(lines), None).expect_err("refused").words().to_string();
         let host = refusal(&["Host: evil\u{202e}.example"]);
         assert!(host.contains("`evil.example`") && host.contains("--allow-host"), "{host}");
         let origin = refusal(&["Host: localhost", &format!("Origin: https://{}", "x".repeat(5000))]);

@@ -7,7 +7,8 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
-use toolwarrant_core::args::shown;
+use toolwarrant_core::wording::{Echo, Words};
+use toolwarrant_core::words;
 
 /// Maximum number of messages in a batch.
 const MAX_BATCH: usize = 50;
@@ -30,16 +31,16 @@ pub(super) enum Message<'a> {
     /// A notification, or a response to a request that this server never made. Neither is answered.
     Unanswered,
     /// Not a JSON-RPC message, and why. `id` is its id if it could be read.
-    Invalid { id: Option<&'a str>, what: String },
+    Invalid { id: Option<&'a str>, what: Words },
 }
 
 /// Why a body contains no messages.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     /// It is not JSON, not UTF-8, or too deep.
-    NotJson(String),
+    NotJson(Words),
     /// It is JSON, but neither an object nor a list.
-    NotRpc(String),
+    NotRpc(Words),
 }
 
 impl<'a> Message<'a> {
@@ -59,15 +60,18 @@ impl<'a> Message<'a> {
 /// Reads the messages of a body.
 pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| Unreadable::NotJson(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
+        .map_err(|error| Unreadable::NotJson(words!["the body is not UTF-8 at byte ", error.valid_up_to()]))?;
     if is_too_deep(bytes) {
-        return Err(Unreadable::NotJson(format!("the body is nested deeper than {MAX_DEPTH} levels")));
+        return Err(Unreadable::NotJson(words!["the body is nested deeper than ", MAX_DEPTH, " levels"]));
     }
-    let not_json = |error: serde_json::Error| Unreadable::NotJson(format!("the body is not JSON: {error}"));
+    let not_json = |error: serde_json::Error| {
+        let (why, line, column) = (reason(&error), error.line(), error.column());
+        Unreadable::NotJson(words!["the body is not JSON: ", why, " at line ", line, " column ", column])
+    };
     match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
         Some(b'[') => {
             let Batch(members) = serde_json::from_str(text).map_err(|error| match error.classify() {
-                Category::Data => Unreadable::NotRpc(reason(&error)),
+                Category::Data => Unreadable::NotRpc(words![reason(&error)]),
                 _ => not_json(error),
             })?;
             members
@@ -79,7 +83,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
         Some(b'{') => message(text).map_err(not_json).map(Body::One),
         _ => {
             serde_json::from_str::<&RawValue>(text).map_err(not_json)?;
-            Err(Unreadable::NotRpc("the body is neither an object nor a list".to_owned()))
+            Err(Unreadable::NotRpc("the body is neither an object nor a list".into()))
         }
     }
 }
@@ -133,39 +137,39 @@ pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Res
 }
 
 /// The message of serde_json about JSON of the wrong shape, without the position in the text.
-pub(super) fn reason(error: &serde_json::Error) -> String {
+pub(super) fn reason(error: &serde_json::Error) -> Echo {
     let text = error.to_string();
-    text.split(" at line ").next().map(shown).unwrap_or_default()
+    Echo::of(text.split(" at line ").next().unwrap_or_default())
 }
 
 fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
     if !json.trim_start().starts_with('{') {
-        return Ok(Message::Invalid { id: None, what: format!("{} is no JSON-RPC message", shown(json)) });
+        return Ok(Message::Invalid { id: None, what: words![Echo::of(json), " is no JSON-RPC message"] });
     }
     let members: Members<'_> = match serde_json::from_str(json) {
         Ok(members) => members,
         Err(error) if error.classify() == Category::Data => {
-            return Ok(Message::Invalid { id: None, what: format!("this is no JSON-RPC message: {}", reason(&error)) });
+            return Ok(Message::Invalid { id: None, what: words!["this is no JSON-RPC message: ", reason(&error)] });
         }
         Err(error) => return Err(error),
     };
     let Members { jsonrpc, id, method, params, result, error } = members;
     let known = id.map(RawValue::get).filter(|id| is_id(id));
-    let invalid = |what: String| Ok(Message::Invalid { id: known, what });
+    let invalid = |what: Words| Ok(Message::Invalid { id: known, what });
     if let (Some(id), None) = (id, known) {
-        return invalid(format!("`id` is {}; it must be a string or an integer", shown(id.get())));
+        return invalid(words!["`id` is ", Echo::of(id.get()), "; it must be a string or an integer"]);
     }
     if jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
-        return invalid("`jsonrpc` must be \"2.0\"".to_owned());
+        return invalid("`jsonrpc` must be \"2.0\"".into());
     }
     let Some(method) = method else {
         return match (id, result.is_some() || error.is_some()) {
             (Some(_), true) => Ok(Message::Unanswered),
-            _ => invalid("`method` is missing".to_owned()),
+            _ => invalid("`method` is missing".into()),
         };
     };
     let Some(method) = toolwarrant_core::args::read_text(method.get()) else {
-        return invalid(format!("`method` is {}; it must be a string", shown(method.get())));
+        return invalid(words!["`method` is ", Echo::of(method.get()), "; it must be a string"]);
     };
     Ok(match known {
         Some(id) => Message::Request { id, method, params },

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::tasks::Evidence;
+use toolwarrant_core::text::{Remark, cleaned};
 use toolwarrant_tasks::store::{Record, TaskFilter};
 use toolwarrant_tasks::task::TaskId;
 
@@ -45,8 +46,8 @@ struct TaskAnswer {
 #[derive(Serialize)]
 struct EvidenceAnswer {
     checked: String,
-    expected: String,
-    observed: String,
+    expected: Remark,
+    observed: Remark,
     reported: &'static str,
     checked_at: Timestamp,
 }
@@ -89,7 +90,11 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
                 meaning: record.task.outward_status().def(context.catalogue).map(|state| state.meaning),
                 evidence: record.task.evidence().map(evidence),
                 timeline: timeline
-                    .map(|event| TimelineLine { at: event.at, phase: event.phase, what: event.what })
+                    .map(|event| TimelineLine {
+                        at: event.at,
+                        phase: event.phase,
+                        what: cleaned(&event.what).into_owned(),
+                    })
                     .collect(),
                 line,
             })

@@ -15,7 +15,7 @@ impl PowerTools for Phones {
         args: SetPowerArgs,
     ) -> Result<Command, SetPowerError> {
         offered("action", &args.action, &device.power_actions, |action| action.as_str())
-            .map_err(|what| SetPowerError::InvalidArgument { what: what.into() })?;
+            .map_err(|what| SetPowerError::InvalidArgument { what })?;
         Ok(Command::SetPower(args))
     }
 }

@@ -5,7 +5,7 @@ use crate::phones::contract::{ClearProxyArgs, ClearProxyError, Command, ProxyToo
 use crate::phones::devices::Phones;
 use crate::phones::views::Seen;
 use std::sync::Arc;
-use toolwarrant::{Call, Target};
+use toolwarrant::{Call, Target, words};
 
 impl ProxyTools for Phones {
     async fn set_proxy(
@@ -16,8 +16,8 @@ impl ProxyTools for Phones {
     ) -> Result<Command, SetProxyError> {
         let SetProxyArgs { scheme, host, .. } = &args;
         offered("scheme", scheme, &device.proxy_schemes, |scheme| scheme.as_str())
-            .and_then(|()| self.proxy_hosts.judge(host.as_str()).map_err(|why| format!("`host` {host} {why}")))
-            .map_err(|what| SetProxyError::InvalidArgument { what: what.into() })?;
+            .and_then(|()| self.proxy_hosts.judge(host.as_str()).map_err(|why| words!["`host` ", host, " ", why]))
+            .map_err(|what| SetProxyError::InvalidArgument { what })?;
         Ok(Command::SetProxy(args))
     }
 

@@ -26,8 +26,8 @@ impl SessionsTools for Phones {
 
 async fn issue(upstream: &dyn Upstream, device: &Snapshot, mode: SessionMode) -> Result<ScreenSession, SessionError> {
     let Session { token, url, expires_at } = upstream.session(&device.id, mode).await?;
-    let next_step = if url.is_some() { &texts::SESSION_PAGE } else { &texts::SESSION_TOKEN };
-    let next_step = next_step.told_to(PermissionSet::NONE).into();
+    let next_step = if url.is_some() { texts::SESSION_PAGE } else { texts::SESSION_TOKEN };
+    let next_step = next_step.told_to(PermissionSet::NONE);
     Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
 }
 
@@ -53,7 +53,7 @@ mod tests {
             let session = issue(&sim, &cast[index], SessionMode::View).await.unwrap();
             assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
             assert_eq!((session.url, session.expires_at), (None, expires_at));
-            assert_eq!(session.token.expose().len(), 64);
+            assert_eq!(session.token.expose().as_str().len(), 64);
         }
     }
 

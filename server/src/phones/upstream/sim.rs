@@ -16,7 +16,9 @@ pub use cast::{CAST, Part};
 pub use truth::{Change, Deed, ProxyEndpoint};
 
 use super::{Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
-use crate::phones::contract::{DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode};
+use crate::phones::contract::{
+    DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
+};
 use fleet::{Draw, device_id, mix};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
@@ -160,7 +162,11 @@ impl Sim {
         let running = match power {
             DeviceState::Running => Flag::Offered,
             _ if *part == Part::Unreadable => Flag::Offered,
-            other => Flag::Refused(format!("the phone is {}", other.as_str()).into()),
+            DeviceState::Stopped => Flag::Curable { why: "the phone is stopped", cure: texts::BOOT_FIRST },
+            DeviceState::Stopping => Flag::Curable { why: "the phone is stopping", cure: texts::BOOT_FIRST },
+            DeviceState::Booting => Flag::Curable { why: "the phone is booting", cure: texts::SOON_UP },
+            DeviceState::Restarting => Flag::Curable { why: "the phone is restarting", cure: texts::SOON_UP },
+            DeviceState::Unknown => Flag::Refused("the phone cannot be read"),
         };
         let mut draw = Draw::new(self.seed, *index);
         draw.part(*index);
@@ -180,22 +186,23 @@ impl Sim {
 
     fn issue(&self, id: &DeviceId) -> Result<Session, SessionError> {
         self.reach()?;
-        let refused = |why: &str| SessionError::Refused(format!("{id}: {why}"));
+        let refused = |why: &str| SessionError::Refused(format!("{id}: {why}").into());
         let phone = self.find(id).ok_or_else(|| refused("no such phone"))?;
-        if let Flag::Refused(why) = self.snapshot(&phone).offers.session {
-            return Err(refused(&why));
+        if let Some(why) = self.snapshot(&phone).offers.session.refusal() {
+            return Err(refused(why));
         }
         let count = self.issued.fetch_add(1, Relaxed);
         let code = self.tokens.clone().chain_update(count.to_be_bytes()).finalize().into_bytes();
+        let token = SessionToken::new(&hex::encode(&code)).map_err(|_| refused("its token is none"))?;
         Ok(Session {
-            token: Secret::new(hex::encode(&code)),
+            token: Secret::new(token),
             url: None,
             expires_at: (phone.part != Part::Reticent).then(|| self.clock.now().plus(SESSION_LIFETIME)),
         })
     }
 
     fn reach(&self) -> Result<(), Unreachable> {
-        if self.cut.load(Relaxed) { Err(Unreachable("the platform is cut off".to_owned())) } else { Ok(()) }
+        if self.cut.load(Relaxed) { Err(Unreachable("the platform is cut off".into())) } else { Ok(()) }
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {

@@ -36,7 +36,7 @@ impl Upstream for Staged {
     }
 
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        Box::pin(async { Err(SessionError::Unreachable(Unreachable(String::new()))) })
+        Box::pin(async { Err(SessionError::Unreachable(Unreachable("".into()))) })
     }
 }
 
@@ -75,7 +75,7 @@ impl Control for Staged {
 fn phone(id: &DeviceId, state: Option<DeviceState>) -> Snapshot {
     Snapshot {
         id: id.clone(),
-        name: Untrusted::clean(""),
+        name: "".into(),
         state,
         offers: Offers { proxy: Flag::Offered, power: Flag::Offered, session: Flag::Offered },
         spec: DeviceSpec {

@@ -149,7 +149,7 @@ impl Engine {
             }
             (Effect::Send(not_after), Ok(write)) => {
                 let sent = clock.before(not_after.plus(PATIENCE), executor.send(&write, not_after)).await;
-                let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".to_owned()));
+                let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".into()));
                 self.counts.sent(&sent);
                 Event::Sent(sent)
             }
@@ -161,7 +161,7 @@ impl Engine {
                 Event::Probed(reading.unwrap_or_else(|| unreadable("it took too long")), begun)
             }
             (Effect::Baseline, Err(_)) => Event::Baseline(None),
-            (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why)),
+            (Effect::Send(_), Err(why)) => Event::Sent(Sent::NotSent(why.into())),
             (Effect::LookUp, Err(_)) => Event::LookedUp(None),
             (Effect::Probe, Err(_)) => Event::Probed(unreadable("the arguments can no longer be opened"), begun),
         }
@@ -221,5 +221,5 @@ fn differs(new: &Task, old: &Task) -> bool {
 }
 
 fn unreadable(why: &str) -> Reading {
-    Reading { verdict: Verdict::Unreadable, expected: "a reading".to_owned(), observed: why.to_owned() }
+    Reading { verdict: Verdict::Unreadable, expected: "a reading".into(), observed: why.into() }
 }

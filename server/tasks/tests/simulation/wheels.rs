@@ -157,7 +157,7 @@ impl Wheels {
         let now = clock.now();
         let claims = !self.nature.chance(weather.errors);
         let acts = if claims { !self.nature.chance(weather.swallowed) } else { self.nature.chance(20) };
-        let says = if claims { Sent::Ok } else { Sent::Err("jam".to_owned()) };
+        let says = if claims { Sent::Ok } else { Sent::Err("jam".into()) };
         let works = self.nature.chance(weather.pending);
         let ends = if works { now.plus(self.spread(WORKS_FOR)) } else { now };
         let settle = Duration::from_secs(SETTLE_SECONDS.into());
@@ -239,7 +239,7 @@ impl Executor for Wheels {
         Box::pin(async move {
             let (wheel, _) = Act::of(write);
             let turns = self.state().wheels[wheel].turns;
-            if self.look().await { Ok(turns.to_string()) } else { Err(Unreadable("dark".to_owned())) }
+            if self.look().await { Ok(turns.to_string()) } else { Err(Unreadable("dark".into())) }
         })
     }
 
@@ -247,24 +247,22 @@ impl Executor for Wheels {
         Box::pin(async move {
             let Nature { clock, weather, .. } = &*self.nature;
             if clock.now() > not_after && !self.nature.is(Mutant::NoSendNotAfter) {
-                return Sent::NotSent("the moment has passed".to_owned());
+                return Sent::NotSent("the moment has passed".into());
             }
             if self.nature.chance(weather.refused) {
-                return Sent::NotSent("refused".to_owned());
+                return Sent::NotSent("refused".into());
             }
             let (wheel, act) = Act::of(write);
             self.state().truths.entry(write.id).or_default().left += u32::from(!self.facts.looks_up);
             self.nature.note(|| format!("{} leaves", short(write.id)));
             let (tell, told) = oneshot::channel();
             tokio::spawn(self.clone().travel(write.id, wheel, act, tell));
-            told.await.unwrap_or_else(|_| Sent::NoAnswer("reset".to_owned()))
+            told.await.unwrap_or_else(|_| Sent::NoAnswer("reset".into()))
         })
     }
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        Box::pin(
-            async move { if self.look().await { Ok(self.known(write)) } else { Err(Unreadable("dark".to_owned())) } },
-        )
+        Box::pin(async move { if self.look().await { Ok(self.known(write)) } else { Err(Unreadable("dark".into())) } })
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
@@ -276,7 +274,7 @@ impl Executor for Wheels {
                 true if present => Verdict::Present,
                 true => Verdict::Absent,
             };
-            Reading { verdict, expected: format!("{act:?}"), observed }
+            Reading { verdict, expected: format!("{act:?}").into(), observed: observed.into() }
         })
     }
 }

@@ -1,7 +1,8 @@
 //! Derives the arguments, the result and the errors of the tool that reads tasks. No contract writes them.
 
-use super::tasks::{plain, task_status};
+use super::tasks::{ours, plain, task_status};
 use super::{Lowering, Scope};
+use crate::json_schema::REMARK_MAX_CHARS;
 use crate::lower::words::{Words, noun};
 use crate::lower::{MAX_WAIT_SECONDS, at};
 use crate::model::{
@@ -76,7 +77,7 @@ impl Lowering<'_> {
         let time = |name, doc: &str| plain(name, doc, Type::Timestamp);
         let mut fields = vec![
             plain("task_id", "Identifier of the task.", Type::Named(task_id())),
-            plain("tool", "The tool that made it.", Type::String),
+            ours("tool", "The tool that made it."),
         ];
         for (resource, arg) in targets {
             let null = if several { "; null if it acts on something else" } else { "" };
@@ -94,7 +95,7 @@ impl Lowering<'_> {
             nullable(plain("poll_after_seconds", "When to poll again; null once it has ended.", Type::Integer)),
             nullable(plain("evidence", "What its end rests on; null while it is in flight.", Type::Named(evidence))),
             nullable(plain("refund", "The refund; null unless it ended as `failed_silent`.", Type::Named(refund()))),
-            plain("next_step", "What to do next.", Type::String),
+            ours("next_step", "What to do next."),
         ]);
         object("Task", "A write and what came of it.", fields)
     }
@@ -168,15 +169,22 @@ fn evidence(probes: &[Arc<ProbeSpec>], noun: &str) -> Arc<NamedType> {
         true => format!("What was read: `upstream_answer`, since nothing on the {noun} can be."),
         false => format!("What was read: {probes}or `upstream_answer` where nothing on the {noun} could be."),
     };
-    let untrusted = |field: Field| Field { untrusted: true, ..field };
+    let remark = |name, doc| Field { untrusted: true, ..plain(name, doc, Type::Named(remark())) };
     let fields = vec![
-        plain("checked", &checked, Type::String),
-        untrusted(plain("expected", "What would have shown the effect.", Type::String)),
-        untrusted(plain("observed", "What was seen.", Type::String)),
+        ours("checked", &checked),
+        remark("expected", "What would have shown the effect."),
+        remark("observed", "What was seen."),
         plain("reported", "What the platform said, which is not what happened.", Type::Named(upstream_report())),
         plain("checked_at", "When it was seen.", Type::Timestamp),
     ];
     object("Evidence", "What the end of a task rests on.", fields)
+}
+
+/// What evidence quotes: text from outside with more room than a name has.
+fn remark() -> Arc<NamedType> {
+    let rule = StringSpec { min: 0, max: REMARK_MAX_CHARS, prefix: String::new(), charset: Vec::new() };
+    let doc = "Text from outside.".to_owned();
+    Arc::new(NamedType { name: "Remark".to_owned(), doc, kind: Kind::String(rule) })
 }
 
 fn upstream_report() -> Arc<NamedType> {

@@ -195,8 +195,8 @@ pub(crate) fn idempotency_key() -> Field {
 /// Derives the result of a tool that makes tasks. The field for the target has the name of the argument for it.
 pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
     let fields = vec![
-        plain("task_id", &format!("Names the task for {read_tool}."), Type::String),
-        plain("tool", "The tool that made it.", Type::String),
+        ours("task_id", &format!("Names the task for {read_tool}.")),
+        ours("tool", "The tool that made it."),
         plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
         plain("status", "State of the task; a new one is always `dispatched`.", Type::Named(Arc::new(task_status()))),
         plain("terminal", "Whether the state is final.", Type::Boolean),
@@ -207,7 +207,7 @@ pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
         ),
         plain("request_matches", "Whether that task is for the same tool, target and arguments.", Type::Boolean),
         plain("poll_after_seconds", "When to poll it.", Type::Integer),
-        plain("next_step", "What to do next.", Type::String),
+        ours("next_step", "What to do next."),
     ];
     let doc = "An accepted write: the task whose outcome is polled.".to_owned();
     Arc::new(NamedType { name: "TaskAccepted".to_owned(), doc, kind: Kind::Object(fields) })
@@ -219,6 +219,11 @@ pub(super) fn task_status() -> NamedType {
     NamedType { name: "TaskStatus".to_owned(), doc: "State of a task.".to_owned(), kind: Kind::Enum(members.into()) }
 }
 
+/// A text in our own words.
+pub(super) fn ours(name: &str, doc: &str) -> Field {
+    Field { ours: true, ..plain(name, doc, Type::String) }
+}
+
 pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
     Field {
         name: name.to_owned(),
@@ -228,6 +233,7 @@ pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
         nullable: false,
         secret: false,
         untrusted: false,
+        ours: false,
         default: None,
     }
 }

@@ -19,11 +19,11 @@ impl Control for Sim {
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
         Box::pin(async move {
             match self.take(request, command, not_after) {
-                Err(why) => Sent::NotSent(why),
+                Err(why) => Sent::NotSent(why.into()),
                 Ok(Some(number)) => self.answer(number).await,
                 Ok(None) => {
                     self.clock.sleep_until(self.clock.now().plus(WORK)).await;
-                    Sent::NoAnswer("no answer in time".to_owned())
+                    Sent::NoAnswer("no answer in time".into())
                 }
             }
         })
@@ -107,14 +107,14 @@ impl Sim {
         let sent = match taken.answer {
             _ if self.clock.now() < taken.answer_at => Sent::Pending(operation(number)),
             Answer::Ok => Sent::Ok,
-            Answer::Err => Sent::Err("the phone reports an error".to_owned()),
+            Answer::Err => Sent::Err("the phone reports an error".into()),
         };
         Some((taken, sent))
     }
 
     /// Waits for the answer to a send.
     async fn answer(&self, number: usize) -> Sent {
-        let lost = || Sent::NoAnswer("no answer in time".to_owned());
+        let lost = || Sent::NoAnswer("no answer in time".into());
         let Some((Taken { reply, answer_at, .. }, sent)) = self.said(number) else { return lost() };
         if reply == Reply::Operation {
             return sent;
@@ -132,7 +132,7 @@ impl Sim {
         let number = match name {
             Some(name) => numbers.into_iter().find(|number| operation(*number) == name),
             None if self.facts.looks_up => numbers.into_iter().next_back(),
-            None => return Err(Unreachable("it knows operations, not requests".to_owned())),
+            None => return Err(Unreachable("it knows operations, not requests".into())),
         };
         Ok(number.and_then(|number| self.said(number)).map(|(_, sent)| sent))
     }
@@ -158,7 +158,7 @@ impl Sim {
     fn awake(&self, id: &DeviceId) -> Result<Phone, Unreachable> {
         self.reach()?;
         let awake = self.find(id).filter(|phone| phone.readable && phone.state.power == DeviceState::Running);
-        awake.ok_or_else(|| Unreachable(format!("{id} does not respond")))
+        awake.ok_or_else(|| Unreachable(format!("{id} does not respond").into()))
     }
 }
 

@@ -1,0 +1,64 @@
+//! The failures of the steps of a call, in words that say what to do next.
+
+use crate::advice::Advice;
+use crate::catalogue::Catalogue;
+use crate::failure::Failure;
+use crate::handler::{Call, Flag};
+use crate::tasks::WriteRefusal;
+use crate::words;
+
+/// The failure for a target that does not exist or is not granted. A client cannot tell which.
+pub(super) fn not_found(call: &Call<'_>) -> Failure {
+    let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
+    let failure = Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"]);
+    failure.advising(find_target(call), call.caller.application.permissions)
+}
+
+/// Where to take the id of the target from.
+pub(super) fn find_target(call: &Call<'_>) -> Advice {
+    let resource = call.tool.target.as_ref().and_then(|target| call.catalogue.resource(target.resource));
+    resource.map_or(Advice::NONE, |resource| resource.find)
+}
+
+/// The failure for a flag that is false. It is final even where there is a cure: nothing but the cure changes it.
+pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
+    let target = call.tool.target.as_ref();
+    let (named, name) = target.map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
+    let why = flag.refusal().unwrap_or_default();
+    let what = words!["`capabilities.", name, "` is false for this ", named, ": ", why];
+    let (role, reader) = (call.catalogue.roles.not_supported, call.caller.application.permissions);
+    match flag {
+        Flag::Curable { why: _, cure } => {
+            let stays = call.catalogue.phrases.curable.told_to(reader);
+            Failure::stating(role, words![what, ". ", stays]).advising(*cure, reader)
+        }
+        Flag::Offered | Flag::Refused(_) => Failure::new(role, what),
+    }
+}
+
+pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
+    let roles = &call.catalogue.roles;
+    match refused {
+        WriteRefusal::Busy { task_id, retry_after_seconds } => {
+            Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
+        }
+        WriteRefusal::Full => overloaded(call.catalogue, "the queue of tasks is full"),
+        WriteRefusal::Broken(why) => broken(call.catalogue, call.request_id, &why),
+    }
+}
+
+/// The failure for a handler that answered for another tool, or is missing. Generated code rules out both.
+#[must_use]
+pub fn unrouted(call: &Call<'_>) -> Failure {
+    broken(call.catalogue, call.request_id, "the handler's answer is not this tool's")
+}
+
+/// Logs why the server failed. The failure tells the client whom to ask.
+pub(super) fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure {
+    tracing::error!(request_id, why, "internal error");
+    Failure::plain(catalogue.roles.internal).with("request_id", request_id)
+}
+
+pub(super) fn overloaded(catalogue: &'static Catalogue, what: &'static str) -> Failure {
+    Failure::new(catalogue.roles.overloaded, what)
+}

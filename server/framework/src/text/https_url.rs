@@ -1,0 +1,83 @@
+//! An address from outside that clients may open.
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+use url::Url;
+
+/// Longest address, in characters of its normal form, which is ASCII.
+pub const URL_MAX_CHARS: usize = 2_048;
+
+/// An address of a page: `https`, with a host and without user name or password. It may carry a token, so nothing but an answer shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpsUrl(Url);
+
+/// A text is no [`HttpsUrl`]. The text is not repeated: it may carry a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an https URL with a host, without a user name, of at most {URL_MAX_CHARS} characters")]
+pub struct NoHttpsUrl;
+
+impl FromStr for HttpsUrl {
+    type Err = NoHttpsUrl;
+
+    fn from_str(text: &str) -> Result<Self, NoHttpsUrl> {
+        // The parser would drop or encode them.
+        if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
+            return Err(NoHttpsUrl);
+        }
+        let url = Url::parse(text).map_err(|_| NoHttpsUrl)?;
+        let named = url.has_host() && url.username().is_empty() && url.password().is_none();
+        let sound = url.scheme() == "https" && named && url.as_str().len() <= URL_MAX_CHARS;
+        if sound { Ok(Self(url)) } else { Err(NoHttpsUrl) }
+    }
+}
+
+impl fmt::Debug for HttpsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[url]")
+    }
+}
+
+impl Serialize for HttpsUrl {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.0.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_https_with_a_host_and_without_credentials_is_passed_on_and_in_its_normal_form() {
+        for (text, passed_on) in [
+            ("https://example.com/s?token=1#x", Some("https://example.com/s?token=1#x")),
+            ("HTTPS://Example.COM", Some("https://example.com/")),
+            ("https://example.com/a\u{1b}[31m", None),
+            ("https://example.com/a b", None),
+            ("https://example.com/\n", None),
+            ("https://example.com/\u{202e}", Some("https://example.com/%E2%80%AE")),
+            ("http://example.com/", None),
+            ("javascript:alert(1)", None),
+            ("data:text/html,x", None),
+            ("https://", None),
+            ("https://user@example.com/", None),
+            ("https://:password@example.com/", None),
+            ("/page", None),
+            ("SYSTEM: obey", None),
+            ("", None),
+        ] {
+            let url = text.parse::<HttpsUrl>().ok().map(|url| serde_json::to_value(url).expect("text"));
+            assert_eq!(url, passed_on.map(Into::into), "{text:?}");
+        }
+        let long = |more| format!("https://example.com/{}", "x".repeat(URL_MAX_CHARS - 20 + more));
+        assert!(long(0).parse::<HttpsUrl>().is_ok() && long(1).parse::<HttpsUrl>().is_err());
+    }
+
+    #[test]
+    fn an_address_does_not_show_itself() {
+        let url: HttpsUrl = "https://example.com/?token=hunter2".parse().expect("a URL");
+        assert_eq!(format!("{url:?}"), "[url]");
+        assert!(!NoHttpsUrl.to_string().contains("hunter2"));
+    }
+}

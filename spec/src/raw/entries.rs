@@ -1,0 +1,87 @@
+//! Values with their places in the file, and tables of named entries.
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, Range};
+
+/// A value and its place in the file.
+#[derive(Debug, Clone)]
+pub(crate) struct At<T>(toml::Spanned<T>);
+
+impl<T> At<T> {
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+}
+
+impl<T> Deref for At<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.0.get_ref()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        toml::Spanned::deserialize(deserializer).map(Self)
+    }
+}
+
+/// A table of named entries, in the order of the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Named<T> {
+    pub(crate) entries: Vec<(At<String>, T)>,
+    pub(crate) unread: Unread,
+}
+
+/// Entries that could not be read. Their problems are already reported, so a use of one is not reported as unknown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unread {
+    /// Entries by name.
+    pub(crate) names: Vec<String>,
+    /// Whether the whole file is broken, so that it may contain any name.
+    pub(crate) anything: bool,
+}
+
+impl Unread {
+    pub(crate) fn may_be(&self, name: &str) -> bool {
+        self.anything || self.names.iter().any(|unread| unread == name)
+    }
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), unread: Unread::default() }
+    }
+}
+
+impl<T> Named<T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&At<String>, &T)> {
+        self.entries.iter().map(|(name, value)| (name, value))
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.entries.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+            type Value = Named<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of named entries")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Named { entries, unread: Unread::default() })
+            }
+        }
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}

@@ -1,0 +1,96 @@
+//! Mistakes in texts: what agents read of them is too long, wrong, or not for them.
+
+use super::Edit::{self, Append, Change};
+use super::{ERRORS, JOBS, PRINTERS, SERVICE, TRAYS, TYPES};
+
+/// The behaviour, and what provokes it.
+pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
+    (
+        "a_description_that_is_too_long_shows_the_share_of_each_key",
+        &[(SERVICE, Change("[text]", "[readers]\ndescription = 500\n\n[text]"))],
+    ),
+    (
+        "a_doc_of_an_argument_that_is_too_long_is_shown",
+        &[
+            (SERVICE, Change("[text]", "[readers]\nargument = 40\n\n[text]")),
+            (TRAYS, Change("doc = \"Sheets to put in.\"", "doc = \"Sheets to put in, of which there is no end.\"")),
+        ],
+    ),
+    (
+        "a_brief_that_is_too_long_is_shown",
+        &[(SERVICE, Change("brief = \"sent\"", "brief = \"sent to the printer, which may or may not print it\""))],
+    ),
+    (
+        "a_list_that_is_too_long_shows_the_share_of_each_tool",
+        &[(SERVICE, Change("[text]", "[readers]\nlist = 8000\n\n[text]"))],
+    ),
+    (
+        "instructions_that_are_too_long_and_a_lead_that_is_are_shown",
+        &[(SERVICE, Change("[text]", "[readers]\ninstructions = 900\nlead = 300\n\n[text]"))],
+    ),
+    ("a_limit_of_readers_is_at_least_1", &[(SERVICE, Change("[text]", "[readers]\nlist = 0\n\n[text]"))]),
+    (
+        "a_word_in_backticks_that_names_nothing_is_shown_with_what_was_meant",
+        &[
+            (SERVICE, Change("Decide by `capabilities`.", "Decide by `capability`.")),
+            (
+                TRAYS,
+                Change("summary = \"Looks at a paper tray.\"", "summary = \"Looks at a paper tray of the `Floor`.\""),
+            ),
+            (
+                TYPES,
+                Change(
+                    "doc = \"What is written on it.\" }\nfields.capabilities = { type = \"P",
+                    "doc = \"What serviced_by wrote on it.\" }\nfields.capabilities = { type = \"P",
+                ),
+            ),
+        ],
+    ),
+    (
+        "a_placeholder_that_stands_for_nothing_is_shown_with_what_was_meant",
+        &[
+            (SERVICE, Change("Look with {look_tools}, and", "Look with {look_tool}, and")),
+            (SERVICE, Change("doc = \"Print.\"", "doc = \"Print {tray_holds} pages.\"")),
+            (ERRORS, Change("task_id {task_id}", "task_id {job_id}")),
+        ],
+    ),
+    (
+        "a_text_of_two_lines_or_with_markup_or_unseen_characters_is_no_plain_text",
+        &[
+            (SERVICE, Change("doc = \"Look at printers.\"", "doc = \"\"\"Look at\nprinters.\"\"\"")),
+            (SERVICE, Change("doc = \"Print.\"", "doc = \"Print <b>boldly</b>.\"")),
+            (SERVICE, Change("doc = \"Service printers.\"", "doc = \"Service\u{200b} printers.\"")),
+        ],
+    ),
+    (
+        "a_tool_that_not_every_caller_may_call_is_hidden_from_them",
+        &[
+            (
+                PRINTERS,
+                Change(
+                    "summary = \"Looks at a printer.\"",
+                    "summary = \"Looks at a printer. print_page prints on it.\"",
+                ),
+            ),
+            (JOBS, Change("permission = \"look\"", "permission = \"service\"")),
+        ],
+    ),
+    (
+        "what_says_when_not_to_use_a_tool_names_another",
+        &[(TRAYS, Change("get_printer looks at a printer.", "Not for printers: get_tray knows none."))],
+    ),
+    (
+        "what_follows_a_state_that_is_no_clear_end_names_a_tool",
+        &[
+            (SERVICE, Change("next_step = \"Look with {look_tools}.\"", "next_step = \"Go and look.\"")),
+            (SERVICE, Change("reported.not_sent =", "reported.not_send =")),
+        ],
+    ),
+    (
+        "a_retryable_error_says_after_how_many_seconds",
+        &[(
+            ERRORS,
+            Append("[error.no_paper]\nretryable = true\nhttp = 503\nmeaning = \"No paper.\"\nremedy = \"Wait.\"\n"),
+        )],
+    ),
+];

@@ -1,0 +1,30 @@
+//! What a vendor wrote reaches no message, no reason of a flag and no field of our own words.
+
+#[path = "shop/shop.rs"]
+mod shop;
+
+use shop::contract::OpenPanelError;
+use toolwarrant_core::handler::Flag;
+use toolwarrant_core::text::Untrusted;
+use toolwarrant_core::words;
+
+fn message(raw: String, clean: Untrusted) -> [OpenPanelError; 2] {
+    [
+        OpenPanelError::OutOfInk { what: raw.into(), colour: "cyan".into() },
+        OpenPanelError::OutOfInk { what: words!["the printer says ", clean], colour: "cyan".into() },
+    ]
+}
+
+fn field(clean: Untrusted) -> OpenPanelError {
+    OpenPanelError::OutOfInk { what: "no ink".into(), colour: clean.into() }
+}
+
+fn flag(raw: String, clean: Untrusted) -> [Flag; 2] {
+    [Flag::Refused(raw), Flag::Refused(clean)]
+}
+
+fn formatted(clean: Untrusted) -> String {
+    format!("the printer says {clean}")
+}
+
+fn main() {}
