@@ -45,7 +45,7 @@ async fn another_platform_is_served_operated_examined_and_watched() {
     let ended = ask("get_task", json!({"task_id": task["task_id"], "wait_seconds": 50})).await;
     assert_eq!(
         (&ended["status"], &ended["evidence"]["observed"]),
-        (&json!("success"), &json!("198.51.100.1 -> 203.0.113.7"))
+        (&json!("success"), &json!("before: 198.51.100.1; after: 203.0.113.7"))
     );
 
     assert_eq!(operate(&data, "task list").await[0]["status"], "success");

@@ -152,6 +152,10 @@ fn characters(charset: &[(char, char)]) -> String {
         left.retain(|range| ![('a', 'z'), ('A', 'Z')].contains(range));
         names.push("letters".to_owned());
     }
+    if has(('[', '['), &left) && has((']', ']'), &left) {
+        left.retain(|range| ![('[', '['), (']', ']')].contains(range));
+        names.push("square brackets".to_owned());
+    }
     names.extend(left.into_iter().map(|(from, to)| match (from, to) {
         ('a', 'z') => "lower-case letters".to_owned(),
         ('A', 'Z') => "upper-case letters".to_owned(),
@@ -161,8 +165,6 @@ fn characters(charset: &[(char, char)]) -> String {
         ('_', '_') => "underscores".to_owned(),
         (':', ':') => "colons".to_owned(),
         (' ', ' ') => "spaces".to_owned(),
-        ('[', '[') => "opening square brackets".to_owned(),
-        (']', ']') => "closing square brackets".to_owned(),
         (from, to) if from == to => format!("`{from}`"),
         (from, to) => format!("characters from `{from}` to `{to}`"),
     }));

@@ -374,9 +374,9 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
         }
         Err(refused) => {
             call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
-            let id = call.tool.target.as_ref().filter(|target| refused.wrong.contains(&target.arg));
+            let wrong_id = call.tool.target.as_ref().is_some_and(|target| refused.wrong.contains(&target.arg));
             let failure = Failure::new(call.catalogue.roles.invalid_argument, refused.what);
-            Err(failure.and(id.map_or(Advice::NONE, |_| find_target(call))))
+            Err(if wrong_id { failure.and(find_target(call)) } else { failure })
         }
     }
 }

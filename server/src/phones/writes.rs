@@ -136,7 +136,7 @@ impl Writes {
             () if ordinary == before => Verdict::Absent,
             () => Verdict::Unreadable,
         };
-        Ok(judged(verdict, format!("leaves from {through}, as the proxy does"), format!("{before} -> {ordinary}")))
+        Ok(judged(verdict, format!("after: the proxy's address, {through}"), before_after(before, &ordinary)))
     }
 
     /// Reads an exit address in canonical form: an IPv4 address written as IPv6 must not count as another.
@@ -163,7 +163,7 @@ impl Writes {
         let before = before.ok_or_else(nothing_before)?;
         let now = self.booted_as(device).await?;
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
-        Ok(judged(verdict, format!("another boot_id than {before}"), format!("{before} -> {now}")))
+        Ok(judged(verdict, "after: another boot id than before".to_owned(), before_after(before, &now)))
     }
 
     /// Reads the boot id. Refuses an empty one, which would differ from every other, and one that would be cut, which might not.
@@ -175,6 +175,10 @@ impl Writes {
             id => Ok(id.to_owned()),
         }
     }
+}
+
+fn before_after(before: &str, after: &str) -> String {
+    format!("before: {before}; after: {after}")
 }
 
 /// The error for a missing baseline: without a reading from before the send, there is no evidence for or against.

@@ -318,7 +318,12 @@ fn written(files: &Files) -> Vec<Written<'_>> {
     }
     for (_, error) in errors.error.iter() {
         let raw::Error { meaning, brief, remedy, fields, .. } = error;
-        let carried = fields.iter().flat_map(Named::names).chain(["retry_after_seconds", "task_id", "request_id"]);
+        // What others wrote never enters a remedy, not even by a field.
+        let ours = fields
+            .iter()
+            .flat_map(Named::iter)
+            .filter(|(_, field)| ![&field.untrusted, &field.secret].into_iter().flatten().any(|flag| **flag));
+        let carried = ours.map(|(name, _)| name.as_str()).chain(["retry_after_seconds", "task_id", "request_id"]);
         let carried: Vec<&str> = carried.collect();
         all.extend([meaning, brief].into_iter().flatten().map(|text| said(ERRORS, text, Some(vec![]))));
         all.extend(remedy.iter().map(|text| said(ERRORS, text, Some(carried.clone()))));
