@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn no_answer_has_a_control_character_but_line_ends() {
-        let raw = "a\u{1b}[31m\tb\u{7f}\u{9b}0mc\u{202e}\u{e0041}";
+        let raw = "a\u{1b}[31m\tb\u{7f}\u{9b}0mc\u{202e}\u{2028}\u{e0041}";
         let several = format!("first\n  {raw}");
         let nested = json!({"x": raw, "list": [raw], "object": {"y": raw}});
         let rows = json!([{"cell": format!("{raw}\n"), "object": {"y": raw}}, {"cell": several, "object": null}]);
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(text(&json!([{"cell": several}])), "CELL\nfirst a b c\n");
         assert_eq!(
             text(&json!({"text": several})),
-            "\nfirst\n  a\\u{1b}[31m\\u{9}b\\u{7f}\\u{9b}0mc\\u{202e}\\u{e0041}\n"
+            "\nfirst\n  a\\u{1b}[31m\\u{9}b\\u{7f}\\u{9b}0mc\\u{202e}\\u{2028}\\u{e0041}\n"
         );
     }
 }
