@@ -19,6 +19,7 @@ mod engine;
 mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;
+mod hostile;
 mod house;
 mod limits;
 mod monitor;

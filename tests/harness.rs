@@ -4,6 +4,7 @@ use crate::shop::Mute;
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
+use cloudphone::phones::upstream::Control;
 use cloudphone::phones::upstream::sim::{CAST, Sim};
 use cloudphone::phones::writes::Writes;
 use reqwest::{Client, RequestBuilder, Response};
@@ -82,9 +83,9 @@ pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>)
 }
 
 /// The handlers of those phones, and who carries their writes out.
-fn both_sides(sim: Arc<Sim>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
-    let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock.clone());
-    let writes = Arc::new(Writes::new(sim, phones.views()));
+pub(crate) fn both_sides(control: Arc<dyn Control>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
+    let phones = Phones::new(control.clone(), ProxyHosts::Public, clock.clone());
+    let writes = Arc::new(Writes::new(control, phones.views()));
     (Contract(Arc::new(phones)), writes)
 }
 

@@ -21,7 +21,6 @@ mod refusals;
 pub use refusals::unrouted;
 
 use super::access::{Access, Caller, Credentials};
-use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::audit::{Audit, Backlog, Line, Slot};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};

@@ -6,7 +6,7 @@
 mod cleaning;
 mod https_url;
 
-pub use cleaning::cleaned;
+pub use cleaning::{cleaned, deceives};
 pub use https_url::{HttpsUrl, NoHttpsUrl, URL_MAX_CHARS};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,7 +1,38 @@
 //! Turns answers into text for people: lists into tables, objects into lines.
+//!
+//! Whatever an answer holds, a terminal gets no control character but line ends: what was stored may be older than what cleans it.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
+use toolwarrant_core::text::{cleaned, deceives};
+
+/// The answer as JSON, which ends with a line end. What a terminal would obey, or a reader not see, is escaped.
+#[must_use]
+pub fn json(answer: &Value) -> String {
+    let text = format!("{answer:#}\n");
+    written_out(&text, |c, out| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// A text of several lines. What a terminal would obey, or a reader not see, is written out.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    written_out(text, |c, out| out.extend(c.escape_unicode()))
+}
+
+fn written_out(text: &str, write: fn(char, &mut String)) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if c != '\n' && deceives(c) {
+            write(c, &mut out)
+        } else {
+            out.push(c)
+        }
+        out
+    })
+}
 
 /// The answer as text, which ends with a line end.
 #[must_use]
@@ -47,7 +78,7 @@ fn lines(members: &Map<String, Value>) -> String {
                 let inner = lines(inner).lines().fold(String::new(), |out, line| out + "  " + line + "\n");
                 write!(out, "\n{label}\n{inner}")
             }
-            Value::String(text) if text.contains('\n') => writeln!(out, "\n{text}"),
+            Value::String(text) if text.contains('\n') => writeln!(out, "\n{}", plain(text)),
             value => writeln!(out, "{label:width$}  {}", cell(value)),
         };
         out
@@ -57,7 +88,7 @@ fn lines(members: &Map<String, Value>) -> String {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => cleaned(text).into_owned(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
         // An object of flags is shown as the names of those that are set.
@@ -66,7 +97,7 @@ fn cell(value: &Value) -> String {
                 members.iter().filter(|(_, value)| **value == true).map(|(name, _)| name.as_str()).collect();
             if set.is_empty() { "none".to_owned() } else { set.join(", ") }
         }
-        other => other.to_string(),
+        other => cleaned(&other.to_string()).into_owned(),
     }
 }
 
@@ -87,5 +118,23 @@ mod tests {
         assert_eq!(text(&rows), table);
         assert_eq!(text(&json!([])), "none\n");
         assert_eq!(text(&json!({"a": 1, "long_name": "b"})), "a          1\nlong name  b\n");
+    }
+
+    #[test]
+    fn no_answer_has_a_control_character_but_line_ends() {
+        let raw = "a\u{1b}[31m\tb\u{7f}\u{9b}0mc\u{202e}\u{2028}\u{e0041}";
+        let several = format!("first\n  {raw}");
+        let nested = json!({"x": raw, "list": [raw], "object": {"y": raw}});
+        let rows = json!([{"cell": format!("{raw}\n"), "object": {"y": raw}}, {"cell": several, "object": null}]);
+        for answer in [nested, rows, json!({"text": several}), json!(raw), json!([raw])] {
+            let shown = [text(&answer), super::json(&answer)];
+            assert!(shown.iter().flat_map(|text| text.chars()).all(|c| c == '\n' || !deceives(c)), "{shown:?}");
+            assert_eq!(serde_json::from_str::<Value>(&shown[1]).expect("JSON"), answer, "nothing is lost");
+        }
+        assert_eq!(text(&json!([{"cell": several}])), "CELL\nfirst a b c\n");
+        assert_eq!(
+            text(&json!({"text": several})),
+            "\nfirst\n  a\\u{1b}[31m\\u{9}b\\u{7f}\\u{9b}0mc\\u{202e}\\u{2028}\\u{e0041}\n"
+        );
     }
 }

@@ -105,7 +105,7 @@ impl<F: Flags> Program<F> {
             }
         };
         done.unwrap_or_else(|error| {
-            eprintln!("{name}: {error:#}");
+            eprintln!("{name}: {}", render::plain(&format!("{error:#}")));
             ExitCode::FAILURE
         })
     }
@@ -131,7 +131,7 @@ impl<F: Flags> Program<F> {
             inventory: Box::new(inventory),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
-        say(&if json { format!("{answer:#}\n") } else { render::text(&answer) });
+        say(&if json { render::json(&answer) } else { render::text(&answer) });
         Ok(if answer["healthy"] == false { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 

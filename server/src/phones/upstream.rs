@@ -11,7 +11,9 @@ use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArg
 use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
-use toolwarrant::{BoxFuture, Facts, Flag, HttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, Untrusted, Words, words};
+use toolwarrant::{
+    BoxFuture, Facts, Flag, HttpsUrl, NoHttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, Untrusted, Words, words,
+};
 
 /// Reads the phones of a platform. The adapter sets a deadline for every method.
 pub trait Upstream: Send + Sync + 'static {
@@ -144,6 +146,15 @@ pub struct Session {
     pub url: Option<HttpsUrl>,
     /// When the token expires, if the upstream says so.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Session {
+    /// Reads the address of a page as the upstream gave it. What is no [`HttpsUrl`] is left out, and the log says so without quoting it.
+    #[must_use]
+    pub fn page(text: &str) -> Option<HttpsUrl> {
+        let warn = |error: &NoHttpsUrl| tracing::warn!(%error, "a screen session comes without its page");
+        text.parse().inspect_err(warn).ok()
+    }
 }
 
 /// The upstream gave no usable answer. The text is for the log only.

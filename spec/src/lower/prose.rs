@@ -81,6 +81,10 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
         let message = format!("the description of `{}` has {length} characters; clients take {limit}", tool.name);
         report.add(Rule::DescriptionTooLong, at(file, place.clone()), message, Some(shares.join(", ")));
     }
+    // A permission that is unknown may be one that implies another.
+    if [Rule::UnknownPermission, Rule::ImpliesCycle].into_iter().any(|rule| report.breaks(rule)) {
+        return;
+    }
     let docs = tool.args.iter().map(|field| field.doc.as_str());
     let told = docs.fold(text, |told, doc| told + "\n" + doc);
     let hidden = contract.tools().filter(|other| names(&told, &other.name));

@@ -43,7 +43,7 @@ fn one_line(text: &str, cap: usize) -> String {
             between = length > 0;
             continue;
         }
-        if is_deceptive(c) {
+        if deceives(c) {
             continue;
         }
         for shown in std::mem::take(&mut between).then_some(' ').into_iter().chain([c]) {
@@ -111,9 +111,11 @@ fn after_string(kind: char, text: &str) -> &str {
     ""
 }
 
-/// The format characters that hide or reorder text.
-fn is_deceptive(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+/// Checks for control characters, line separators, and format characters that hide or reorder text.
+#[must_use]
+pub fn deceives(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

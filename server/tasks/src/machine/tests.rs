@@ -292,3 +292,22 @@ fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
     assert_eq!(judged(at(10)).status(), Some(Status::Failed));
 }
+
+/// An operation and a baseline are kept byte for byte, and shown clean.
+#[test]
+fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
+    let raw = "7\u{1b}[31m\n8";
+    let sent =
+        [Sent::NotSent(raw.into()), Sent::Err(raw.into()), Sent::Pending(raw.into()), Sent::NoAnswer(raw.into())];
+    let read = Reading { verdict: Verdict::Absent, expected: raw.into(), observed: raw.into() };
+    let mut events = vec![Event::Baseline(Some(raw.to_owned())), Event::Probed(read, at(0))];
+    events.extend(sent.iter().cloned().map(Event::Sent));
+    events.extend(sent.map(|sent| Event::LookedUp(Some(Some(sent)))));
+    for event in events {
+        let line = event.to_string();
+        assert!(line.contains("7 8") && !line.contains(char::is_control) && !line.contains("[31m"), "{line:?}");
+    }
+    let (task, ..) =
+        run(policy(None, false), Facts::default(), &[(0, Event::Due), (0, Event::Sent(Sent::Pending(raw.to_owned())))]);
+    assert_eq!(task.operation.as_deref(), Some(raw));
+}

@@ -1,0 +1,123 @@
+//! A platform whose every word is hostile: simulated phones, with one text in each field that a vendor fills.
+
+use cloudphone::phones::contract::{
+    Command, DeviceId, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
+};
+use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::phones::upstream::{Control, Session, SessionError, Snapshot, Unreachable, Upstream};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use toolwarrant::{BoxFuture, Facts, Secret, Sent, TaskId, Timestamp};
+
+/// Simulated phones behind a platform that says this text wherever it can.
+pub(super) struct Hostile {
+    pub(super) sim: Arc<Sim>,
+    pub(super) text: String,
+    /// Look-ups of an operation by the name that it was given, byte for byte.
+    pub(super) looked_up: AtomicUsize,
+}
+
+impl Hostile {
+    fn unreachable<T>(&self, read: Result<T, Unreachable>) -> Result<T, Unreachable> {
+        read.map_err(|_| Unreachable(self.text.as_str().into()))
+    }
+
+    fn named(&self, snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
+        let mut phone = Snapshot::clone(snapshot);
+        let text = || self.text.as_str().into();
+        phone.name = text();
+        phone.spec.model = Some(text());
+        phone.spec.os_version = Some(text());
+        phone.spec.region = Some(text());
+        phone.proxy = Some(Proxy { scheme: ProxyScheme::Http, host: text(), port: Port::new(1).ok().expect("a port") });
+        Arc::new(phone)
+    }
+
+    fn operation(&self, name: &str) -> String {
+        format!("{}{name}", self.text)
+    }
+
+    fn said(&self, sent: Sent) -> Sent {
+        let text = || self.text.as_str().into();
+        match sent {
+            Sent::Ok => Sent::Ok,
+            Sent::NotSent(_) => Sent::NotSent(text()),
+            Sent::Err(_) => Sent::Err(text()),
+            Sent::NoAnswer(_) => Sent::NoAnswer(text()),
+            Sent::Pending(name) => Sent::Pending(self.operation(&name)),
+        }
+    }
+}
+
+impl Upstream for Hostile {
+    fn page<'a>(
+        &'a self,
+        after: Option<&'a DeviceId>,
+        limit: u16,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
+        Box::pin(async move {
+            let page = self.unreachable(self.sim.page(after, limit).await)?;
+            Ok(page.iter().map(|phone| self.named(phone)).collect())
+        })
+    }
+
+    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+        Box::pin(async move {
+            let read = self.unreachable(self.sim.read(ids).await)?;
+            Ok(read.iter().map(|phone| phone.as_ref().map(|phone| self.named(phone))).collect())
+        })
+    }
+
+    /// Every other phone has a token of its own, and not the platform's text.
+    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async move {
+            let refused = |_| SessionError::Refused(self.text.as_str().into());
+            let issued = self.sim.session(id, mode).await.map_err(|error| match error {
+                SessionError::Unreachable(_) => SessionError::Unreachable(Unreachable(self.text.as_str().into())),
+                SessionError::Refused(_) => refused(()),
+            })?;
+            let token = match id.as_str().ends_with('1') {
+                true => issued.token,
+                false => Secret::new(SessionToken::new(&self.text).map_err(|_| refused(()))?),
+            };
+            let url = Session::page(&format!("https://example.com/{}", self.text));
+            Ok(Session { token, url, expires_at: issued.expires_at })
+        })
+    }
+}
+
+impl Control for Hostile {
+    fn facts(&self, id: &DeviceId) -> Facts {
+        self.sim.facts(id)
+    }
+
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async move { self.said(self.sim.send(request, command, not_after).await) })
+    }
+
+    fn look_up<'a>(
+        &'a self,
+        request: TaskId,
+        operation: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+        Box::pin(async move {
+            let own = operation.and_then(|name| name.strip_prefix(&*self.text));
+            self.looked_up.fetch_add(usize::from(own.is_some()), Relaxed);
+            let known = self.unreachable(self.sim.look_up(request, own).await)?;
+            Ok(known.map(|sent| self.said(sent)))
+        })
+    }
+
+    fn exit_ip<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        through: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        Box::pin(async move { self.unreachable(self.sim.exit_ip(id, through).await) })
+    }
+
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async move { Ok(format!("{} {}", self.unreachable(self.sim.boot_id(id).await)?, self.text)) })
+    }
+}
