@@ -95,11 +95,6 @@ impl Report {
         self.found.len()
     }
 
-    /// Checks whether every entry of a file could be read. Only then is it known that something is missing.
-    pub(crate) fn is_read(&self, file: usize) -> bool {
-        !self.has(file, &[Rule::Unreadable, Rule::Syntax, Rule::Shape])
-    }
-
     fn has(&self, file: usize, rules: &[Rule]) -> bool {
         self.found.iter().any(|found| found.place.file == file && rules.contains(&found.rule))
     }

@@ -276,7 +276,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
                 ERRORS,
                 Change(
                     "role = \"target_busy\"\nmeaning = \"Printer",
-                    "retryable = true\nhttp = 409\nmeaning = \"Printer",
+                    "retryable = true\nretry_after_seconds = 5\nhttp = 409\nmeaning = \"Printer",
                 ),
             ),
         ],
