@@ -269,6 +269,7 @@ async fn what_a_platform_says_reaches_no_words_of_ours_and_no_terminal() {
         drop(logged);
         assert!(log.text().contains(ORDER), "the operator reads in the log what the platform says");
         assert_printable(&log.text(), "the log");
+        assert!(log.text().lines().all(|line| line.starts_with(['2', '{'])), "a line is forged: {}", log.text());
     }
 }
 

@@ -30,7 +30,7 @@ impl Hostile {
         phone.spec.model = Some(text());
         phone.spec.os_version = Some(text());
         phone.spec.region = Some(text());
-        phone.proxy = Some(Proxy { scheme: ProxyScheme::Http, host: text(), port: Port::new(1).ok().expect("a port") });
+        phone.proxy = Some(Proxy { scheme: ProxyScheme::Http, host: text(), port: Port::new(1).expect("a port") });
         Arc::new(phone)
     }
 
