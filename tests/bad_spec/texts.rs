@@ -81,10 +81,11 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "what_follows_a_state_that_is_no_clear_end_names_a_tool",
-        &[
-            (SERVICE, Change("next_step = \"Look with {look_tools}.\"", "next_step = \"Go and look.\"")),
-            (SERVICE, Change("reported.not_sent =", "reported.not_send =")),
-        ],
+        &[(SERVICE, Change("next_step = \"Look with {look_tools}.\"", "next_step = \"Go and look.\""))],
+    ),
+    (
+        "what_no_platform_reports_is_shown_with_what_was_meant",
+        &[(SERVICE, Change("reported.not_sent =", "reported.not_send ="))],
     ),
     (
         "a_retryable_error_says_after_how_many_seconds",
