@@ -78,14 +78,16 @@ impl Failure {
 
     /// Adds advice after the remedy.
     #[must_use]
-    pub fn and(self, also: Advice) -> Self {
-        Self(Box::new(Inner { also, ..*self.0 }))
+    pub fn and(mut self, also: Advice) -> Self {
+        self.0.also = also;
+        self
     }
 
     /// Sets who reads the message. Until then it names no tool.
     #[must_use]
-    pub fn told_to(self, reader: PermissionSet) -> Self {
-        Self(Box::new(Inner { reader, ..*self.0 }))
+    pub fn told_to(mut self, reader: PermissionSet) -> Self {
+        self.0.reader = reader;
+        self
     }
 
     /// Returns the error code with all that the contract says of it.

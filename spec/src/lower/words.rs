@@ -133,49 +133,35 @@ pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
 /// Returns the sentences that several tools share. Each is empty unless a tool needs it or the contract sets it.
 pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phrases {
     let own = files.service.phrase.as_ref();
-    let mut say = |find: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool| {
+    let mut say = |find: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool, fill: fn(&Words, &str) -> String| {
         let default = files.defaults.phrase.as_ref().filter(|_| useful).and_then(|default| find(default).as_ref());
         let own = own.and_then(|own| find(own).as_ref());
         if let Some(own) = own {
             require_text(SERVICE, own, report);
         }
-        own.or(default).map(|text| words.fill_shared(text)).unwrap_or_default()
+        own.or(default).map(|text| fill(words, text)).unwrap_or_default()
     };
-    let Words { tasks, requires, capabilities, .. } = words;
-    let mut phrases = Phrases {
-        needs: say(|phrase| &phrase.needs, true),
-        needs_capability: say(|phrase| &phrase.needs_capability, true),
-        read: say(|phrase| &phrase.read, true),
-        task: say(|phrase| &phrase.task, *tasks),
-        failures: say(|phrase| &phrase.failures, true),
-        capability: say(|phrase| &phrase.capability, *capabilities),
-        writes: say(|phrase| &phrase.writes, *tasks),
-        refused: say(|phrase| &phrase.refused, true),
-        forbidden: say(|phrase| &phrase.forbidden, *requires),
-        busy: say(|phrase| &phrase.busy, *tasks),
-        untrusted: say(|phrase| &phrase.untrusted, true),
-        secret: say(|phrase| &phrase.secret, true),
-        same_write: say(|phrase| &phrase.same_write, *tasks),
-        other_write: say(|phrase| &phrase.other_write, *tasks),
-        lost_task: say(|phrase| &phrase.lost_task, *tasks),
-        curable: say(|phrase| &phrase.curable, *requires),
-    };
-    for told in [
-        &mut phrases.capability,
-        &mut phrases.writes,
-        &mut phrases.refused,
-        &mut phrases.forbidden,
-        &mut phrases.busy,
-        &mut phrases.untrusted,
-        &mut phrases.secret,
-        &mut phrases.same_write,
-        &mut phrases.other_write,
-        &mut phrases.lost_task,
-        &mut phrases.curable,
-    ] {
-        *told = told.replace("{resource}", &words.resource);
+    let Words { tasks, requires, capabilities, .. } = *words;
+    // A description fills in what its tool has of its own.
+    let (shared, whole) = (Words::fill_shared, Words::fill);
+    Phrases {
+        needs: say(|phrase| &phrase.needs, true, shared),
+        needs_capability: say(|phrase| &phrase.needs_capability, true, shared),
+        read: say(|phrase| &phrase.read, true, shared),
+        task: say(|phrase| &phrase.task, tasks, shared),
+        failures: say(|phrase| &phrase.failures, true, shared),
+        capability: say(|phrase| &phrase.capability, capabilities, whole),
+        writes: say(|phrase| &phrase.writes, tasks, whole),
+        refused: say(|phrase| &phrase.refused, true, whole),
+        forbidden: say(|phrase| &phrase.forbidden, requires, whole),
+        busy: say(|phrase| &phrase.busy, tasks, whole),
+        untrusted: say(|phrase| &phrase.untrusted, true, whole),
+        secret: say(|phrase| &phrase.secret, true, whole),
+        same_write: say(|phrase| &phrase.same_write, tasks, whole),
+        other_write: say(|phrase| &phrase.other_write, tasks, whole),
+        lost_task: say(|phrase| &phrase.lost_task, tasks, whole),
+        curable: say(|phrase| &phrase.curable, requires, whole),
     }
-    phrases
 }
 
 /// Returns every state of a task, or none if no tool makes tasks.

@@ -14,7 +14,8 @@ impl DevicesTools for Phones {
         call: &Call<'_>,
         args: ListDevicesArgs,
     ) -> Result<Reply<DevicePage>, ListDevicesError> {
-        list(self, &call.caller.application.grants, args).await.map(Reply::from)
+        let application = &call.caller.application;
+        list(self, &application.grants, args, application.permissions).await.map(Reply::from)
     }
 
     async fn get_device(
@@ -27,7 +28,12 @@ impl DevicesTools for Phones {
     }
 }
 
-async fn list(phones: &Phones, grants: &Grants, args: ListDevicesArgs) -> Result<DevicePage, ListDevicesError> {
+async fn list(
+    phones: &Phones,
+    grants: &Grants,
+    args: ListDevicesArgs,
+    reader: PermissionSet,
+) -> Result<DevicePage, ListDevicesError> {
     let ListDevicesArgs { cursor, limit, state, capability } = args;
     let after = match &cursor {
         Some(cursor) => Some(position(cursor).ok_or(ListDevicesError::InvalidArgument {
@@ -43,7 +49,7 @@ async fn list(phones: &Phones, grants: &Grants, args: ListDevicesArgs) -> Result
     let short = page.next.is_some() && page.devices.len() < usize::from(limit);
     Ok(DevicePage {
         devices: page.devices.iter().map(|snapshot| device(snapshot)).collect(),
-        next_step: short.then(|| texts::MORE_DEVICES.told_to(PermissionSet::NONE)),
+        next_step: short.then(|| texts::MORE_DEVICES.told_to(reader)),
         next_cursor: page.next.as_ref().map(cursor_after),
     })
 }
@@ -109,8 +115,9 @@ mod tests {
     #[tokio::test]
     async fn a_list_goes_on_at_its_cursor_until_there_is_none() {
         let (phones, cast) = cast().await;
-        let first = list(&phones, &Grants::everything(), args(None, 7)).await.unwrap();
-        let second = list(&phones, &Grants::everything(), args(first.next_cursor, 7)).await.unwrap();
+        let first = list(&phones, &Grants::everything(), args(None, 7), PermissionSet::NONE).await.unwrap();
+        let second =
+            list(&phones, &Grants::everything(), args(first.next_cursor, 7), PermissionSet::NONE).await.unwrap();
         assert_eq!(second.next_cursor, None);
         let listed = [first.devices, second.devices].concat();
         assert_eq!(listed, cast.iter().map(|snapshot| device(snapshot)).collect::<Vec<_>>());
@@ -122,7 +129,7 @@ mod tests {
         let state = ListDevicesArgs { state: Some(DeviceState::Unknown), ..args(None, 50) };
         let power = ListDevicesArgs { capability: Some(DeviceCapability::Power), ..args(None, 50) };
         for (args, expected) in [(state, vec![4]), (power, vec![1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12])] {
-            let page = list(&phones, &Grants::everything(), args).await.unwrap();
+            let page = list(&phones, &Grants::everything(), args, PermissionSet::NONE).await.unwrap();
             let expected = expected.iter().map(|index| format!("phone-{index:07}"));
             assert!(page.devices.iter().map(|device| device.device_id.to_string()).eq(expected));
         }
@@ -133,7 +140,7 @@ mod tests {
         let (phones, _) = cast().await;
         for text in ["0", "7", "70686f6e6", "ff", "c3a9", "5a", "20"] {
             let cursor = Cursor::new(text).ok();
-            let refused = list(&phones, &Grants::everything(), args(cursor, 7)).await;
+            let refused = list(&phones, &Grants::everything(), args(cursor, 7), PermissionSet::NONE).await;
             let Err(ListDevicesError::InvalidArgument { what }) = refused else { panic!("{text} was taken") };
             assert_eq!(what.as_str(), "`cursor` is not one that list_devices returned");
         }
@@ -164,7 +171,7 @@ mod tests {
             }
         }
         let phones = Phones::new(Arc::new(Down), ProxyHosts::Public, Clock::manual(Timestamp(0)));
-        let failed = list(&phones, &Grants::everything(), args(None, 7)).await;
+        let failed = list(&phones, &Grants::everything(), args(None, 7), PermissionSet::NONE).await;
         let Err(ListDevicesError::UpstreamUnavailable { what }) = failed else { panic!("it was reached") };
         assert_eq!(what.as_str(), "the platform could not be reached");
     }

@@ -17,17 +17,23 @@ impl SessionsTools for Phones {
         args: CreateSessionArgs,
     ) -> Result<Reply<ScreenSession>, CreateSessionError> {
         let CreateSessionArgs { device_id: _, mode } = args;
-        issue(&*self.upstream, device, mode).await.map(Reply::from).map_err(|error| {
+        let reader = call.caller.application.permissions;
+        issue(&*self.upstream, device, mode, reader).await.map(Reply::from).map_err(|error| {
             tracing::warn!(request_id = call.request_id, %error, "no session was issued");
             CreateSessionError::UpstreamUnavailable { what: what(&error).into() }
         })
     }
 }
 
-async fn issue(upstream: &dyn Upstream, device: &Snapshot, mode: SessionMode) -> Result<ScreenSession, SessionError> {
+async fn issue(
+    upstream: &dyn Upstream,
+    device: &Snapshot,
+    mode: SessionMode,
+    reader: PermissionSet,
+) -> Result<ScreenSession, SessionError> {
     let Session { token, url, expires_at } = upstream.session(&device.id, mode).await?;
     let next_step = if url.is_some() { texts::SESSION_PAGE } else { texts::SESSION_TOKEN };
-    let next_step = next_step.told_to(PermissionSet::NONE);
+    let next_step = next_step.told_to(reader);
     Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
 }
 
@@ -50,7 +56,7 @@ mod tests {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
         let cast = sim.page(None, 12).await.unwrap();
         for (index, expires_at) in [(0, Some(Timestamp(600_000))), (10, None)] {
-            let session = issue(&sim, &cast[index], SessionMode::View).await.unwrap();
+            let session = issue(&sim, &cast[index], SessionMode::View, PermissionSet::NONE).await.unwrap();
             assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
             assert_eq!((session.url, session.expires_at), (None, expires_at));
             assert_eq!(session.token.expose().as_str().len(), 64);
@@ -61,7 +67,7 @@ mod tests {
     async fn a_platform_that_issues_no_session_is_not_quoted() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
         let cast = sim.page(None, 12).await.unwrap();
-        let refused = issue(&sim, &cast[6], SessionMode::View).await.unwrap_err();
+        let refused = issue(&sim, &cast[6], SessionMode::View, PermissionSet::NONE).await.unwrap_err();
         assert!(refused.to_string().contains("no screen stream"));
         assert_eq!(what(&refused), "the platform issued no session");
     }
