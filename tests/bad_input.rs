@@ -57,7 +57,7 @@ async fn every_offending_argument_is_named_at_once_with_what_is_allowed() {
             "{}".into(),
             vec![
                 "`device_id` is required: a string of 1 to 64 lower-case letters, digits and hyphens",
-                "Take device_id from list_devices: a name is no id.",
+                "Take device_id from list_devices. A name is no id",
             ],
         ),
         ("get_device", json!({"device_id": null}).to_string(), vec!["`device_id`: null is not"]),

@@ -51,7 +51,7 @@ async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_to
             description.split_once("Not retryable").expect("failures").1.split_once("Retryable").expect("both");
         for error in tool.errors {
             assert!(
-                if error.retryable { retryable } else { last }.contains(error.code),
+                if error.retryable() { retryable } else { last }.contains(error.code),
                 "{}: {}",
                 tool.name,
                 error.code
@@ -126,13 +126,15 @@ async fn each_tool_that_needs_a_flag_names_it_and_says_to_decide_by_it_and_never
 #[tokio::test]
 async fn every_description_says_to_repeat_with_backoff_what_is_retryable_and_nothing_else() {
     for listed in definitions().await {
-        listed.says("On failure: {code, message, retryable}. Not retryable (change the call, or report it): ");
+        listed.says(
+            "If refused: {code, message, retryable}; do what message says. Not retryable (change it, or report): ",
+        );
         listed.says(" Retryable, with backoff: ");
     }
     let (server, key) = open_phones().await;
     let told = instructions(&server, &key).await;
     assert!(told.contains(
-        "repeat it only if `retryable` is true, after `retry_after_seconds`; otherwise do what `message` says"
+        "do what `message` says; a mere repeat helps only if `retryable` is true, and not before `retry_after_seconds`"
     ));
 }
 
@@ -150,7 +152,7 @@ async fn forbidden_is_told_from_not_supported_wherever_both_can_happen() {
         told.contains("`forbidden` concerns the key's permissions: no other device and no repeat helps."),
         "{told}"
     );
-    assert!(told.contains("`not_supported` concerns one device: another may do it."), "{told}");
+    assert!(told.contains("`not_supported` concerns one device as it is: another may do it."), "{told}");
 }
 
 #[tokio::test]
@@ -174,7 +176,7 @@ async fn each_state_is_told_with_what_it_does_not_mean() {
         if WRITES.contains(&listed.tool.name) {
             listed.says("Returns a task, not its outcome");
             listed.says(
-                "Only `success` means that it took effect; `timeout` is no failure; only `failed_silent` is refunded.",
+                "Only `success` means it took effect; `timeout` is no failure; only `failed_silent` is refunded.",
             );
         }
         if listed.tool.name == "get_task" {

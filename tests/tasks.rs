@@ -212,7 +212,7 @@ async fn a_rotating_proxy_and_the_same_proxy_again_are_never_refunded() {
 }
 
 #[tokio::test]
-async fn a_variant_that_the_device_never_offers_is_an_invalid_argument() {
+async fn what_the_device_never_offers_and_a_host_that_no_proxy_has_are_refused() {
     let (server, key, _) = cast().await;
     let with = |number, member: &str, value: &str| {
         let mut arguments = proxy(number, "k");
@@ -220,8 +220,8 @@ async fn a_variant_that_the_device_never_offers_is_an_invalid_argument() {
         arguments
     };
     let cases = [
-        ("set_power", power(8, "restart"), "`action` is `restart`, and this device offers `boot`, `shutdown`"),
-        ("set_proxy", with(9, "scheme", "socks5"), "`scheme` is `socks5`, and this device offers `http`"),
+        ("set_power", power(8, "restart"), "`action` is `restart`, and this device offers only `boot`, `shutdown`"),
+        ("set_proxy", with(9, "scheme", "socks5"), "`scheme` is `socks5`, and this device offers only `http`"),
         ("set_proxy", with(1, "host", "127.0.0.1"), "`host` 127.0.0.1 is loopback"),
         ("set_proxy", with(1, "host", "0x7f.1"), "`host` 0x7f.1 is loopback"),
         (
@@ -232,8 +232,9 @@ async fn a_variant_that_the_device_never_offers_is_an_invalid_argument() {
     ];
     for (tool, arguments, expected) in cases {
         let refused = server.call(&key, tool, arguments).await.expect_err("refused");
-        assert_eq!(refused["code"], "invalid_argument");
         let message = refused["message"].as_str().expect("text");
+        let code = if message.contains("offers only") { "not_offered" } else { "invalid_argument" };
+        assert_eq!((&refused["code"], &refused["retryable"]), (&json!(code), &json!(false)));
         assert!(message.contains(expected) && !message.contains("hunter2"), "{message}");
     }
     assert_eq!((server.engine.in_flight(), ledger(&server).await.len()), (0, 0));

@@ -196,15 +196,16 @@ fn reach(steps: &[Vec<usize>], start: usize) -> Vec<usize> {
 }
 
 fn probes(raw: &Named<raw::Probe>, words: &Words, report: &mut Report) -> Vec<Arc<ProbeSpec>> {
-    let lower = |(name, raw::Probe { doc, baseline, unread }): (&At<String>, &raw::Probe)| {
+    let lower = |(name, raw::Probe { doc, baseline, unread, timeout }): (&At<String>, &raw::Probe)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
-        let unread = words.say(SERVICE, unread.as_ref(), None, report);
+        let [unread, timeout] = [unread, timeout].map(|text| words.say(SERVICE, text.as_ref(), None, report));
         Arc::new(ProbeSpec {
             name: name.to_string(),
             doc: doc.to_string(),
             baseline: baseline.unwrap_or(false),
             unread,
+            timeout,
         })
     };
     raw.iter().map(lower).collect()

@@ -151,6 +151,8 @@ pub struct ProbeSpec {
     pub baseline: bool,
     /// What to do next where that reading failed; empty if nothing special is.
     pub unread: String,
+    /// What to do next where its task ended as `timeout`; empty if nothing special is.
+    pub timeout: String,
 }
 
 /// An error code.

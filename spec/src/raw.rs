@@ -141,6 +141,8 @@ table!(
         baseline: Option<bool>,
         /// What to do next where that reading failed, so that nothing was sent.
         unread: Option<At<String>>,
+        /// What to do next where its task ended as `timeout`.
+        timeout: Option<At<String>>,
     }
 );
 table!(

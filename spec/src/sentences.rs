@@ -4,7 +4,7 @@
 
 use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec};
 
-/// A sentence, and who is told it. Permissions are sets: bit `n` is the n-th permission of the contract.
+/// A sentence, or some in a row, and who is told it. Permissions are sets: bit `n` is the n-th permission of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentenceSpec {
     /// Its words.
@@ -33,17 +33,22 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// Returns the sentences of a text, each with the permissions of the tools that it names.
+/// Returns the sentences of a text, with the permissions of the tools that they name. Those in a row with the same are one.
 #[must_use]
 pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     let needs = |sentence: &str| {
         let named = contract.tools().filter(|tool| names(sentence, &tool.name));
         named.fold(0, |set, tool| set | bit(contract, tool))
     };
-    split(text)
-        .into_iter()
-        .map(|text| SentenceSpec { needs: needs(text), any: 0, text: text.trim_end().to_owned() })
-        .collect()
+    let told = split(text).into_iter().map(|text| (needs(text), text.trim_end()));
+    let mut sentences: Vec<SentenceSpec> = Vec::new();
+    for (needs, text) in told {
+        match sentences.last_mut() {
+            Some(last) if last.needs == needs => last.text.extend([" ", text]),
+            _ => sentences.push(SentenceSpec { text: text.to_owned(), needs, any: 0 }),
+        }
+    }
+    sentences
 }
 
 /// Checks whether a text has this word.
@@ -80,13 +85,13 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     };
     let states = contract.states.iter().map(|state| format!("{}: {}", state.name, state.meaning));
     let states = format!("States of a task: {}", states.collect::<Vec<_>>().join(" "));
+    // Whoever cannot read flags cannot act on them.
+    let reader = contract.tools().find(|tool| shows(&tool.result, &|field| field.name == "capabilities"));
+    let reader = reader.map_or(0, |tool| bit(contract, tool));
+    let flags = of(&phrases.capability, requires, true).into_iter();
+    let flags = flags.map(|sentence| SentenceSpec { needs: sentence.needs | reader, ..sentence }).collect();
     let paragraphs = [
-        [
-            of(&contract.service.doc, 0, false),
-            of(&phrases.capability, requires, true),
-            of(&phrases.writes, writes, true),
-            of(&phrases.refused, 0, false),
-        ],
+        [of(&contract.service.doc, 0, false), flags, of(&phrases.writes, writes, true), of(&phrases.refused, 0, false)],
         [of(&states, reads_tasks, true), Vec::new(), Vec::new(), Vec::new()],
         [
             of(&phrases.forbidden, requires, true),

@@ -45,8 +45,9 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         })
     });
     let probes = contract.probes.iter().map(|probe| {
-        let (name, unread) = (&probe.name, advice(contract, &probe.unread));
-        quote!(rt::catalogue::ProbeDef { name: #name, unread: #unread })
+        let name = &probe.name;
+        let [unread, timeout] = [&probe.unread, &probe.timeout].map(|text| advice(contract, text));
+        quote!(rt::catalogue::ProbeDef { name: #name, unread: #unread, timeout: #timeout })
     });
     let Phrases { same_write, other_write, lost_task, curable, .. } = &contract.phrases;
     let [same_write, other_write, lost_task, curable] =

@@ -1,6 +1,6 @@
 //! Emits the error codes and, for each tool, the enum of those that its handler may return.
 
-use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, shout};
+use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, option, shout};
 use crate::words;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -23,12 +23,12 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             remedy,
             fields: _,
         } = &**error;
-        let (after, remedy) = (Literal::u32_unsuffixed(*retry_after_seconds), words::advice(contract, remedy));
+        let after = option(retryable.then(|| Literal::u32_unsuffixed(*retry_after_seconds)));
+        let remedy = words::advice(contract, remedy);
         let (name, http, jsonrpc) = (name(error), Literal::u16_unsuffixed(*http), number(*jsonrpc));
         quote! {
             pub(super) static #name: ErrorDef = ErrorDef {
                 code: #code,
-                retryable: #retryable,
                 retry_after_seconds: #after,
                 http: #http,
                 jsonrpc: #jsonrpc,

@@ -104,10 +104,8 @@ pub struct PermissionDef {
 pub struct ErrorDef {
     /// The code on the wire.
     pub code: &'static str,
-    /// Whether repeating the call can help.
-    pub retryable: bool,
-    /// Seconds to wait before a repeat where nothing better is known; 0 if it is not retryable.
-    pub retry_after_seconds: u32,
+    /// Seconds to wait before a repeat where nothing better is known. `None`: it is not retryable.
+    pub retry_after_seconds: Option<u32>,
     /// The HTTP status under `/v1`, and of refusals before JSON-RPC is read.
     pub http: u16,
     /// JSON-RPC error code, for failures of the protocol.
@@ -116,6 +114,14 @@ pub struct ErrorDef {
     pub meaning: &'static str,
     /// What the caller should do next. `{field}` stands for the value of a field of the failure.
     pub remedy: Advice,
+}
+
+impl ErrorDef {
+    /// Returns whether repeating the call can help.
+    #[must_use]
+    pub const fn retryable(&self) -> bool {
+        self.retry_after_seconds.is_some()
+    }
 }
 
 /// The error codes that the framework answers with. The contract gives each a role; the framework knows no code by name.
@@ -277,6 +283,8 @@ pub struct ProbeDef {
     pub name: &'static str,
     /// What to do next where its reading from before the send failed, so that nothing was sent.
     pub unread: Advice,
+    /// What to do next where its task ended as `timeout`.
+    pub timeout: Advice,
 }
 
 /// What the framework's own answers say, in the contract's words.

@@ -54,7 +54,7 @@ impl Failure {
     }
 
     fn of(def: &'static ErrorDef, what: Words, remedy: Advice) -> Self {
-        let retry = def.retryable.then(|| (RETRY_AFTER, def.retry_after_seconds.into()));
+        let retry = def.retry_after_seconds.map(|seconds| (RETRY_AFTER, seconds.into()));
         let fields = retry.into_iter().collect();
         Self(Box::new(Inner { def, what, remedy, also: Advice::NONE, fields, reader: PermissionSet::NONE }))
     }
@@ -129,7 +129,7 @@ impl Serialize for Failure {
         let mut map = serializer.serialize_map(Some(3 + fields.len()))?;
         map.serialize_entry("code", def.code)?;
         map.serialize_entry("message", &self.message())?;
-        map.serialize_entry("retryable", &def.retryable)?;
+        map.serialize_entry("retryable", &def.retryable())?;
         for (field, value) in fields {
             map.serialize_entry(field, value)?;
         }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::handler::Call;
 use crate::pipeline::Outcome;
 use crate::reply::Reply;
-use crate::tasks::{Evidence, TaskReadError, TaskView, UpstreamReport};
+use crate::tasks::{Evidence, TaskReadError, TaskStatus, TaskView, UpstreamReport};
 use crate::text::Remark;
 use crate::wording::Words;
 use crate::words;
@@ -68,14 +68,18 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What to do next. What was reported, and where nothing was sent what could not be read, say more than the status.
+/// What to do next. What was reported, and what the probe of the task can show, say more than the status.
 fn next_step(catalogue: &Catalogue, TaskView { status, evidence, .. }: &TaskView) -> Option<Advice> {
     let state = status.def(catalogue)?;
     let Some(Evidence { checked, reported, .. }) = evidence else { return Some(state.next_step) };
-    let unread = catalogue.probes.iter().find(|probe| probe.name == checked && *reported == UpstreamReport::NotSent);
-    let unread = unread.map(|probe| probe.unread).filter(|unread| *unread != Advice::NONE);
+    let probe = catalogue.probes.iter().find(|probe| probe.name == checked);
+    let by_probe = match (status, reported) {
+        (TaskStatus::Timeout, _) => probe.map(|probe| probe.timeout),
+        (_, UpstreamReport::NotSent) => probe.map(|probe| probe.unread),
+        _ => None,
+    };
     let by_report = || state.reported.iter().find(|(known, _)| known == reported).map(|(_, advice)| *advice);
-    Some(unread.or_else(by_report).unwrap_or(state.next_step))
+    Some(by_probe.filter(|advice| *advice != Advice::NONE).or_else(by_report).unwrap_or(state.next_step))
 }
 
 /// The resources of tools that make tasks, each with the argument of the first such tool.

@@ -19,5 +19,5 @@ fn offered<T: PartialEq>(argument: &'static str, asked: &T, has: &[T], name: Nam
         return Ok(());
     }
     let has: Vec<_> = has.iter().map(|variant| words!["`", name(variant), "`"]).collect();
-    Err(words!["`", argument, "` is `", name(asked), "`, and this device offers ", Words::list(&has, ", ")])
+    Err(words!["`", argument, "` is `", name(asked), "`, and this device offers only ", Words::list(&has, ", ")])
 }

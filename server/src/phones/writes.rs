@@ -100,7 +100,11 @@ impl Executor for Writes {
             self.forget(write);
             reading.unwrap_or_else(|Unreadable(why)| {
                 tracing::debug!(task = %write.id, why = why.as_str(), "a phone could not be read");
-                judged(Verdict::Unreadable, "a reading".to_owned(), "the phone could not be read".to_owned())
+                judged(
+                    Verdict::Unreadable,
+                    "a reading of the phone".to_owned(),
+                    "the phone could not be read".to_owned(),
+                )
             })
         })
     }

@@ -279,14 +279,16 @@ impl Task {
                 "none could be taken, so nothing was sent",
                 finished_at,
             ),
-            (_, _, None) => ("upstream_answer", "an answer", "no request ever left, so nothing was done", finished_at),
+            (_, _, None) => {
+                ("upstream_answer", "the platform's answer", "no request ever left, so nothing was done", finished_at)
+            }
             (_, _, Some((upstream, at))) => {
                 let observed = match upstream {
                     UpstreamAnswer::Ok => "it says that it is done",
                     UpstreamAnswer::Err => "it says that it failed",
                     UpstreamAnswer::None => "none that could be understood",
                 };
-                ("upstream_answer", "an answer", observed, at)
+                ("upstream_answer", "the platform's answer", observed, at)
             }
         };
         Some(Evidence {

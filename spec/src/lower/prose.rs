@@ -304,9 +304,9 @@ fn written(files: &Files) -> Vec<Written<'_>> {
         all.extend(find.iter().map(|text| said(SERVICE, text, Some(vec![]))));
         all.extend(capability.iter().flat_map(Named::iter).map(|(_, doc)| said(SERVICE, doc, None)));
     }
-    for (_, raw::Probe { doc, baseline: _, unread }) in probe.iter() {
+    for (_, raw::Probe { doc, baseline: _, unread, timeout }) in probe.iter() {
         all.push(said(SERVICE, doc, None));
-        all.extend(unread.iter().map(|text| said(SERVICE, text, Some(vec![]))));
+        all.extend([unread, timeout].into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
     }
     for (_, raw::State { brief, meaning, next_step, reported }) in state.iter() {
         let reported = reported.iter().flat_map(Named::iter).map(|(_, text)| text);

@@ -46,10 +46,11 @@ async fn list(
         .page(grants, after.as_ref(), limit, Filter { state, capability })
         .await
         .map_err(|_| ListDevicesError::UpstreamUnavailable { what: "the platform could not be reached".into() })?;
-    let short = page.next.is_some() && page.devices.len() < usize::from(limit);
+    let full = page.devices.len() == usize::from(limit);
+    let next_step = if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES };
     Ok(DevicePage {
         devices: page.devices.iter().map(|snapshot| device(snapshot)).collect(),
-        next_step: short.then(|| texts::MORE_DEVICES.told_to(reader)),
+        next_step: page.next.as_ref().map(|_| next_step.told_to(reader)),
         next_cursor: page.next.as_ref().map(cursor_after),
     })
 }

@@ -15,7 +15,7 @@ impl PowerTools for Phones {
         args: SetPowerArgs,
     ) -> Result<Command, SetPowerError> {
         offered("action", &args.action, &device.power_actions, |action| action.as_str())
-            .map_err(|what| SetPowerError::InvalidArgument { what })?;
+            .map_err(|what| SetPowerError::NotOffered { what })?;
         Ok(Command::SetPower(args))
     }
 }

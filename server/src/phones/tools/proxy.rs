@@ -16,8 +16,9 @@ impl ProxyTools for Phones {
     ) -> Result<Command, SetProxyError> {
         let SetProxyArgs { scheme, host, .. } = &args;
         offered("scheme", scheme, &device.proxy_schemes, |scheme| scheme.as_str())
-            .and_then(|()| self.proxy_hosts.judge(host.as_str()).map_err(|why| words!["`host` ", host, " ", why]))
-            .map_err(|what| SetProxyError::InvalidArgument { what })?;
+            .map_err(|what| SetProxyError::NotOffered { what })?;
+        let judged = self.proxy_hosts.judge(host.as_str());
+        judged.map_err(|why| SetProxyError::InvalidArgument { what: words!["`host` ", host, " ", why] })?;
         Ok(Command::SetProxy(args))
     }
 

@@ -130,7 +130,7 @@ pub(super) fn arguments(words: &Words) -> Vec<Field> {
         kind: Kind::Integer { min: 0, max: MAX_WAIT_SECONDS.into() },
     };
     let doc = "Holds the answer until the task ends, at most so many seconds; use {wait_seconds}. 0 answers at once. Left out, a poll \
-        within {poll_interval_seconds} s of the last is held until it is due, {hold_seconds} s at most.";
+        within {poll_interval_seconds} s of the last is held up to {hold_seconds} s.";
     vec![
         plain("task_id", "task_id from the answer of a write.", Type::Named(task_id())),
         Field { optional: true, ..plain("wait_seconds", &words.fill(doc), Type::Named(Arc::new(wait))) },

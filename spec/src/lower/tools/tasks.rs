@@ -187,8 +187,8 @@ pub(crate) fn idempotency_key() -> Field {
         doc: "Names one intended write.".to_owned(),
         kind: Kind::String(rule),
     };
-    let doc = "Names this write: while its task is in flight, the same key returns that task and sends nothing. Left out, the tool \
-        and its arguments are the key, so that a blind repeat is harmless.";
+    let doc = "Names this write: while its task is in flight, the same key returns that task and sends nothing. Left out, tool and \
+        arguments are the key. Once the task has ended, the same call is sent anew.";
     Field { optional: true, ..plain("idempotency_key", doc, Type::Named(Arc::new(ty))) }
 }
 

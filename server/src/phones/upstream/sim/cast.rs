@@ -1,7 +1,7 @@
 //! The parts that phones play, and how the writes on each end.
 //!
 //! The first phones play one part each, whatever the seed. The table shows how the first write on each ends; a test checks it.
-//! `not_supported` and `invalid_argument` are refusals, which make no task. `boot` succeeds on any phone that is seen to run, whatever
+//! `not_supported` and `not_offered` are refusals, which make no task. `boot` succeeds on any phone that is seen to run, whatever
 //! the phone answered.
 //!
 //! | phone | part | set_proxy | clear_proxy | boot | shutdown | restart |
@@ -13,7 +13,7 @@
 //! | 5 | WithoutProxy | not_supported | not_supported | success | success | success |
 //! | 6 | WithoutPower | success | success_unverified | not_supported | not_supported | not_supported |
 //! | 7 | WithoutSession | success | success_unverified | success | success | success |
-//! | 8 | WithoutRestart | success | success_unverified | success | success | invalid_argument |
+//! | 8 | WithoutRestart | success | success_unverified | success | success | not_offered |
 //! | 9 | HttpProxyOnly | success | success_unverified | success | success | success |
 //! | 10 | Proxied | success | success_unverified | success | success | success |
 //! | 11 | Reticent | success | success_unverified | success | success | success |

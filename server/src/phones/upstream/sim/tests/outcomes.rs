@@ -133,7 +133,7 @@ fn refusal(phone: &Snapshot, what: &str) -> Option<&'static str> {
         _ => power(PowerAction::Restart),
     } {
         (false, _) => Some("not_supported"),
-        (true, false) => Some("invalid_argument"),
+        (true, false) => Some("not_offered"),
         (true, true) => None,
     }
 }
