@@ -99,7 +99,9 @@ fn twin(Http { method, path }: &Http) -> String {
 }
 
 fn tools_md(contract: &Contract) -> String {
-    let mut out = String::from("# Tools\n\nGenerated from the contract.\n\n");
+    let mut out = String::from(
+        "# Tools\n\nGenerated from the contract. [errors.md](errors.md) says how to read the failures.\n\n",
+    );
     out.push_str("| tool | what it does | permission | needs | effect | HTTP twin |\n|---|---|---|---|---|---|\n");
     for tool in contract.tools() {
         let (ToolSpec { name, title, permission, .. }, effect) = (tool, effect(tool));
@@ -121,7 +123,10 @@ fn tools_md(contract: &Contract) -> String {
 fn errors_md(contract: &Contract) -> String {
     let mut out = String::from(
         "# Errors\n\nGenerated from the contract. What comes of a tool call on `/mcp` is always a result with HTTP status 200; \
-         the column is for failures of the request itself, and for the signed twin under `/v1`.\n\n",
+         the column is for failures of the request itself, and for the signed twin under `/v1`.\n\n\
+         A message is what was wrong, or the meaning, and then what to do, in the sentences that the key can act on. `{field}` stands \
+         for the value of a field. Each error that is retryable carries `retry_after_seconds`: those of the table, where the server \
+         knows nothing better.\n\n",
     );
     out.push_str(
         "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n",

@@ -80,11 +80,11 @@ rules! {
     DescriptionTooLong = "description-too-long",
     /// The doc of an argument is short enough.
     ArgumentTooLong = "argument-too-long",
-    /// A brief is.
+    /// A brief is short enough.
     BriefTooLong = "brief-too-long",
     /// The whole list of tools fits what clients take.
     ListTooLong = "list-too-long",
-    /// The instructions do.
+    /// The instructions fit what clients take.
     InstructionsTooLong = "instructions-too-long",
     /// The first paragraph of the instructions fits where it is shown alone.
     InstructionsLead = "instructions-lead",
