@@ -90,6 +90,11 @@ impl Report {
             .any(|found| found.rule == Rule::Syntax && found.place.file == *file && touches(&found.place.span))
     }
 
+    /// Checks whether a problem with this place is reported.
+    pub(crate) fn is_reported(&self, place: &Place) -> bool {
+        self.found.iter().any(|found| found.place == *place)
+    }
+
     /// Returns the number of problems.
     pub(crate) fn count(&self) -> usize {
         self.found.len()

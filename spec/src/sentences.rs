@@ -22,7 +22,8 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     let mut begin = 0;
     let mut before = ' ';
     for (at, c) in text.char_indices() {
-        if c == '\n' || (c == ' ' && matches!(before, '.' | '?' | '!')) {
+        let abbreviated = ["e.g.", "i.e."].iter().any(|short| text[..at].ends_with(short));
+        if c == '\n' || (c == ' ' && matches!(before, '.' | '?' | '!') && !abbreviated) {
             sentences.push(&text[begin..=at]);
             begin = at + 1;
         }
@@ -37,7 +38,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
 #[must_use]
 pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     let needs = |sentence: &str| {
-        let named = contract.tools().filter(|tool| names(sentence, &tool.name));
+        let named = contract.tools().filter(|tool| names_tool(sentence, &tool.name));
         named.fold(0, |set, tool| set | bit(contract, tool))
     };
     let told = split(text).into_iter().map(|text| (needs(text), text.trim_end()));
@@ -51,19 +52,17 @@ pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     sentences
 }
 
-/// Checks whether a text has this word.
-pub(crate) fn names(text: &str, word: &str) -> bool {
-    words(text).any(|(_, found)| found == word)
+/// Checks whether a text names a tool. A name that may be an ordinary word, without `_`, is one only in backticks.
+pub(crate) fn names_tool(text: &str, name: &str) -> bool {
+    match name.contains('_') {
+        true => words(text).any(|word| word == name),
+        false => text.split('`').skip(1).step_by(2).any(|quoted| quoted == name),
+    }
 }
 
-/// Returns the words of a text that could be names, each with its place.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter_map(move |word| {
-        let begin = at;
-        at += word.len() + 1;
-        (!word.is_empty()).then_some((begin, word))
-    })
+/// Returns the words of a text that could be names.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
 /// Returns the paragraphs of the instructions. A sentence that concerns some tools is for those who may call one of them.
@@ -73,6 +72,8 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
         contract.tools().filter(|tool| such(tool)).fold(0, |set, tool| set | bit(contract, tool))
     };
     let requires = any(&|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some()));
+    // Whoever cannot read flags cannot act on them.
+    let flags = any(&|tool| shows(&tool.result, &|field| field.name == "capabilities"));
     let writes = any(&|tool| tool.task().is_some());
     let reads_tasks = any(&|tool| matches!(tool.effect, EffectSpec::ReadTask));
     let untrusted = any(&|tool| shows(&tool.result, &|field| field.untrusted));
@@ -85,13 +86,13 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     };
     let states = contract.states.iter().map(|state| format!("{}: {}", state.name, state.meaning));
     let states = format!("States of a task: {}", states.collect::<Vec<_>>().join(" "));
-    // Whoever cannot read flags cannot act on them.
-    let reader = contract.tools().find(|tool| shows(&tool.result, &|field| field.name == "capabilities"));
-    let reader = reader.map_or(0, |tool| bit(contract, tool));
-    let flags = of(&phrases.capability, requires, true).into_iter();
-    let flags = flags.map(|sentence| SentenceSpec { needs: sentence.needs | reader, ..sentence }).collect();
     let paragraphs = [
-        [of(&contract.service.doc, 0, false), flags, of(&phrases.writes, writes, true), of(&phrases.refused, 0, false)],
+        [
+            of(&contract.service.doc, 0, false),
+            of(&phrases.capability, flags, true),
+            of(&phrases.writes, writes, true),
+            of(&phrases.refused, 0, false),
+        ],
         [of(&states, reads_tasks, true), Vec::new(), Vec::new(), Vec::new()],
         [
             of(&phrases.forbidden, requires, true),
@@ -135,6 +136,8 @@ mod tests {
         let text = "One. Two `a.b` is e 1.5 s! get_three?\nFour";
         assert_eq!(split(text), ["One. ", "Two `a.b` is e 1.5 s! ", "get_three?\n", "Four"]);
         assert_eq!(split(text).concat(), text);
-        assert!(names("call get_task, then", "get_task") && !names("call get_tasks", "get_task"));
+        assert_eq!(split("By a list, e.g. get_list. So"), ["By a list, e.g. get_list. ", "So"]);
+        assert!(names_tool("call get_task, then", "get_task") && !names_tool("call get_tasks", "get_task"));
+        assert!(names_tool("`call` it", "call") && !names_tool("call it", "call"));
     }
 }

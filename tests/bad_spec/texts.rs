@@ -94,4 +94,84 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             Append("[error.no_paper]\nretryable = true\nhttp = 503\nmeaning = \"No paper.\"\nremedy = \"Wait.\"\n"),
         )],
     ),
+    (
+        "a_number_does_not_take_the_name_of_what_the_framework_fills_in",
+        &[(SERVICE, Change("tray_holds = 500", "tray_holds = 500\ntask_id = 7\nwait_seconds = 7"))],
+    ),
+    (
+        "a_placeholder_that_is_not_closed_or_not_there_in_this_text_is_shown",
+        &[
+            (SERVICE, Change("next_step = \"Collect it.\"", "next_step = \"Collect {resource it.\"")),
+            (
+                SERVICE,
+                Change(
+                    "[phrase]",
+                    "[phrase]\nneeds = \"Needs {permission} {final}.\"\nfailures = \"Fails with {final}.\"",
+                ),
+            ),
+            (
+                ERRORS,
+                Change("remedy = \"Pull it out.\"", "remedy = \"Pull {task_id} out after {retry_after_seconds} s.\""),
+            ),
+        ],
+    ),
+    (
+        "what_others_wrote_enters_no_remedy",
+        &[
+            (ERRORS, Change("remedy = \"Choose another printer.\"", "remedy = \"Not {colour}, {page} or {printer}.\"")),
+            (
+                ERRORS,
+                Change(
+                    "fields.colour = { type = \"string\", ours = true, doc = \"The colour.\" }",
+                    "fields.colour = { type = \"string\", untrusted = true, doc = \"C.\" }\nfields.page = { type = \"url\", doc = \"P.\" }\nfields.printer = { type = \"Printer\", doc = \"P.\" }",
+                ),
+            ),
+        ],
+    ),
+    (
+        "a_backtick_that_is_not_closed_is_shown",
+        &[(SERVICE, Change("Decide by `capabilities`.", "Decide by `capabilities."))],
+    ),
+    (
+        "what_the_framework_answers_with_keeps_its_nature_and_its_fields",
+        &[(
+            ERRORS,
+            Append(
+                "[error.rate_limited]\nretryable = false\n[error.internal]\nfields.request_id = { type = \"integer\", doc = \"I.\" }\n[error.forbidden]\nretry_after_seconds = 5\n",
+            ),
+        )],
+    ),
+    (
+        "the_target_of_a_task_is_not_named_as_a_field_of_its_answers",
+        &[
+            (TRAYS, Change("arg = \"tray_id\", requires", "arg = \"next_step\", requires")),
+            (
+                TRAYS,
+                Change(
+                    "tray_id = { type = \"TrayId\", doc = \"The tray.\" }\nsheets",
+                    "next_step = { type = \"TrayId\", doc = \"The tray.\" }\nsheets",
+                ),
+            ),
+            (TRAYS, Change("tray_id = \"p-1\", sheets", "next_step = \"p-1\", sheets")),
+        ],
+    ),
+    (
+        "a_step_that_some_readers_of_a_task_cannot_take_is_none",
+        &[
+            (
+                SERVICE,
+                Change(
+                    "next_step = \"Look with {look_tools}.\"",
+                    "next_step = \"Call clean_rollers.\"\nreported.no_answer = \"Nobody knows.\"",
+                ),
+            ),
+            (
+                SERVICE,
+                Change(
+                    "reported.not_sent = \"Nothing was printed. Try again later.\"",
+                    "reported.not_sent = \"Call fill_tray.\"",
+                ),
+            ),
+        ],
+    ),
 ];

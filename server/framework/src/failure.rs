@@ -9,7 +9,6 @@ use super::wording::Words;
 use crate::words;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
-use std::borrow::Cow;
 
 /// The field that every retryable failure has.
 const RETRY_AFTER: &str = "retry_after_seconds";
@@ -111,16 +110,30 @@ impl Failure {
     }
 }
 
-/// Fills in the values of fields.
-fn filled<'a>(advice: &'a str, fields: &[(&'static str, Value)]) -> Cow<'a, str> {
-    if !advice.contains('{') {
-        return advice.into();
+/// Fills in the values of fields, once: what a value says is never filled in again.
+fn filled(advice: &str, fields: &[(&'static str, Value)]) -> String {
+    let mut out = String::with_capacity(advice.len());
+    let mut rest = advice;
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let slot = after.split_once('}');
+        let value = slot.and_then(|(name, tail)| Some((&fields.iter().find(|(field, _)| *field == name)?.1, tail)));
+        rest = match value {
+            Some((Value::String(text), tail)) => {
+                out.push_str(text);
+                tail
+            }
+            Some((value, tail)) => {
+                out.push_str(&value.to_string());
+                tail
+            }
+            None => {
+                out.push('{');
+                after
+            }
+        };
     }
-    let fill = |text: String, (field, value): &(&'static str, Value)| {
-        let slot = format!("{{{field}}}");
-        text.replace(&slot, &value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-    };
-    fields.iter().fold(advice.to_owned(), fill).into()
+    out + rest
 }
 
 impl Serialize for Failure {

@@ -175,9 +175,24 @@ impl<H: Handlers> Pipeline<H> {
         let window = &caller.application.window;
         window.admit(self.now(), requests).map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
-            let what =
-                words!["the application's ", window.limit(), " requests a minute are spent; all its keys share them"];
-            Failure::new(H::CATALOGUE.roles.rate_limited, what).with("retry_after_seconds", retry.seconds)
+            let (role, limit) = (H::CATALOGUE.roles.rate_limited, window.limit());
+            let failure = match requests > limit {
+                true => Failure::exactly(
+                    role,
+                    words![
+                        "a batch of ",
+                        requests,
+                        " never fits the application's ",
+                        limit,
+                        " requests a minute: send fewer at once."
+                    ],
+                ),
+                false => Failure::new(
+                    role,
+                    words!["the application's ", limit, " requests a minute are spent; all its keys share them"],
+                ),
+            };
+            failure.with("retry_after_seconds", retry.seconds)
         })
     }
 
@@ -214,7 +229,7 @@ impl<H: Handlers> Pipeline<H> {
     /// The failure of the step that refused or failed. Only `unknown_tool` is an error of the protocol; the others are results of the
     /// tool.
     pub async fn call(&self, Admitted(caller): &Admitted<'_>, asked: ToolCall<'_>) -> Result<Answer, Failure> {
-        let (tool, now) = (find(H::CATALOGUE, asked.tool)?, self.now());
+        let (tool, now) = (find(H::CATALOGUE, caller, asked.tool)?, self.now());
         let mut counted =
             CallCounter { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
         let permissions = caller.application.permissions;
@@ -333,10 +348,11 @@ pub async fn require<H: Resource<Id>, Id: Sync>(
     }
 }
 
-fn find(catalogue: &'static Catalogue, name: &str) -> Result<&'static ToolDef, Failure> {
+fn find(catalogue: &'static Catalogue, caller: &Caller, name: &str) -> Result<&'static ToolDef, Failure> {
     catalogue.tool(name).ok_or_else(|| {
-        let meant =
-            catalogue.tools.iter().find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
+        let mut visible =
+            catalogue.tools.iter().filter(|tool| caller.application.permissions.covers(tool.permission.bit));
+        let meant = visible.find(|tool| name.strip_suffix(tool.name).is_some_and(|rest| rest.ends_with("__")));
         let unknown = words!["there is no tool `", Echo::of(name), "`"];
         match meant {
             Some(tool) => {
@@ -383,9 +399,8 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
 /// The answer of a tool names its own target. A task on another resource, which only a reused idempotency key can find, does not fit it.
 fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
-    let other = call.catalogue.tool(&task.tool).filter(|tool| resource(tool) != resource(call.tool));
-    if let Some(other) = other {
-        let what = words!["`idempotency_key` is that of a task of `", other.name, "` in flight; use another key"];
+    if call.catalogue.tool(&task.tool).is_some_and(|tool| resource(tool) != resource(call.tool)) {
+        let what = "`idempotency_key` is that of another task in flight; use another key";
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
     Answer::of(&task.shown(call)).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))

@@ -1,7 +1,6 @@
 //! The tool that reads tasks. It is the same for every contract, so it needs no handler.
 
-use crate::advice::Advice;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, PermissionSet};
 use crate::clock::Timestamp;
 use crate::failure::Failure;
 use crate::handler::Call;
@@ -63,23 +62,27 @@ impl<'a> Shown<'a> {
         let targets = targets(catalogue);
         let known = targets.iter().any(|(resource, _)| *resource == told.resource);
         let admitted = known && (catalogue.resource(&told.resource)?.admits)(&told.target);
-        let next_step = next_step(catalogue, told)?.told_to(call.caller.application.permissions);
+        let next_step = next_step(catalogue, told, call.caller.application.permissions)?;
         admitted.then_some(Self { id, told, targets, next_step })
     }
 }
 
-/// What to do next. What was reported, and what the probe of the task can show, say more than the status.
-fn next_step(catalogue: &Catalogue, TaskView { status, evidence, .. }: &TaskView) -> Option<Advice> {
+/// What to do next: what the probe of the task can show, and what was reported, say more than the status.
+fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> Option<Words> {
+    let TaskView { status, evidence, .. } = task;
     let state = status.def(catalogue)?;
-    let Some(Evidence { checked, reported, .. }) = evidence else { return Some(state.next_step) };
-    let probe = catalogue.probes.iter().find(|probe| probe.name == checked);
-    let by_probe = match (status, reported) {
-        (TaskStatus::Timeout, _) => probe.map(|probe| probe.timeout),
-        (_, UpstreamReport::NotSent) => probe.map(|probe| probe.unread),
-        _ => None,
-    };
-    let by_report = || state.reported.iter().find(|(known, _)| known == reported).map(|(_, advice)| *advice);
-    Some(by_probe.filter(|advice| *advice != Advice::NONE).or_else(by_report).unwrap_or(state.next_step))
+    let (mut by_probe, mut by_report) = (None, None);
+    if let Some(Evidence { checked, reported, .. }) = evidence {
+        let probe = catalogue.probes.iter().find(|probe| *probe.name == **checked);
+        by_probe = match (status, reported) {
+            (TaskStatus::Timeout, _) => probe.map(|probe| probe.timeout),
+            (_, UpstreamReport::NotSent) => probe.map(|probe| probe.unread),
+            _ => None,
+        };
+        by_report = state.reported.iter().find(|(known, _)| known == reported).map(|(_, advice)| *advice);
+    }
+    let advice = [by_probe, by_report, Some(state.next_step)].into_iter().flatten();
+    Some(advice.map(|advice| advice.told_to(reader)).find(|told| !told.as_str().is_empty()).unwrap_or_default())
 }
 
 /// The resources of tools that make tasks, each with the argument of the first such tool.

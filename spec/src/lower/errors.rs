@@ -132,6 +132,15 @@ impl Lowering<'_> {
         }
         let retryable = retryable.unwrap_or_default();
         let delay = first.clone().find_map(|error| error.retry_after_seconds.as_deref().copied());
+        if let (Some(own), Some(true)) = (own, default.map(|default| default.retryable != Some(retryable))) {
+            let place = own.role.as_ref().map_or(code.span(), At::span);
+            let message = format!("the framework answers with `{}`, and decides whether that is retryable", **code);
+            self.report.add(Rule::Role, at(ERRORS, place), message, Some("leave `retryable` out".to_owned()));
+        }
+        if let Some(seconds) = own.and_then(|own| own.retry_after_seconds.as_ref()).filter(|_| !retryable) {
+            let message = "only a retryable error has `retry_after_seconds`";
+            self.report.add(Rule::Bounds, at(ERRORS, seconds.span()), message, None);
+        }
         if whole && retryable && delay.is_none() {
             let message = format!("`{}` is retryable, and says not after how many seconds", **code);
             let help = Some("add `retry_after_seconds = 5`".to_owned());
@@ -164,11 +173,24 @@ impl Lowering<'_> {
             let written: Option<&Named<raw::Field>> = error.and_then(|error| error.fields.as_ref());
             self.types.fields(file, written, types::Place::Result, self.report)
         };
+        let written = own.iter().flat_map(|error| error.fields.iter().flat_map(Named::iter));
+        let places: HashMap<&str, _> = written.map(|(name, _)| (name.as_str(), name.span())).collect();
         let (mut own, default) = (lower(ERRORS, own), lower(DEFAULTS, default));
         let mut fields: Vec<Field> = Vec::new();
         for field in default {
-            let described = own.iter().position(|own| own.name == field.name);
-            fields.push(described.map_or(field, |at| own.remove(at)));
+            let Some(described) = own.iter().position(|own| own.name == field.name).map(|at| own.remove(at)) else {
+                fields.push(field);
+                continue;
+            };
+            let kind = |Field { ty, nullable, secret, untrusted, ours, .. }: &Field| {
+                format!("{ty:?} {nullable} {secret} {untrusted} {ours}")
+            };
+            if kind(&described) != kind(&field) {
+                let message = format!("`{}` is the framework's: only its doc can be another", field.name);
+                let place = places.get(field.name.as_str()).cloned().unwrap_or_default();
+                self.report.add(Rule::Field, at(ERRORS, place), message, None);
+            }
+            fields.push(Field { doc: described.doc, ..field });
         }
         fields.extend(own);
         fields

@@ -19,7 +19,7 @@ const PRELUDE: &str = "AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy
 const PARAMETERS: [&str; 2] = ["call", "args"];
 
 /// The fields that every error has, on the wire or in the handler's enum.
-const CARRIED: [&str; 4] = ["code", "message", "retryable", "what"];
+const CARRIED: [&str; 5] = ["code", "message", "retryable", "retry_after_seconds", "what"];
 
 pub(crate) fn check(files: &Files, report: &mut Report) {
     let Files { service, errors, types, reserved: _, defaults: _, tools } = files;

@@ -1,36 +1,41 @@
 //! Judges the texts of a contract: that they are plain, say only names that exist, and are short enough for those who read them.
 
+mod written;
+
 use super::at;
-use super::words::{DEFERRED, Words};
+use super::words::Words;
 use crate::describe::{description, lines};
 use crate::documents::listed_item;
 use crate::model::{Contract, ToolSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
-use crate::rules::{REPORTS, Rule, STATES};
-use crate::sentences::{instructions, instructions_text, joined, names, words};
-use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
+use crate::rules::Rule;
+use crate::sentences::{instructions, instructions_text, joined, names_tool, sentences, words};
+use crate::source::{ERRORS, FIRST_TOOLS, SERVICE};
 use std::collections::HashSet;
 use std::ops::Range;
-
-/// The names that every contract has: members of failures, of tasks and of their arguments.
-const DERIVED: &str = "code message retryable retry_after_seconds capabilities task_id wait_seconds idempotency_key tool status terminal \
-    idempotent_hit request_matches poll_after_seconds next_step created_at deadline_at finished_at evidence refund checked expected \
-    observed reported checked_at units refunded_at upstream_answer description inputSchema true false null";
-
-/// A text as it is written.
-struct Written<'a> {
-    place: Place,
-    text: &'a str,
-    /// The placeholders that it can have besides those of every text. `None`: it has none at all.
-    placeholders: Option<Vec<&'a str>>,
-}
+use written::{Written, own_texts, vocabulary, written};
 
 pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
-    let written = written(files);
+    let written = written(contract, files);
     for text in &written {
         plain(text, report);
         placeholders(text, words, report);
+    }
+    for (name, _) in files.service.number.iter().filter(|(name, _)| words.is_taken(name)) {
+        let help = Some("name the number otherwise".to_owned());
+        report.add(
+            Rule::DuplicateName,
+            at(SERVICE, name.span()),
+            format!("`{{{}}}` stands for something else", **name),
+            help,
+        );
+    }
+    let failures = files.service.phrase.as_ref().and_then(|phrase| phrase.failures.as_ref());
+    for (text, slot) in failures.into_iter().flat_map(|text| ["{final}", "{retryable}"].map(|slot| (text, slot))) {
+        if !text.contains(slot) {
+            report.add(Rule::MissingText, at(SERVICE, text.span()), format!("`{slot}`, the codes, is missing"), None);
+        }
     }
     briefs(contract, files, words, report);
     // A name that another mistake hides, or has changed, would be a second mistake of every text that says it.
@@ -54,8 +59,9 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
 /// Checks what is said of one tool.
 fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw::Tool, report: &mut Report) {
     let tools: Vec<&str> = contract.tools().map(|tool| tool.name.as_str()).collect();
-    if let Some(not_when) = &raw.not_when
-        && !tools.iter().any(|name| *name != raw.name.as_str() && names(not_when, name))
+    if let (Some(not_when), Some(tool)) = (&raw.not_when, lowered)
+        && !report.is_reported(&at(file, not_when.span()))
+        && !tools.iter().any(|name| *name != raw.name.as_str() && names_tool(&tool.not_when, name))
     {
         let help = Some("say which tool to use instead, or leave `not_when` out".to_owned());
         report.add(Rule::NoAlternative, at(file, not_when.span()), "this names no other tool", help);
@@ -79,8 +85,8 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
         report.add(Rule::DescriptionTooLong, at(file, place.clone()), message, Some(shares.join(", ")));
     }
     let docs = tool.args.iter().map(|field| field.doc.as_str());
-    let told = docs.fold(text, |told, doc| told + "\n" + doc);
-    let hidden = contract.tools().filter(|other| names(&told, &other.name));
+    let told = docs.fold(text + "\n" + &tool.title, |told, doc| told + "\n" + doc);
+    let hidden = contract.tools().filter(|other| names_tool(&told, &other.name));
     let granted = |permission: &str| {
         tool.permission
             .grants
@@ -88,9 +94,11 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
             .any(|at| contract.permissions.get(*at).is_some_and(|known| known.name == permission))
     };
     for other in hidden.filter(|other| !granted(&other.permission.name)) {
-        let place = own_texts(raw).find(|text| names(text, &other.name)).map_or(place.clone(), At::span);
+        let place = own_texts(raw).find(|text| names_tool(text, &other.name)).map_or(place.clone(), At::span);
         let (own, others) = (&tool.permission.name, &other.permission.name);
-        let message = format!("a key with `{own}` alone may call `{}`, and not `{}`", tool.name, other.name);
+        let part = lines(contract, tool).into_iter().flatten().find(|part| names_tool(&part.text, &other.name));
+        let part = part.map_or_else(String::new, |part| format!(", which its `{}` names", part.key));
+        let message = format!("a key with `{own}` alone may call `{}`, and not `{}`{part}", tool.name, other.name);
         let help = format!("leave `{}` out, or let `{own}` imply `{others}`", other.name);
         report.add(Rule::HiddenTool, at(file, place), message, Some(help));
     }
@@ -146,35 +154,60 @@ fn briefs(contract: &Contract, files: &Files, words: &Words, report: &mut Report
     }
 }
 
-/// What follows a state that is no end, or no clear one, is a call.
+/// What follows a state that is no end, or no clear one, is a call that every reader of tasks may make.
 fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
     const UNCLEAR: [&str; 3] = ["dispatched", "success_unverified", "timeout"];
+    let Some(reading) = contract.read_tool() else { return };
+    let raws = (FIRST_TOOLS..).zip(&files.tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |raw| (n, raw)));
+    let place = raws.filter(|(_, raw)| *raw.name == reading.name).map(|(n, raw)| at(n, raw.name.span())).next();
+    let granted = reading.permission.grants.iter().fold(0, |set, bit| set | 1_u64 << bit);
+    let is_call = |state: &str, text: &str| match state {
+        "dispatched" => names_tool(text, &reading.name),
+        _ => sentences(contract, text).iter().any(|sentence| sentence.needs != 0 && sentence.needs & !granted == 0),
+    };
+    let mut require = |state: &str, text: &str, place: Option<Place>| {
+        if let (false, Some(place)) = (is_call(state, text), place) {
+            let message = format!("what follows `{state}` names no tool that every reader of a task may call");
+            let help = format!("name one that `{}` permits", reading.permission.name);
+            report.add(Rule::NextStepNamesATool, place, message, Some(help));
+        }
+    };
     for state in contract.states.iter().filter(|state| UNCLEAR.contains(&state.name.as_str())) {
-        let own = files.service.state.iter().find(|(name, _)| name.as_str() == state.name);
-        let Some(next) = own.and_then(|(_, own)| own.next_step.as_ref()) else { continue };
-        if !contract.tools().any(|tool| names(&state.next_step, &tool.name)) {
-            let message = format!("what follows `{}` names no tool to call", state.name);
-            report.add(Rule::NextStepNamesATool, at(SERVICE, next.span()), message, None);
+        let own = files.service.state.iter().find(|(name, _)| name.as_str() == state.name).map(|(_, own)| own);
+        let written = own.and_then(|own| own.next_step.as_ref()).map(|text| at(SERVICE, text.span()));
+        require(&state.name, &state.next_step, written.or_else(|| place.clone()));
+        let reported = own.and_then(|own| own.reported.as_ref()).into_iter().flat_map(Named::iter);
+        for ((_, text), (_, filled)) in reported.zip(&state.reported) {
+            require(&state.name, filled, Some(at(SERVICE, text.span())));
+        }
+    }
+    for ((_, raw), probe) in files.service.probe.iter().zip(&contract.probes) {
+        if let Some(text) = &raw.timeout {
+            require("timeout", &probe.timeout, Some(at(SERVICE, text.span())));
         }
     }
 }
 
 fn plain(Written { place, text, .. }: &Written<'_>, report: &mut Report) {
-    let odd = text.chars().find(|c| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    });
-    let tag = text.find('<').filter(|at| {
+    let odd = text.chars().find(|c| c.is_control() || is_unseen(*c));
+    let tag = text.match_indices('<').any(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches('/');
         rest.starts_with(|c: char| c.is_ascii_alphabetic()) && rest.contains('>')
     });
-    let message = match (odd, tag) {
-        (Some('\n'), _) => "a text is one line; end it with `\\` where it goes on in the next".to_owned(),
-        (Some(odd), _) => format!("a text has no character U+{:04X}", u32::from(odd)),
-        (None, Some(_)) => "a text has no markup".to_owned(),
-        (None, None) => return,
+    let message = match odd {
+        Some('\n') => "a text is one line; end it with `\\` where it goes on in the next".to_owned(),
+        Some(odd) => format!("a text has no character U+{:04X}", u32::from(odd)),
+        None if tag => "a text has no markup, and nothing that looks like a tag".to_owned(),
+        None => return,
     };
     report.add(Rule::PlainText, place.clone(), message, None);
+}
+
+/// Unicode's format characters, which hide or reorder text, and its fillers.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e01ef}')
 }
 
 fn placeholders(Written { place, text, placeholders }: &Written<'_>, words: &Words, report: &mut Report) {
@@ -185,10 +218,10 @@ fn placeholders(Written { place, text, placeholders }: &Written<'_>, words: &Wor
     }
 }
 
-/// Returns the placeholders of a text: names in braces.
+/// Returns what stands in braces, or after one that is not closed. A list, such as `{code, message}`, and JSON stand for themselves.
 fn slots(text: &str) -> impl Iterator<Item = &str> {
-    let inner = text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
-    inner.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()) && is_word(name))
+    let inner = text.split('{').skip(1).map(|rest| rest.split_once('}').map_or(rest, |(name, _)| name));
+    inner.filter(|inner| !inner.contains([',', ':', '"']))
 }
 
 fn is_word(text: &str) -> bool {
@@ -197,11 +230,15 @@ fn is_word(text: &str) -> bool {
 
 fn unknown_words(Written { place, text, .. }: &Written<'_>, vocabulary: &HashSet<&str>, report: &mut Report) {
     let known = |word: &str| vocabulary.contains(word) || word.bytes().all(|b| b.is_ascii_digit());
+    if text.matches('`').count() % 2 == 1 {
+        report.add(Rule::UnknownWord, place.clone(), "a backtick is not closed", None);
+        return;
+    }
     let quoted = text.split('`').skip(1).step_by(2);
-    let quoted = quoted.filter(|quoted| !quoted.split('.').all(|word| is_word(word) && known(word)));
+    let quoted =
+        quoted.filter(|quoted| !quoted.starts_with('{') && !quoted.split('.').all(|word| is_word(word) && known(word)));
     let slots: Vec<&str> = slots(text).collect();
-    let loose =
-        words(text).map(|(_, word)| word).filter(|word| word.contains('_') && !known(word) && !slots.contains(word));
+    let loose = words(text).filter(|word| word.contains('_') && !known(word) && !slots.contains(word));
     let mut unknown: Vec<&str> = quoted.chain(loose).collect();
     unknown.sort_unstable();
     unknown.dedup();
@@ -214,133 +251,4 @@ fn unknown_words(Written { place, text, .. }: &Written<'_>, vocabulary: &HashSet
         );
         report.add(Rule::UnknownWord, place.clone(), format!("`{word}` is no name of this contract"), Some(help));
     }
-}
-
-/// Returns every name that a text can say.
-fn vocabulary(files: &Files) -> HashSet<&str> {
-    let Files { service, errors, types, reserved: _, defaults, tools } = files;
-    let mut known: HashSet<&str> = DERIVED.split_whitespace().chain(STATES).chain(REPORTS).collect();
-    known.extend(service.permission.names().chain(service.resource.names()).chain(service.probe.names()));
-    known.extend(service.resource.iter().flat_map(|(_, resource)| resource.capability.iter().flat_map(Named::names)));
-    for (code, error) in errors.error.iter().chain(defaults.error.iter()) {
-        known.insert(code.as_str());
-        known.extend(error.fields.iter().flat_map(Named::names));
-    }
-    for (_, ty) in types.r#type.iter() {
-        known.extend(ty.fields.iter().flat_map(Named::names).chain(ty.values.iter().flat_map(Named::names)));
-    }
-    for tool in tools.iter().flat_map(|(_, file)| &file.tool) {
-        known.insert(tool.name.as_str());
-        known.extend(tool.args.iter().flat_map(Named::names));
-    }
-    known
-}
-
-/// Returns the texts of a tool that its description is made of.
-fn own_texts(tool: &raw::Tool) -> impl Iterator<Item = &At<String>> {
-    let raw::Tool { summary, use_when, not_when, returns, notes, args, .. } = tool;
-    let docs = args.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
-    [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten()).chain(docs)
-}
-
-/// Returns every text of the contract. The framework's own are judged where they are filled in.
-fn written(files: &Files) -> Vec<Written<'_>> {
-    let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
-    let mut all = Vec::new();
-    let raw::ServiceFile {
-        service: head,
-        protocol: _,
-        limits: _,
-        readers: _,
-        phrase,
-        text,
-        number: _,
-        permission,
-        resource,
-        probe,
-        state,
-    } = service;
-    all.extend(head.iter().flat_map(|head| [said(SERVICE, &head.title, None), said(SERVICE, &head.doc, Some(vec![]))]));
-    if let Some(phrase) = phrase {
-        let raw::Phrase {
-            needs,
-            needs_capability,
-            read,
-            task,
-            failures,
-            capability,
-            writes,
-            refused,
-            forbidden,
-            busy,
-            untrusted,
-            secret,
-            same_write,
-            other_write,
-            lost_task,
-            curable,
-        } = phrase;
-        let described = [needs, needs_capability, read, task, failures].into_iter().flatten();
-        all.extend(described.map(|text| said(SERVICE, text, Some(DEFERRED.into()))));
-        let told = [
-            capability,
-            writes,
-            refused,
-            forbidden,
-            busy,
-            untrusted,
-            secret,
-            same_write,
-            other_write,
-            lost_task,
-            curable,
-        ];
-        all.extend(told.into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
-    }
-    all.extend(text.iter().map(|(_, text)| said(SERVICE, text, Some(vec![]))));
-    all.extend(permission.iter().map(|(_, permission)| said(SERVICE, &permission.doc, None)));
-    for (_, raw::Resource { doc, id: _, capability, find }) in resource.iter() {
-        all.push(said(SERVICE, doc, None));
-        all.extend(find.iter().map(|text| said(SERVICE, text, Some(vec![]))));
-        all.extend(capability.iter().flat_map(Named::iter).map(|(_, doc)| said(SERVICE, doc, None)));
-    }
-    for (_, raw::Probe { doc, baseline: _, unread, timeout }) in probe.iter() {
-        all.push(said(SERVICE, doc, None));
-        all.extend([unread, timeout].into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
-    }
-    for (_, raw::State { brief, meaning, next_step, reported }) in state.iter() {
-        let reported = reported.iter().flat_map(Named::iter).map(|(_, text)| text);
-        let texts = [brief, meaning, next_step].into_iter().flatten().chain(reported);
-        all.extend(texts.map(|text| said(SERVICE, text, Some(vec![]))));
-    }
-    for (_, error) in errors.error.iter() {
-        let raw::Error { meaning, brief, remedy, fields, .. } = error;
-        // What others wrote never enters a remedy, not even by a field.
-        let ours = fields
-            .iter()
-            .flat_map(Named::iter)
-            .filter(|(_, field)| ![&field.untrusted, &field.secret].into_iter().flatten().any(|flag| **flag));
-        let carried = ours.map(|(name, _)| name.as_str()).chain(["retry_after_seconds", "task_id", "request_id"]);
-        let carried: Vec<&str> = carried.collect();
-        all.extend([meaning, brief].into_iter().flatten().map(|text| said(ERRORS, text, Some(vec![]))));
-        all.extend(remedy.iter().map(|text| said(ERRORS, text, Some(carried.clone()))));
-        all.extend(fields.iter().flat_map(Named::iter).map(|(_, field)| said(ERRORS, &field.doc, None)));
-    }
-    for (_, ty) in types.r#type.iter() {
-        let fields = ty.fields.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
-        let values = ty.values.iter().flat_map(Named::iter).map(|(_, doc)| doc);
-        all.extend([&ty.doc].into_iter().chain(fields).chain(values).map(|text| said(TYPES, text, None)));
-    }
-    for (n, tool) in (FIRST_TOOLS..).zip(tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |tool| (n, tool))) {
-        let raw::Tool { title, summary, use_when, not_when, returns, notes, args, .. } = &**tool;
-        let told = [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten());
-        all.extend(told.map(|text| said(n, text, Some(vec![]))));
-        let docs = args.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
-        all.extend(title.iter().chain(docs).map(|text| said(n, text, None)));
-    }
-    all
-}
-
-fn said<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a str>>) -> Written<'a> {
-    Written { place: at(file, text.span()), text, placeholders }
 }

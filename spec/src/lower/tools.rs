@@ -163,6 +163,11 @@ impl<'a> Lowering<'a> {
         let raw_effect = effect;
         let effect = self.effect(effect, task.as_ref(), raw.target.as_ref(), &arguments);
         if matches!(**raw_effect, EffectName::Task) {
+            let arg = raw.target.as_ref().map(|target| &target.arg);
+            if let Some(arg) = arg.filter(|arg| tasks::FIELDS.contains(&arg.as_str())) {
+                let help = Some("name the argument otherwise: answers have a field for it".to_owned());
+                self.add(Rule::DuplicateName, arg, format!("every answer about a task has a field `{}`", **arg), help);
+            }
             let written = args.iter().flat_map(Named::iter).find(|(name, _)| name.as_str() == "idempotency_key");
             if let Some((name, _)) = written {
                 let help = Some("leave it out".to_owned());

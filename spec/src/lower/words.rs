@@ -12,8 +12,9 @@ use crate::rules::{REPORTS, Rule, STATES};
 /// Days for which an ended task can be read.
 pub const TASKS_KEPT_DAYS: u32 = 7;
 
-/// The placeholders that the description of one tool fills in.
-pub(crate) const DEFERRED: [&str; 5] = ["resource", "permission", "capability", "final", "retryable"];
+/// The placeholders that a description, or a failure, fills in.
+pub(crate) const DEFERRED: [&str; 8] =
+    ["resource", "permission", "capability", "final", "retryable", "retry_after_seconds", "task_id", "request_id"];
 
 /// The values of the placeholders, and which of the framework's texts are needed.
 #[derive(Debug)]
@@ -59,6 +60,12 @@ impl Words {
         let briefs = briefs.collect::<Vec<_>>().join(", ");
         words.values.push(("states".to_owned(), briefs));
         words
+    }
+
+    /// Returns whether a placeholder of this name stands for something without any number of the contract.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        let numbered = self.values.iter().filter(|(known, _)| known == name).count();
+        numbered > 1 || DEFERRED.contains(&name)
     }
 
     /// Returns the names of the placeholders that every text can have.
@@ -170,7 +177,8 @@ pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<S
         if !STATES.contains(&name.as_str()) {
             report.unknown(Rule::Shape, at(SERVICE, name.span()), "task state", name, STATES);
         }
-        for (reported, _) in state.reported.iter().flat_map(Named::iter) {
+        for (reported, next) in state.reported.iter().flat_map(Named::iter) {
+            require_text(SERVICE, next, report);
             if !REPORTS.contains(&reported.as_str()) {
                 report.unknown(Rule::Shape, at(SERVICE, reported.span()), "report", reported, REPORTS);
             }

@@ -179,6 +179,23 @@ impl Lowering<'_> {
     }
 }
 
+/// The fields of the answers about tasks, beside the one for the target.
+pub(super) const FIELDS: [&str; 13] = [
+    "task_id",
+    "tool",
+    "status",
+    "terminal",
+    "idempotent_hit",
+    "request_matches",
+    "poll_after_seconds",
+    "next_step",
+    "created_at",
+    "deadline_at",
+    "finished_at",
+    "evidence",
+    "refund",
+];
+
 /// Derives the argument `idempotency_key` of every tool that makes tasks.
 pub(crate) fn idempotency_key() -> Field {
     let rule = StringSpec { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };

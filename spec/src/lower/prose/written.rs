@@ -1,0 +1,167 @@
+//! Every text of a contract with its place, and every name that a text can say.
+
+use super::super::at;
+use super::super::words::DEFERRED;
+use crate::model::{Contract, Kind, Type};
+use crate::raw::{self, At, Files, Named};
+use crate::report::Place;
+use crate::rules::{REPORTS, STATES};
+use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
+use std::collections::HashSet;
+
+/// The names that every contract has: members of failures, of tasks and of their arguments.
+const DERIVED: &str = "code message retryable retry_after_seconds capabilities task_id wait_seconds idempotency_key tool status terminal \
+    idempotent_hit request_matches poll_after_seconds next_step created_at deadline_at finished_at evidence refund checked expected \
+    observed reported checked_at units refunded_at upstream_answer description inputSchema true false null";
+
+/// A text as it is written.
+pub(super) struct Written<'a> {
+    pub(super) place: Place,
+    pub(super) text: &'a str,
+    /// The placeholders that it can have besides those of every text. `None`: it has none at all.
+    pub(super) placeholders: Option<Vec<&'a str>>,
+}
+
+/// Returns the texts of a tool that its description is made of.
+pub(super) fn own_texts(tool: &raw::Tool) -> impl Iterator<Item = &At<String>> {
+    let raw::Tool { summary, use_when, not_when, returns, notes, args, .. } = tool;
+    let docs = args.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
+    [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten()).chain(docs)
+}
+
+/// Returns every text of the contract. The framework's own are judged where they are filled in.
+pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Written<'a>> {
+    let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
+    let mut all = Vec::new();
+    let raw::ServiceFile {
+        service: head,
+        protocol: _,
+        limits: _,
+        readers: _,
+        phrase,
+        text,
+        number: _,
+        permission,
+        resource,
+        probe,
+        state,
+    } = service;
+    all.extend(head.iter().flat_map(|head| [said(SERVICE, &head.title, None), said(SERVICE, &head.doc, Some(vec![]))]));
+    if let Some(phrase) = phrase {
+        let raw::Phrase {
+            needs,
+            needs_capability,
+            read,
+            task,
+            failures,
+            capability,
+            writes,
+            refused,
+            forbidden,
+            busy,
+            untrusted,
+            secret,
+            same_write,
+            other_write,
+            lost_task,
+            curable,
+        } = phrase;
+        let described = [
+            (needs, &DEFERRED[1..2]),
+            (needs_capability, &DEFERRED[1..3]),
+            (read, &[]),
+            (task, &[]),
+            (failures, &DEFERRED[3..5]),
+        ];
+        let described = described.into_iter().filter_map(|(text, own)| Some((text.as_ref()?, own)));
+        all.extend(described.map(|(text, own)| said(SERVICE, text, Some(own.into()))));
+        let told = [
+            capability,
+            writes,
+            refused,
+            forbidden,
+            busy,
+            untrusted,
+            secret,
+            same_write,
+            other_write,
+            lost_task,
+            curable,
+        ];
+        all.extend(told.into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
+    }
+    all.extend(text.iter().map(|(_, text)| said(SERVICE, text, Some(vec![]))));
+    all.extend(permission.iter().map(|(_, permission)| said(SERVICE, &permission.doc, None)));
+    for (_, raw::Resource { doc, id: _, capability, find }) in resource.iter() {
+        all.push(said(SERVICE, doc, None));
+        all.extend(find.iter().map(|text| said(SERVICE, text, Some(vec![]))));
+        all.extend(capability.iter().flat_map(Named::iter).map(|(_, doc)| said(SERVICE, doc, None)));
+    }
+    for (_, raw::Probe { doc, baseline: _, unread, timeout }) in probe.iter() {
+        all.push(said(SERVICE, doc, None));
+        all.extend([unread, timeout].into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
+    }
+    for (_, raw::State { brief, meaning, next_step, reported }) in state.iter() {
+        let reported = reported.iter().flat_map(Named::iter).map(|(_, text)| text);
+        let texts = [brief, meaning, next_step].into_iter().flatten().chain(reported);
+        all.extend(texts.map(|text| said(SERVICE, text, Some(vec![]))));
+    }
+    for (code, error) in errors.error.iter() {
+        let raw::Error { meaning, brief, remedy, fields, .. } = error;
+        let carried = contract.errors.iter().find(|known| known.code == **code).map(|error| carried(error));
+        let carried = carried.unwrap_or_default();
+        all.extend([meaning, brief].into_iter().flatten().map(|text| said(ERRORS, text, Some(vec![]))));
+        all.extend(remedy.iter().map(|text| said(ERRORS, text, Some(carried.clone()))));
+        all.extend(fields.iter().flat_map(Named::iter).map(|(_, field)| said(ERRORS, &field.doc, None)));
+    }
+    for (_, ty) in types.r#type.iter() {
+        let fields = ty.fields.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
+        let values = ty.values.iter().flat_map(Named::iter).map(|(_, doc)| doc);
+        all.extend([&ty.doc].into_iter().chain(fields).chain(values).map(|text| said(TYPES, text, None)));
+    }
+    for (n, tool) in (FIRST_TOOLS..).zip(tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |tool| (n, tool))) {
+        let raw::Tool { title, summary, use_when, not_when, returns, notes, args, .. } = &**tool;
+        let told = [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten());
+        all.extend(told.map(|text| said(n, text, Some(vec![]))));
+        let docs = args.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
+        let examples = tool.example.iter().flatten().map(|example| &example.title);
+        all.extend(title.iter().chain(docs).chain(examples).map(|text| said(n, text, None)));
+    }
+    all
+}
+
+fn said<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a str>>) -> Written<'a> {
+    Written { place: at(file, text.span()), text, placeholders }
+}
+
+/// Returns every name that a text can say.
+pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
+    let Files { service, errors, types, reserved: _, defaults, tools } = files;
+    let mut known: HashSet<&str> = DERIVED.split_whitespace().chain(STATES).chain(REPORTS).collect();
+    known.extend(service.permission.names().chain(service.resource.names()).chain(service.probe.names()));
+    known.extend(service.resource.iter().flat_map(|(_, resource)| resource.capability.iter().flat_map(Named::names)));
+    for (code, error) in errors.error.iter().chain(defaults.error.iter()) {
+        known.insert(code.as_str());
+        known.extend(error.fields.iter().flat_map(Named::names));
+    }
+    for (_, ty) in types.r#type.iter() {
+        known.extend(ty.fields.iter().flat_map(Named::names).chain(ty.values.iter().flat_map(Named::names)));
+    }
+    for tool in tools.iter().flat_map(|(_, file)| &file.tool) {
+        known.insert(tool.name.as_str());
+        known.extend(tool.args.iter().flat_map(Named::names));
+    }
+    known
+}
+
+/// Returns the fields that a remedy can say. What others wrote never enters one, not even by a field.
+fn carried(error: &crate::model::ErrorCode) -> Vec<&str> {
+    let ours = error.fields.iter().filter(|field| match &field.ty {
+        Type::String => field.ours,
+        Type::Integer | Type::Boolean | Type::Timestamp => true,
+        Type::Named(named) => matches!(named.kind, Kind::Integer { .. } | Kind::Enum(_)),
+        Type::Url | Type::List(_) => false,
+    });
+    let delay = error.retryable.then_some("retry_after_seconds");
+    ours.map(|field| field.name.as_str()).chain(delay).collect()
+}
