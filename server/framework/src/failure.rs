@@ -1,7 +1,7 @@
 //! The failure of a call: an error code of the contract, what was wrong, what to do, and the fields of the code.
 //!
-//! The message goes to the client: it says what was wrong and what to do. It is [`Words`], so it cannot repeat what an upstream said,
-//! and names only tools that its reader may call.
+//! The message goes to the client. What was wrong is [`Words`], so it cannot repeat what an upstream said. What to do is [`Advice`], so it
+//! names only tools that its reader may call.
 
 use super::advice::Advice;
 use super::catalogue::{ErrorDef, PermissionSet};
