@@ -49,7 +49,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "a_placeholder_that_stands_for_nothing_is_shown_with_what_was_meant",
         &[
-            (SERVICE, Change("Look with {look_tools}, and", "Look with {look_tool}, and")),
+            (SERVICE, Change("and report it as unverified.", "and report {look_tool} as unverified.")),
             (SERVICE, Change("doc = \"Print.\"", "doc = \"Print {tray_holds} pages.\"")),
             (ERRORS, Change("task_id {task_id}", "task_id {job_id}")),
         ],
@@ -81,7 +81,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "what_follows_a_state_that_is_no_clear_end_names_a_tool",
-        &[(SERVICE, Change("next_step = \"Look with {look_tools}.\"", "next_step = \"Go and look.\""))],
+        &[(SERVICE, Change("or at the tray with get_tray.\"", "or at the tray.\"\n#"))],
     ),
     (
         "what_no_platform_reports_is_shown_with_what_was_meant",
@@ -101,7 +101,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "a_placeholder_that_is_not_closed_or_not_there_in_this_text_is_shown",
         &[
-            (SERVICE, Change("next_step = \"Collect it.\"", "next_step = \"Collect {resource it.\"")),
+            (SERVICE, Change("next_step = \"Go on.\"", "next_step = \"Collect {resource it.\"")),
             (
                 SERVICE,
                 Change(
@@ -161,17 +161,11 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             (
                 SERVICE,
                 Change(
-                    "next_step = \"Look with {look_tools}.\"",
+                    "next_step = \"Look at the printer with get_printer or at the tray with get_tray.\"",
                     "next_step = \"Call clean_rollers.\"\nreported.no_answer = \"Nobody knows.\"",
                 ),
             ),
-            (
-                SERVICE,
-                Change(
-                    "reported.not_sent = \"Nothing was printed. Try again later.\"",
-                    "reported.not_sent = \"Call fill_tray.\"",
-                ),
-            ),
+            (SERVICE, Change("reported.not_sent = \"Nothing was done.", "reported.not_sent = \"Call fill_tray.\"")),
         ],
     ),
 ];

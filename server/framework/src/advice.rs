@@ -1,6 +1,6 @@
 //! What to do next, in sentences of the contract. A reader is told only those that it can act on.
 
-use crate::catalogue::PermissionSet;
+use crate::permissions::PermissionSet;
 use crate::wording::Words;
 
 /// Sentences of the contract about what to do.

@@ -2,9 +2,11 @@
 //!
 //! Start at [`Catalogue`].
 
+pub use super::permissions::PermissionSet;
+
 use super::advice::Advice;
 use super::args::ArgumentErrors;
-use super::tasks::UpstreamReport;
+use super::report::UpstreamReport;
 
 /// A whole contract. The generator writes it as one `static`.
 #[derive(Debug)]
@@ -63,27 +65,6 @@ pub struct ServiceDef {
     pub poll_interval_seconds: u32,
     /// Longest time that a poll without `wait_seconds` is held, in seconds.
     pub hold_seconds: u32,
-}
-
-/// A set of permissions. Bit `n` is the n-th permission of the catalogue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PermissionSet(pub u64);
-
-impl PermissionSet {
-    /// No permission.
-    pub const NONE: Self = Self(0);
-
-    /// Returns the union of both sets.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Checks whether this set contains all of `other`.
-    #[must_use]
-    pub const fn covers(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
 }
 
 /// A permission.

@@ -403,7 +403,8 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
         let what = "`idempotency_key` is that of another task in flight; use another key";
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
-    Answer::of(&task.shown(call)).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
+    Answer::of(&task.shown(call.catalogue, call.tool, call.caller.application.permissions))
+        .map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
 }
 
 fn line<'a>(

@@ -6,7 +6,8 @@ use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
-use super::handler::Call;
+use super::permissions::PermissionSet;
+pub use super::report::UpstreamReport;
 use super::text::{Remark, Secret};
 use crate::clock::Timestamp;
 use crate::wording::Words;
@@ -53,25 +54,6 @@ impl TaskStatus {
         catalogue.states.get(self as usize)
     }
 }
-
-/// What the upstream said of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum UpstreamReport {
-    /// The write is done.
-    Success,
-    /// The write failed.
-    Failure,
-    /// There was no answer, or none that could be understood. The write may have been done.
-    NoAnswer,
-    /// No request was sent.
-    NotSent,
-}
-names!(UpstreamReport {
-    Success = "success",
-    Failure = "failure",
-    NoAnswer = "no_answer",
-    NotSent = "not_sent",
-});
 
 /// Accepts tasks and reads them.
 pub trait Tasks: Debug + Send + Sync + 'static {
@@ -265,20 +247,27 @@ pub enum WriteRefusal {
 
 impl AcceptedTask {
     /// Returns the result that a client sees.
-    pub(super) fn shown<'a>(&'a self, call: &'a Call<'a>) -> impl Serialize + 'a {
-        Shown { task: self, call }
+    pub(super) fn shown<'a>(
+        &'a self,
+        catalogue: &'a Catalogue,
+        tool: &'a ToolDef,
+        reader: PermissionSet,
+    ) -> impl Serialize + 'a {
+        Shown { task: self, catalogue, tool, reader }
     }
 }
 
 struct Shown<'a> {
     task: &'a AcceptedTask,
-    call: &'a Call<'a>,
+    catalogue: &'a Catalogue,
+    tool: &'a ToolDef,
+    reader: PermissionSet,
 }
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let AcceptedTask { task_id, tool, target, status, hit, matches } = self.task;
-        let (catalogue, reader) = (self.call.catalogue, self.call.caller.application.permissions);
+        let Self { task: _, catalogue, tool: own, reader } = *self;
         let phrases = &catalogue.phrases;
         let poll = status.def(catalogue).map_or(Advice::NONE, |state| state.next_step);
         let next = match (hit, matches) {
@@ -292,7 +281,7 @@ impl Serialize for Shown<'_> {
         let mut map = serializer.serialize_map(Some(9))?;
         map.serialize_entry("task_id", task_id)?;
         map.serialize_entry("tool", tool)?;
-        map.serialize_entry(self.call.tool.target.as_ref().map_or("target", |target| target.arg), target)?;
+        map.serialize_entry(own.target.as_ref().map_or("target", |target| target.arg), target)?;
         map.serialize_entry("status", status.as_str())?;
         map.serialize_entry("terminal", &status.is_terminal())?;
         map.serialize_entry("idempotent_hit", hit)?;

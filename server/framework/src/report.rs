@@ -1,0 +1,22 @@
+//! What an upstream reports of a write.
+
+use crate::generated::names;
+
+/// What the upstream said of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UpstreamReport {
+    /// The write is done.
+    Success,
+    /// The write failed.
+    Failure,
+    /// There was no answer, or none that could be understood. The write may have been done.
+    NoAnswer,
+    /// No request was sent.
+    NotSent,
+}
+names!(UpstreamReport {
+    Success = "success",
+    Failure = "failure",
+    NoAnswer = "no_answer",
+    NotSent = "not_sent",
+});
