@@ -81,7 +81,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ),
     (
         "what_follows_a_state_that_is_no_clear_end_names_a_tool",
-        &[(SERVICE, Change("or at the tray with get_tray.\"", "or at the tray.\"\n#"))],
+        &[(SERVICE, Change("Look at the printer with get_printer or at the tray with get_tray.\"", "Go and look.\""))],
     ),
     (
         "what_no_platform_reports_is_shown_with_what_was_meant",

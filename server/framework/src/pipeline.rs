@@ -391,7 +391,11 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
             call.note_arguments(Some(serde_json::value::to_raw_value(&refused.names).unwrap_or_default()));
             let wrong_id = call.tool.target.as_ref().is_some_and(|target| refused.wrong.contains(&target.arg));
             let failure = Failure::new(call.catalogue.roles.invalid_argument, refused.what);
-            Err(if wrong_id { failure.and(find_target(call)) } else { failure })
+            Err(match wrong_id {
+                true => failure.and(find_target(call)),
+                false if refused.wrong.contains(&"task_id") => failure.and(call.catalogue.phrases.lost_task),
+                false => failure,
+            })
         }
     }
 }
