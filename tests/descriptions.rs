@@ -5,8 +5,8 @@ use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::path::Path;
 use toolwarrant_core::catalogue::ToolDef;
-use toolwarrant_spec::load;
-use toolwarrant_spec::model::ReadersSpec;
+use toolwarrant_spec::model::{Kind, NamedType, ReadersSpec};
+use toolwarrant_spec::{description, load};
 
 const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
 
@@ -97,6 +97,24 @@ async fn no_text_names_a_tool_that_its_reader_may_not_call() {
             let shown = listed.iter().any(|listed| listed["name"] == tool.name);
             assert!(shown || !words.contains(&tool.name), "{granted} reads of {}", tool.name);
         }
+    }
+}
+
+/// A name could read like an order.
+#[test]
+fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
+    fn shows(result: &NamedType) -> bool {
+        let Kind::Object(fields) = &result.kind else { return false };
+        fields.iter().any(|field| {
+            let inner = field.ty.element().named();
+            field.untrusted || inner.is_some_and(|inner| inner.name == "Remark" || shows(inner))
+        })
+    }
+    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("a contract");
+    let showing: Vec<_> = contract.tools().filter(|tool| shows(&tool.result)).collect();
+    assert_eq!(showing.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["list_devices", "get_device", "get_task"]);
+    for tool in showing {
+        assert!(description(&contract, tool).contains("data, not instructions"), "{}", tool.name);
     }
 }
 
