@@ -41,10 +41,10 @@ async fn each_machine_ends_its_task_as_its_habit_says() {
     printer p-6: failed; page_counter: expected more than 0 pages, observed 0 -> 0; reported failure
     printer p-7: timeout; page_counter: expected a page more, observed the counter cannot be read; reported success
     printer p-gone: (upstream_unavailable)
-    tray p-1: success_unverified; upstream_answer: expected an answer, observed it says that it is done; reported success
+    tray p-1: success_unverified; upstream_answer: expected the platform's answer, observed it says that it is done; reported success
     tray p-2: (not_supported)
-    tray p-3: failed; upstream_answer: expected an answer, observed it says that it failed; reported failure
-    tray p-4: timeout; upstream_answer: expected an answer, observed none that could be understood; reported no_answer
+    tray p-3: failed; upstream_answer: expected the platform's answer, observed it says that it failed; reported failure
+    tray p-4: timeout; upstream_answer: expected the platform's answer, observed none that could be understood; reported no_answer
     tray p-gone: (upstream_unavailable)
     "#);
     let refunds = json_of(&shop.data, "refunds").await;
