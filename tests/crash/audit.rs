@@ -121,7 +121,7 @@ impl Books {
         for (wish, answer) in told {
             let (Ok(said) | Err(said)) = answer;
             let code = answer.as_ref().err().map(|failure| failure["code"].as_str().expect("a code"));
-            if matches!(code, Some("not_supported" | "invalid_argument")) {
+            if matches!(code, Some("not_supported" | "not_offered")) {
                 continue;
             }
             let id = said["task_id"].as_str().unwrap_or_default();
