@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every crate, each after those that it may use.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "toolwarrant-spec",
     "toolwarrant-codegen",
     "toolwarrant-macros",
+    "toolwarrant-signing",
     "toolwarrant-core",
     "toolwarrant-http",
     "toolwarrant-tasks",
