@@ -13,11 +13,10 @@ mod reply;
 use crate::connection::{Connection, Repeat};
 use crate::error::{ClientError, TOO_LARGE, complain};
 use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderValue, StatusCode, request};
 use lines::{LONGEST_MESSAGE, Lines};
 use message::{Head, Kind, Message, NO_ID};
 use reply::Reply;
-use reqwest::header::HeaderValue;
-use reqwest::{RequestBuilder, StatusCode};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -208,7 +207,7 @@ impl Shared {
 }
 
 /// Adds what the headers of a message say. The revision in a message is its own; else it is the one that was agreed on.
-fn with_head(request: RequestBuilder, head: &Head, agreed: Option<&HeaderValue>) -> RequestBuilder {
+fn with_head(request: request::Builder, head: &Head, agreed: Option<&HeaderValue>) -> request::Builder {
     let Head { revision, method, name } = head;
     let headers = [
         ("mcp-protocol-version", revision.as_ref().or(agreed)),

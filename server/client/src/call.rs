@@ -7,12 +7,13 @@ use crate::cli::CallOptions;
 use crate::connection::{Answer, Connection, Repeat};
 use crate::error::ClientError;
 use crate::sign::{Signable, Signed, Stamp, content};
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, Url};
+use http::Request;
+use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
+use url::Url;
 
 /// What a client must know of a tool.
 #[derive(Clone, Debug)]
@@ -139,7 +140,7 @@ impl Caller<'_> {
     async fn over_endpoint(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
         let params = json!({"name": tool.name, "arguments": arguments});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-        let head = |request: reqwest::RequestBuilder| request.header("mcp-protocol-version", REVISION);
+        let head = |request: http::request::Builder| request.header("mcp-protocol-version", REVISION);
         let answer = self.connection.post(body.into(), tool.repeat(), head).await?;
         if answer.status == 401 {
             return Err(self.connection.refused(&answer.key_id));
@@ -160,7 +161,6 @@ impl Caller<'_> {
         let no_base =
             || malformed(format!("{} does not end in /mcp, so where /v1 is cannot be told", self.connection.url()));
         let url = self.connection.url().beside(path, query).ok_or_else(no_base)?;
-        let method_name = Method::from_bytes(method.as_bytes()).map_err(|error| malformed(error.to_string()))?;
         // The server signs what it receives, which begins at /v1 whatever stands before it.
         let target = |url: &Url| url.path().find("/v1/").map(|at| url.path()[at..].to_owned());
         if target(&url).as_deref() != Some(path) {
@@ -168,14 +168,15 @@ impl Caller<'_> {
         }
         let stamp = || Stamp::fresh().map_err(|error| malformed(error.to_string()));
         stamp()?;
-        let request = |http: &reqwest::Client, key: &crate::ApiKey| {
+        let request = |key: &crate::ApiKey| {
             let signable = Signable { method, path, query, idempotency_key, body: body.as_bytes() };
             // Each attempt has a nonce of its own. That there is randomness was seen above.
             let headers =
                 stamp().map(|stamp| stamp.sign(key, signable)).map_or(Vec::new(), |Signed { headers, .. }| headers);
-            let request = http.request(method_name.clone(), url.clone()).body(body.clone());
+            let request = Request::builder().method(*method).uri(url.as_str());
             let request = if body.is_empty() { request } else { request.header(CONTENT_TYPE, "application/json") };
-            headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+            let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+            request.body(body.clone().into())
         };
         let answer = self.connection.send(tool.repeat(), request).await?;
         let value = serde_json::from_slice(&answer.body).map_err(|_| self.connection.strange(&answer))?;
@@ -213,8 +214,9 @@ impl Twin {
             path.push_str(if n == 0 { "" } else { "/" });
             match segment.strip_prefix('{').and_then(|segment| segment.strip_suffix('}')) {
                 Some(name) => {
-                    let value =
-                        arguments.shift_remove(name).ok_or_else(|| malformed(format!("`{name}` is missing")))?;
+                    let value = arguments.shift_remove(name).ok_or_else(|| {
+                        malformed(format!("`{name}` is missing, which stands in the path {template}"))
+                    })?;
                     path.push_str(&encoded(&text(&value)));
                 }
                 None => path.push_str(segment),

@@ -7,6 +7,7 @@ use crate::bridge::bridge;
 use crate::connection::{Connection, SetupError};
 use crate::error::complain;
 use crate::server_url::ServerUrl;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,7 +28,7 @@ pub enum ClientCommand {
 pub struct ConnectOptions {
     /// URL of the server's endpoint: https, or http to this machine
     #[arg(long, value_name = "URL", default_value = ServerUrl::USUAL)]
-    pub url: ServerUrl,
+    url: String,
 
     /// Where the key is.
     #[command(flatten)]
@@ -38,7 +39,7 @@ pub struct ConnectOptions {
 #[derive(Clone, Debug, Args)]
 pub struct KeyOptions {
     /// File with the key, which nobody else may read; it goes before the variable that holds a key
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     key_file: Option<PathBuf>,
 }
 
@@ -164,9 +165,11 @@ impl ConnectOptions {
     /// Sets up a client of the server.
     ///
     /// # Errors
-    /// There is no key, or TLS cannot be set up.
+    /// The URL is none that a client takes, there is no key, or TLS cannot be set up.
     pub fn connection(&self, names: &ClientNames) -> Result<Connection, SetupError> {
-        Connection::new(self.url.clone(), self.key.open(names)?)
+        // A wrong URL is not repeated in the message: it may have a password in it.
+        let url = self.url.parse().map_err(SetupError::Url)?;
+        Connection::new(url, self.key.open(names)?)
     }
 }
 

@@ -6,22 +6,24 @@
 //! error says so. Only where not one byte of it had left, the HTTP library takes another connection.
 
 mod failed;
+mod http_client;
 
 use crate::api_key::{ApiKey, KeyError, KeySource};
 use crate::error::ClientError;
 use crate::server_url::ServerUrl;
-use bytes::{Bytes, BytesMut};
-use failed::{Failed, innermost};
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
-use reqwest::redirect::Policy;
-use reqwest::{Client, NoProxy, Proxy, RequestBuilder, StatusCode, Url};
+use bytes::Bytes;
+use failed::Failed;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use http::{Request, Response, StatusCode, request};
+use http_client::HttpClient;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// A server, as seen by one client.
 #[derive(Debug)]
 pub struct Connection {
-    http: Client,
+    http: HttpClient,
     url: ServerUrl,
     keys: Arc<KeySource>,
 }
@@ -32,9 +34,12 @@ pub enum SetupError {
     /// There is no key.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The URL is none that a client takes.
+    #[error("--url: {0}")]
+    Url(String),
     /// The proxy that the environment names cannot be used.
-    #[error("{0} is no URL of a proxy")]
-    Proxy(&'static str),
+    #[error("HTTPS_PROXY or ALL_PROXY names no proxy that is used here; expected a URL like http://proxy.example:3128")]
+    Proxy,
     /// Encrypted connections cannot be set up.
     #[error(
         "cannot set up TLS: {0}; the system's certificate authorities are needed (package ca-certificates, or SSL_CERT_FILE)"
@@ -48,14 +53,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Time for a whole exchange. A server holds a poll for 50 seconds at most.
 const EXCHANGE: Duration = Duration::from_secs(75);
 
-/// Time for which an idle connection is kept. Servers close theirs after 5 seconds and more; a shorter time avoids the race.
-const IDLE: Duration = Duration::from_secs(4);
-
 /// Largest answer, in bytes.
 const LARGEST_ANSWER: usize = 4 << 20;
-
-/// The variables that can name a proxy for https, in the order in which they are looked at.
-const PROXY_VARIABLES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// Whether a request may be sent again without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,25 +87,7 @@ impl Connection {
     /// # Errors
     /// The system has no certificate authorities, or the proxy's URL is wrong.
     pub fn new(url: ServerUrl, keys: KeySource) -> Result<Self, SetupError> {
-        // The one process-wide choice of TLS: ring builds with a C compiler alone. A second call finds it made.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .user_agent(concat!("toolwarrant-client/", env!("CARGO_PKG_VERSION")))
-            .redirect(Policy::none())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .timeout(EXCHANGE)
-            .pool_idle_timeout(IDLE);
-        if !url.is_encrypted() {
-            // The system's certificate authorities are not asked for where none are needed.
-            builder = builder.tls_certs_only([]);
-        } else if let Some((variable, proxy)) = proxy() {
-            let proxy = Proxy::https(proxy).map_err(|_| SetupError::Proxy(variable))?;
-            builder = builder.proxy(proxy.no_proxy(NoProxy::from_env()));
-        }
-        let http = builder.build().map_err(|error| SetupError::Tls(innermost(&error)))?;
-        Ok(Self { http, url, keys: Arc::new(keys) })
+        Ok(Self { http: HttpClient::to(&url)?, url, keys: Arc::new(keys) })
     }
 
     /// The endpoint.
@@ -126,12 +107,12 @@ impl Connection {
         &self,
         body: Bytes,
         repeat: Repeat,
-        head: impl Fn(RequestBuilder) -> RequestBuilder,
+        head: impl Fn(request::Builder) -> request::Builder,
     ) -> Result<Answer, ClientError> {
-        let request = |http: &Client, key: &ApiKey| {
-            let request = http.post(self.url.as_url().clone()).header(CONTENT_TYPE, "application/json");
-            let request = request.header("accept", "application/json, text/event-stream");
-            let mut secret = HeaderValue::from_str(key.secret()).unwrap_or(HeaderValue::from_static(""));
+        let request = |key: &ApiKey| {
+            let request = Request::post(self.url.as_url().as_str()).header(CONTENT_TYPE, "application/json");
+            let request = request.header(ACCEPT, "application/json, text/event-stream");
+            let mut secret = HeaderValue::from_str(key.secret())?;
             secret.set_sensitive(true);
             head(request.header("x-api-key", &key.id).header("x-api-secret", secret)).body(body.clone())
         };
@@ -142,12 +123,14 @@ impl Connection {
     pub(crate) async fn send(
         &self,
         repeat: Repeat,
-        request: impl Fn(&Client, &ApiKey) -> RequestBuilder,
+        request: impl Fn(&ApiKey) -> Result<Request<Bytes>, http::Error>,
     ) -> Result<Answer, ClientError> {
         let mut key = self.keys.latest();
         let (mut renewed, mut repeated) = (false, repeat == Repeat::Never);
         loop {
-            match self.exchange(request(&self.http, &key), &key).await {
+            let request =
+                request(&key).map_err(|error| ClientError::final_one("invalid_argument", error.to_string()))?;
+            match self.http.exchange(request).await.map(|response| Answer::of(response, &key)) {
                 Ok(answer) if answer.status == StatusCode::UNAUTHORIZED && !renewed => {
                     match self.renewed(&key).await? {
                         Some(other) => (key, renewed) = (other, true),
@@ -198,27 +181,6 @@ impl Connection {
         )
     }
 
-    async fn exchange(&self, request: RequestBuilder, key: &ApiKey) -> Result<Answer, Failed> {
-        let mut response = request.send().await.map_err(Failed::of)?;
-        let header = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let status = response.status();
-        let content =
-            if status.is_redirection() { header(LOCATION).map(destination) } else { header(CONTENT_TYPE).map(essence) };
-        let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
-        let length: Option<usize> = header(CONTENT_LENGTH).and_then(|length| length.parse().ok());
-        if length.is_some_and(|length| length > LARGEST_ANSWER) {
-            return Err(Failed::TooLarge);
-        }
-        let mut body = BytesMut::new();
-        while let Some(part) = response.chunk().await.map_err(Failed::of)? {
-            if body.len() + part.len() > LARGEST_ANSWER {
-                return Err(Failed::TooLarge);
-            }
-            body.extend_from_slice(&part);
-        }
-        Ok(Answer { status, body: body.freeze(), key_id: key.id.clone(), retry_after, content })
-    }
-
     /// The key that stands in the file by now, if it is another one.
     async fn renewed(&self, refused: &Arc<ApiKey>) -> Result<Option<Arc<ApiKey>>, ClientError> {
         let (keys, refused) = (self.keys.clone(), refused.clone());
@@ -235,11 +197,15 @@ const UNAUTHENTICATED: &str = "unauthenticated";
 /// Time after which a server that was away is worth another call.
 const RETRY_SECONDS: u32 = 5;
 
-/// The proxy for https, and the variable that names it.
-fn proxy() -> Option<(&'static str, String)> {
-    PROXY_VARIABLES
-        .iter()
-        .find_map(|variable| std::env::var(variable).ok().filter(|url| !url.is_empty()).map(|url| (*variable, url)))
+impl Answer {
+    fn of(response: Response<Bytes>, key: &ApiKey) -> Self {
+        let (head, body) = response.into_parts();
+        let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let is_redirect = head.status.is_redirection();
+        let content = if is_redirect { header(LOCATION).map(destination) } else { header(CONTENT_TYPE).map(essence) };
+        let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
+        Self { status: head.status, body, key_id: key.id.clone(), retry_after, content }
+    }
 }
 
 /// A type without its parameters, as far as it is one.

@@ -2,9 +2,9 @@
 //!
 //! A key that goes over a network in clear is lost, so no flag allows that.
 
-use reqwest::Url;
 use std::fmt;
 use std::str::FromStr;
+use url::Url;
 
 /// The URL of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]

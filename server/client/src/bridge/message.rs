@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use reqwest::header::HeaderValue;
+use http::HeaderValue;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -56,8 +56,8 @@ pub(super) struct Head {
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
+    /// Of any type, so that the id of an unsound message is found too.
+    method: Option<Value>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -131,8 +131,12 @@ impl Envelope<'_> {
         (!is_response && !is_notification).then(|| id.map_or(NO_ID.to_owned(), canonical))
     }
 
+    fn method(&self) -> Option<&str> {
+        self.method.as_ref().and_then(Value::as_str)
+    }
+
     fn kind(&self, params: &Params) -> Kind {
-        match self.method.as_deref().unwrap_or_default() {
+        match self.method().unwrap_or_default() {
             "notifications/cancelled" if self.id.is_none() => Kind::Cancel(params.request_id.to_string()),
             "initialize" => Kind::Initialize,
             "tools/list" => Kind::List,
@@ -142,7 +146,7 @@ impl Envelope<'_> {
     }
 
     fn head(&self, params: &Params) -> Head {
-        let method = self.method.as_deref();
+        let method = self.method();
         let name = match method {
             Some("tools/call" | "prompts/get") => params.name.as_str(),
             Some("resources/read") => params.uri.as_str(),
@@ -205,7 +209,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, &["null"]),
             (r#"{"jsonrpc":"2.0","id":7}"#, &["7"]),
             (r#"{"id":1,"id":2,"method":"ping"}"#, &["null"]),
-            (r#"{"id":1,"method":5}"#, &["null"]),
+            (r#"{"id":1,"method":5}"#, &["1"]),
             ("5", &["null"]),
             ("{", &["null"]),
             ("[]", &["null"]),

@@ -2,7 +2,7 @@
 
 use super::message::{Kind, Message, NO_ID, canonical};
 use bytes::Bytes;
-use reqwest::header::HeaderValue;
+use http::HeaderValue;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -47,7 +47,7 @@ impl Reply {
                 match error {
                     Some(error) if id == NO_ID && message.ids[0] != NO_ID => message.answer(&error)?,
                     None if result.is_none() => return None,
-                    _ if message.kind != Kind::Batch && message.ids[0] != id => return None,
+                    _ if message.kind != Kind::Batch && ![&id, NO_ID].contains(&&*message.ids[0]) => return None,
                     _ => body.clone(),
                 }
             }

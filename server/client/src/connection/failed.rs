@@ -25,18 +25,19 @@ pub(super) enum Failed {
 
 impl Failed {
     /// Finds out how far an exchange got.
-    pub(super) fn of(error: reqwest::Error) -> Self {
-        let error = error.without_url();
-        if let Some(why) = causes(&error).find_map(certificate_fault) {
+    pub(super) fn of(error: &(dyn Error + 'static)) -> Self {
+        if let Some(why) = causes(error).find_map(certificate_fault) {
             return Self::Certificate(why);
         }
-        let io = causes(&error).find_map(|cause| cause.downcast_ref()).map(io::Error::kind);
-        match (error.is_connect(), error.is_timeout()) {
-            (true, _) if io == Some(io::ErrorKind::ConnectionRefused) => Self::Refused,
-            (true, true) => Self::Unreachable(format!("there is no connection after {} s", CONNECT.as_secs())),
-            (true, false) => Self::Unreachable(innermost(&error)),
-            (false, true) => Self::Late,
-            (false, false) => Self::Lost(innermost(&error)),
+        let connecting = error.downcast_ref().is_some_and(hyper_util::client::legacy::Error::is_connect);
+        let io = causes(error).find_map(|cause| cause.downcast_ref()).map(io::Error::kind);
+        match (connecting, io) {
+            (true, Some(io::ErrorKind::ConnectionRefused)) => Self::Refused,
+            (true, Some(io::ErrorKind::TimedOut)) => {
+                Self::Unreachable(format!("there is no connection after {} s", CONNECT.as_secs()))
+            }
+            (true, _) => Self::Unreachable(innermost(error)),
+            (false, _) => Self::Lost(innermost(error)),
         }
     }
 
@@ -86,9 +87,12 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(Some(error), |error| Error::source(*error))
 }
 
-/// What is wrong with a server's certificate, if that is what `cause` is about. TLS errors stand inside of input and output errors.
-fn certificate_fault(cause: &(dyn Error + 'static)) -> Option<String> {
-    let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    let fault = inner.and_then(|inner| inner.downcast_ref()).or_else(|| cause.downcast_ref::<rustls::Error>())?;
+/// What is wrong with a server's certificate, if that is what `cause` is about. TLS errors stand inside of input and output errors,
+/// which pass over them when they are asked for their cause.
+fn certificate_fault<'a>(cause: &'a (dyn Error + 'static)) -> Option<String> {
+    let inside = |cause: &&'a (dyn Error + 'static)| -> Option<&'a (dyn Error + 'static)> {
+        Some(cause.downcast_ref::<io::Error>()?.get_ref()?)
+    };
+    let fault = std::iter::successors(Some(cause), inside).find_map(|cause| cause.downcast_ref::<rustls::Error>())?;
     matches!(fault, rustls::Error::InvalidCertificate(_)).then(|| fault.to_string())
 }

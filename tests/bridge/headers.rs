@@ -1,0 +1,95 @@
+//! What the bridge says in headers: the key, the revision, the method and the name.
+
+use super::fake::{Fake, header};
+use super::stdio::Bridge;
+use super::{any_key, call, done, request};
+use serde_json::{Value, json};
+
+const REVISION: &str = "mcp-protocol-version";
+
+async fn answered(fake: &mut Fake, bridge: &mut Bridge, line: &str, answer: Value) -> String {
+    bridge.send(line).await;
+    let request = fake.next().await;
+    let head = request.head.clone();
+    let answer = if answer.is_null() { done(&request.body["id"]) } else { answer };
+    request.answer(200, answer.clone()).await;
+    assert_eq!(bridge.next().await, answer);
+    head
+}
+
+#[tokio::test]
+async fn the_key_goes_in_two_headers_and_the_body_as_it_is() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    bridge.send(request(1, "ping", json!({}))).await;
+    let request = fake.next().await;
+    assert!(request.head.starts_with("POST /mcp HTTP/1.1\r\n"), "{}", request.head);
+    let seen = ["x-api-key", "x-api-secret", "content-type", "accept", "authorization", "mcp-session-id"];
+    let expected = [
+        Some("key_1"),
+        Some("secret_that_is_shown_nowhere"),
+        Some("application/json"),
+        Some("application/json, text/event-stream"),
+        None,
+        None,
+    ];
+    assert_eq!(seen.map(|name| request.header(name)), expected);
+}
+
+#[tokio::test]
+async fn the_revision_is_the_one_that_was_agreed_on_or_that_of_the_message() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let ping = request(1, "ping", json!({}));
+    let head = answered(&mut fake, &mut bridge, &ping, Value::Null).await;
+    assert_eq!(header(&head, REVISION), None, "nothing is agreed on");
+
+    for agreed in ["2025-03-26", "2025-11-25"] {
+        let offer = request(2, "initialize", json!({"protocolVersion": "2025-11-25"}));
+        let answer = json!({"jsonrpc": "2.0", "id": 2, "result": {"protocolVersion": agreed}});
+        let head = answered(&mut fake, &mut bridge, &offer, answer).await;
+        assert_eq!(header(&head, REVISION), None, "it is about to be agreed on");
+        let head = answered(&mut fake, &mut bridge, &ping, Value::Null).await;
+        assert_eq!(header(&head, REVISION), Some(agreed));
+    }
+    // A message of its own revision needs no agreement, and makes none.
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    let discover = request(3, "server/discover", json!({"_meta": meta}));
+    let head = answered(&mut fake, &mut bridge, &discover, Value::Null).await;
+    assert_eq!((header(&head, REVISION), header(&head, "mcp-method")), (Some("2026-07-28"), Some("server/discover")));
+    let head = answered(&mut fake, &mut bridge, &ping, Value::Null).await;
+    assert_eq!(header(&head, REVISION), Some("2025-11-25"));
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_revision_that_is_being_agreed_on() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    bridge.send(request(1, "initialize", json!({"protocolVersion": "2025-11-25"}))).await;
+    bridge.send(request(2, "tools/list", json!({}))).await;
+    let initialize = fake.next().await;
+    assert_eq!(initialize.body["method"], "initialize");
+    let agreed = json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-06-18"}});
+    initialize.answer(200, agreed.clone()).await;
+    assert_eq!(bridge.next().await, agreed);
+    assert_eq!(fake.next().await.header(REVISION), Some("2025-06-18"));
+}
+
+#[tokio::test]
+async fn method_and_name_stand_in_headers_as_the_protocol_encodes_them() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    let cases = [
+        (call(1, "list_devices", json!({})), Some("tools/call"), Some("list_devices")),
+        (call(1, "g\u{e9}r\u{e4}t", json!({})), Some("tools/call"), Some("=?base64?Z8OpcsOkdA==?=")),
+        (request(1, "tools/list", json!({"name": "x"})), Some("tools/list"), None),
+        (request(1, "resources/read", json!({"uri": "file:///a"})), Some("resources/read"), Some("file:///a")),
+        (request(1, "line\nfeed", json!({})), None, None),
+        (format!("[{}]", request(1, "ping", json!({}))), None, None),
+    ];
+    for (line, method, name) in cases {
+        let answer = if line.starts_with('[') { json!([done(&json!(1))]) } else { Value::Null };
+        let head = answered(&mut fake, &mut bridge, &line, answer).await;
+        assert_eq!((header(&head, "mcp-method"), header(&head, "mcp-name")), (method, name), "{line}");
+    }
+}
