@@ -116,10 +116,8 @@ async fn authenticate<'a, H: Handlers>(
     body: Body,
     reads: bool,
 ) -> Result<(Caller, Sent<'a>), Failure> {
-    let refused = |what: Words, canonical: Option<&str>| {
-        let failure = Failure::exactly(H::CATALOGUE.roles.unauthenticated, what);
-        failure.with("canonical_request", canonical)
-    };
+    let refused =
+        |what: Words, canonical: Option<&str>| endpoint.pipeline.unsigned(what).with("canonical_request", canonical);
     let signed = match SignedHeaders::read(&head.headers) {
         Ok(signed) => signed,
         Err(what) => {
