@@ -23,6 +23,7 @@ mod hostile;
 mod house;
 mod limits;
 mod monitor;
+mod openapi;
 mod outcomes;
 mod outside;
 mod platform;
