@@ -29,6 +29,7 @@ mod platform;
 mod program;
 mod reader;
 mod refusals;
+mod signing;
 mod tasks;
 mod tools;
 mod ui;
