@@ -5,9 +5,11 @@
 
 mod envelope;
 
+pub(crate) use envelope::reason;
+
 use super::edge::{self, BodyError, Peer};
 use super::spliced::Spliced;
-use super::{Endpoint, credentials, respond, status};
+use super::{Endpoint, credentials, is_json, respond, status};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -165,12 +167,6 @@ async fn post<H: Handlers>(
             Ok((!answers.is_empty()).then(|| array(&answers).into()))
         }
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let essence = types.next().and_then(|value| value.to_str().ok()).and_then(|value| value.split(';').next());
-    types.next().is_none() && essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
 fn check_version<H: Handlers>(headers: &HeaderMap) -> Result<(), Failure> {

@@ -97,6 +97,7 @@ fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
         key: None,
         policy: POLICY,
         arguments: Secret::new(format!("{{\"target\":\"{target}\"}}")),
+        nonce: None,
         now: START,
     }
 }
@@ -111,7 +112,14 @@ fn caller(application: &str, grants: Grants) -> Caller {
     let access = Access::new(keyring());
     let window = Arc::new(Window::new(300));
     let application = Arc::new(Application::new(application, application, PermissionSet(1), grants, window));
-    access.change(|directory| directory.put_key("key", &application, &[access.verifier("secret")], None));
+    access.change(|directory| {
+        directory.put_key(
+            "key",
+            &application,
+            &[access.secret(&application.id, "key", "secret").expect("random")],
+            None,
+        )
+    });
     access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).expect("a live key")
 }
 
