@@ -22,8 +22,9 @@ sha256() { openssl dgst -sha256 -r "$@" | cut -d ' ' -f 1; }
 path=${target%%\?*}
 query=
 [[ $target == *\?* ]] && query=${target#*\?}
+digest=$(content | sha256)
 canonical=$(printf '%s\n' CP1-HMAC-SHA256 "$API_KEY" "$timestamp" "$nonce" "$method" "$path" "$query" \
-  "$idempotency_key" "$(content | sha256)")
+  "$idempotency_key" "$digest")
 # Whoever can list the processes of this machine sees the secret among the arguments of openssl while it runs.
 signature=$(printf %s "$canonical" | sha256 -hmac "$API_SECRET")
 

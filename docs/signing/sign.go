@@ -62,8 +62,8 @@ func signedRequest(method, target string, body []byte, idempotencyKey string) (*
 
 func main() {
 	arguments := append(os.Args[1:], "", "")
-	if len(os.Args) < 3 {
-		log.Fatal("sign METHOD TARGET [BODY [IDEMPOTENCY_KEY]]")
+	if len(os.Args) < 3 || os.Getenv("API_KEY") == "" || os.Getenv("API_SECRET") == "" {
+		log.Fatal("sign METHOD TARGET [BODY [IDEMPOTENCY_KEY]], with API_KEY and API_SECRET in the environment")
 	}
 	body := []byte(arguments[2])
 	if name, isFile := strings.CutPrefix(arguments[2], "@"); isFile {

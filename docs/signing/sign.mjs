@@ -29,8 +29,8 @@ function signedRequest(method, target, body = Buffer.alloc(0), idempotencyKey = 
 }
 
 const [method, target, body = "", idempotencyKey = ""] = process.argv.slice(2);
-if (!target) {
-  console.error("sign.mjs METHOD TARGET [BODY [IDEMPOTENCY_KEY]]");
+if (!target || !API_KEY || !API_SECRET) {
+  console.error("sign.mjs METHOD TARGET [BODY [IDEMPOTENCY_KEY]], with API_KEY and API_SECRET in the environment");
   process.exit(1);
 }
 const content = body.startsWith("@") ? readFileSync(body.slice(1)) : Buffer.from(body);

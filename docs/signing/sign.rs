@@ -16,7 +16,8 @@ use std::time::{Duration, SystemTime};
 
 fn signed_request(method: &str, target: &str, body: Vec<u8>, idempotency_key: &str) -> Result<Request, Box<dyn Error>> {
     let server = env::var("API_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".into());
-    let (key_id, secret) = (env::var("API_KEY")?, env::var("API_SECRET")?);
+    let key_id = env::var("API_KEY").map_err(|_| "API_KEY is not set")?;
+    let secret = env::var("API_SECRET").map_err(|_| "API_SECRET is not set")?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
     let timestamp = env::var("TIMESTAMP").unwrap_or_else(|_| now.to_string());
     let random = [getrandom::u64()?, getrandom::u64()?];
