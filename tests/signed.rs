@@ -3,8 +3,10 @@
 use crate::harness::{Key, Server};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use toolwarrant::testing::START;
 use toolwarrant_signing as signing;
 
 /// A request, to be signed and sent.
@@ -116,9 +118,12 @@ impl Signed {
 }
 
 impl Server {
-    /// A request that is signed one second after the start or later.
+    /// A request that is signed now, which is a second after the start or later.
     pub(crate) fn signed(&self, key: &Key, method: &'static str, target: &str) -> Signed {
-        Signed::at(self.clock.wall().0 / 1000 + 1, key, method, target)
+        if self.clock.wall() == START {
+            self.clock.advance(Duration::from_secs(1));
+        }
+        Signed::at(self.clock.wall().0 / 1000, key, method, target)
     }
 
     pub(crate) async fn v1(&self, request: &Signed) -> Answer {

@@ -1,10 +1,13 @@
 //! `/v1`: the signed twin of each tool, and all that is refused before one is reached.
 
 use crate::harness::{Key, Server, Tenant, open_phones, phones};
+use crate::program::Program;
 use crate::signed::{Answer, Signed};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_tasks::store::TaskStore;
 
@@ -200,7 +203,7 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
     let budget = Tenant { requests_per_minute: 1, ..Tenant::with(PermissionSet(u64::MAX)) };
     let (poor, keys) = phones(vec![budget]).await;
     let first = server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1");
-    server.v1(&first).await;
+    let made = server.v1(&first).await;
     assert_eq!(poor.v1(&poor.signed(&keys[0][0], "GET", "/v1/devices")).await.status, 200);
     let cases: [(&str, &Server, Signed, u16); 8] = [
         ("a read", &server, server.signed(&key, "GET", "/v1/devices"), 200),
@@ -221,6 +224,9 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
         let entry = format!("{}\n{}", request.key.id, request.nonce);
         assert_eq!(stored.iter().any(|known| **known == *entry.as_bytes()), *case != "a read", "{case}");
     }
+    // A hit is no write of its own, also once its task has ended.
+    let ended = server.end(&key, &made.body["task_id"]).await;
+    assert_eq!((&ended["terminal"], server.v1(&cases[2].2).await.status), (&json!(true), 401));
     // Another key may use the same nonce.
     let (server, keys) = phones(vec![Tenant { keys: 2, ..Tenant::with(PermissionSet(u64::MAX)) }]).await;
     for key in &keys[0] {
@@ -336,4 +342,33 @@ async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
         .map(|line| format!("{} {}", line["tool"].as_str().unwrap(), line["outcome"].as_str().unwrap()))
         .collect();
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test]
+async fn what_was_taken_stays_taken_when_the_server_is_killed() {
+    let home = Arc::new(TempDir::new().unwrap());
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    let key = program.keys[0].clone();
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let signed = |method, target: &str| Signed::at(now(), &key, method, target);
+    let sent = [
+        ("a write", signed("PUT", PROXY).body(proxy(1)).keyed("k"), 202),
+        ("a hit", signed("PUT", PROXY).body(proxy(1)).keyed("k"), 200),
+        ("a refused write", signed("PUT", PROXY).body(proxy(2)), 409),
+        ("a session", signed("POST", "/v1/devices/phone-0000001/sessions"), 201),
+        ("a read that was signed ahead", Signed::at(now() + 60, &key, "GET", "/v1/devices"), 200),
+    ];
+    for (case, request, status) in &sent {
+        let answer = request.send(program.url.trim_start_matches("http://")).await;
+        assert_eq!(answer.status, *status, "{case}: {answer:?}");
+    }
+    // A read of this second comes before the next start, whether it was taken or not.
+    let read = signed("GET", "/v1/devices");
+    program.kill().await;
+    let program = Program::start_at(home, &[]).await;
+    let sent = sent.into_iter().map(|(case, request, _)| (case, request)).chain([("a read", read)]);
+    for (case, request) in sent {
+        let answer = request.send(program.url.trim_start_matches("http://")).await;
+        assert_eq!(answer.status, 401, "{case}: {answer:?}");
+    }
 }

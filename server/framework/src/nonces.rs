@@ -1,7 +1,8 @@
 //! The nonces of signed requests, so that a request that was seen is not taken again.
 //!
 //! All nonces that can still be repeated are in memory, and decide at once. Those of requests that may have changed something are on
-//! the disk too, before the answer, and come back at a start; of reads, signatures from before the start are refused instead.
+//! the disk too, before the answer, and come back at a start. Of reads, signatures from before the start are refused instead, so that
+//! only one that was signed ahead of the server's clock is on the disk.
 //! This module knows no signature. Start at [`Nonces::take`].
 
 use crate::clock::{Clock, Timestamp};
@@ -47,21 +48,23 @@ struct Used {
     valid_until: Timestamp,
 }
 
-/// A nonce that a verified request has used. It must be on the disk before the answer, unless the request was a read.
+/// A nonce that a verified request has used.
 #[derive(Debug)]
 pub struct UsedNonce {
     /// The key and its nonce, as storage keeps them.
     pub entry: Box<[u8]>,
     /// Until when storage must keep it.
     pub until: Timestamp,
+    /// Whether the request was signed ahead of the wall clock, so that it could be signed after the next start.
+    ahead: bool,
     stored: AtomicBool,
 }
 
 impl UsedNonce {
-    /// Returns whether it is on the disk.
+    /// Returns whether it must still be put on the disk before the answer.
     #[must_use]
-    pub fn is_stored(&self) -> bool {
-        self.stored.load(Relaxed)
+    pub fn is_due(&self, reads: bool) -> bool {
+        (!reads || self.ahead) && !self.stored.load(Relaxed)
     }
 
     /// Says that it is on the disk.
@@ -127,7 +130,7 @@ impl Nonces {
         let signed = Timestamp(timestamp.saturating_mul(1000));
         self.insert(&entry, signed.plus(Duration::from_secs(SKEW_SECONDS + 1)))?;
         let until = self.clock.now().max(signed).plus(NONCE_KEPT);
-        Ok(UsedNonce { entry, until, stored: AtomicBool::new(false) })
+        Ok(UsedNonce { entry, until, ahead: timestamp > self.clock.wall().0 / 1000, stored: AtomicBool::new(false) })
     }
 
     fn insert(&self, entry: &[u8], valid_until: Timestamp) -> Result<(), BadNonce> {
@@ -199,6 +202,19 @@ mod tests {
         assert_eq!(take("key_1", SECOND), Err(BadNonce::Used));
         clock.shift_wall(600_000);
         assert!(take("key_1", SECOND + 700).is_ok());
+    }
+
+    #[test]
+    fn of_a_read_that_which_was_signed_ahead_of_the_clock_is_stored() {
+        let (nonces, _) = nonces();
+        for (nonce, timestamp, reads, expected) in
+            [("a", SECOND, true, false), ("b", SECOND + 1, true, true), ("c", SECOND, false, true)]
+        {
+            let used = nonces.take("key", nonce, timestamp).unwrap();
+            assert_eq!(used.is_due(reads), expected, "{nonce}");
+            used.set_stored();
+            assert!(!used.is_due(reads), "{nonce}");
+        }
     }
 
     #[test]

@@ -110,6 +110,7 @@ impl Tasks for Ledger {
         proposal: &'a WriteRequest<'a>,
         _: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
+        assert!(proposal.nonce.is_some(), "it is kept with the task");
         self.0.lock().expect("no panic").push(proposal.policy);
         Box::pin(async { Err(WriteRefusal::Full) })
     }
@@ -129,7 +130,7 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
     let window = Arc::new(Window::new(300));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
     access.change(|directory| directory.put_key("key", &all, &[access.secret("app", "key", "secret").unwrap()], None));
-    let caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
+    let mut caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
     let access = Arc::new(access);
 
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };
@@ -142,6 +143,7 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         let audit = Audit::start(&folder).unwrap();
         let clock = Clock::manual(Timestamp(0));
         let nonces = Nonces::starting(clock.clone(), []);
+        caller.nonce = nonces.take("key", "nonce", 0).ok().map(Arc::new);
         let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), nonces, clock);
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();
         let asked = ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never };

@@ -100,9 +100,7 @@ async fn answer<H: Handlers>(
     };
     let (caller, sent) = authenticate(endpoint, head, body, reads).await?;
     let outcome = carry_out(endpoint, head, &sent, &caller, matched, request_id).await;
-    if !reads {
-        endpoint.pipeline.keep_nonce(&caller).await?;
-    }
+    endpoint.pipeline.keep_nonce(&caller, reads).await?;
     outcome
 }
 
@@ -200,7 +198,7 @@ async fn carry_out<H: Handlers>(
     let arguments = arguments::read(route, &values, head.uri.query(), body, idempotency_key);
     let arguments = arguments.map_err(|what| pipeline.reject(&admitted, tool, request_id, what))?;
     if !tool.hints.read_only && tool.task.is_none() {
-        pipeline.keep_nonce(caller).await?;
+        pipeline.keep_nonce(caller, false).await?;
     }
     let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold: LongPoll::Allowed };
     let answer = pipeline.call(&admitted, asked).await?;

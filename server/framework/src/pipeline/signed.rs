@@ -87,13 +87,13 @@ impl<H: Handlers> Pipeline<H> {
         Ok(caller)
     }
 
-    /// Puts the nonce of a signed request on the disk, unless it is there. Due before the answer to every request that is no read, and
-    /// before a call that changes something at once.
+    /// Puts the nonce of a signed request on the disk if that is due. Called before the answer to every request, and before a call that
+    /// changes something at once. `reads` is that of [`Self::verify`].
     ///
     /// # Errors
     /// `overloaded` if it cannot be written.
-    pub async fn keep_nonce(&self, caller: &Caller) -> Result<(), Failure> {
-        let Some(nonce) = caller.nonce.as_deref().filter(|nonce| !nonce.is_stored()) else { return Ok(()) };
+    pub async fn keep_nonce(&self, caller: &Caller, reads: bool) -> Result<(), Failure> {
+        let Some(nonce) = caller.nonce.as_deref().filter(|nonce| nonce.is_due(reads)) else { return Ok(()) };
         self.tasks.keep_nonce(nonce).await.map_err(|error| {
             tracing::error!(%error, "the nonce of a signed request could not be kept");
             overloaded(H::CATALOGUE, "the server cannot write at present")
