@@ -58,10 +58,10 @@ fn every_vector_has_the_canonical_request_and_the_signature_that_python_computes
 }
 
 fn body(vector: &Vector) -> Vec<u8> {
-    let pair = |at| u8::from_str_radix(vector.body_hex.as_deref().and_then(|hex| hex.get(at..at + 2)).unwrap(), 16);
+    let pair = |hex: &str, at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits");
     match (&vector.body, &vector.body_hex) {
         (Some(text), None) => text.clone().into_bytes(),
-        (None, Some(hex)) => (0..hex.len()).step_by(2).map(|at| pair(at).unwrap()).collect(),
+        (None, Some(hex)) => (0..hex.len()).step_by(2).map(|at| pair(hex, at)).collect(),
         _ => panic!("{}: it has one of body and body_hex", vector.title),
     }
 }
