@@ -31,6 +31,7 @@ mod program;
 mod reader;
 mod refusals;
 mod signed;
+mod signing;
 mod tasks;
 mod tools;
 mod ui;
