@@ -2,6 +2,7 @@
 
 use crate::harness::{Key, Server};
 use serde_json::Value;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -113,6 +114,11 @@ impl Signed {
     }
 
     pub(crate) async fn send(&self, address: &str) -> Answer {
+        self.try_send(address).await.expect("an answer")
+    }
+
+    /// An error is a connection that ends before the answer is whole.
+    pub(crate) async fn try_send(&self, address: &str) -> io::Result<Answer> {
         exchange(address, &self.octets()).await
     }
 }
@@ -132,16 +138,21 @@ impl Server {
 }
 
 /// Sends a request whole and reads the answer until the server closes the connection.
-pub(crate) async fn exchange(address: &str, octets: &[u8]) -> Answer {
-    let mut stream = TcpStream::connect(address).await.expect("a connection");
-    stream.write_all(octets).await.expect("sent");
+async fn exchange(address: &str, octets: &[u8]) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(octets).await?;
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.expect("an answer");
+    stream.read_to_end(&mut answer).await?;
     let answer = String::from_utf8(answer).expect("text");
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer}"));
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or(ErrorKind::UnexpectedEof)?;
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status");
     let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+    let headers: Vec<_> = lines.filter_map(header).collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
+    if length.parse() != Ok(body.len()) && !octets.starts_with(b"HEAD") {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
     let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") };
-    Answer { status, headers: lines.filter_map(header).collect(), body }
+    Ok(Answer { status, headers, body })
 }

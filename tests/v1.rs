@@ -372,3 +372,31 @@ async fn what_was_taken_stays_taken_when_the_server_is_killed() {
         assert_eq!(answer.status, 401, "{case}: {answer:?}");
     }
 }
+
+#[tokio::test]
+async fn the_document_of_the_twins_is_served_to_whoever_asks_for_it_without_a_bearer() {
+    let (server, key) = open_phones().await;
+    let plain = |lines: &str| Signed { target: "/v1/openapi.json".into(), ..server.signed(&key, "GET", lines) };
+    let unsigned = ["x-api-key", "x-timestamp", "x-nonce", "x-signature"].map(|name| (name, "-".to_owned()));
+    let public = Signed { headers: unsigned.to_vec(), ..plain("") };
+    let answer = server.v1(&public).await;
+    assert_eq!((answer.status, answer.body), (200, serde_json::from_str(CATALOGUE.openapi).unwrap()));
+    let posted = Signed { method: "POST", ..public.clone() };
+    assert_eq!(server.v1(&posted).await.status, 401);
+    assert_eq!(server.v1(&server.signed(&key, "POST", "/v1/openapi.json")).await.status, 405);
+    assert_eq!(server.v1(&public.header("authorization", "Bearer a:b")).await.status, 401);
+}
+
+#[tokio::test]
+async fn below_a_public_url_with_a_path_the_path_that_arrives_is_signed_and_answers_name_the_public_one() {
+    let program = Program::start(&["--public-url", "https://phones.example/base/"]).await;
+    let address = program.welcome.lines().find_map(|line| line.strip_prefix("It listens on ")?.strip_suffix('.'));
+    let (address, key) = (address.expect("an address"), &program.keys[0]);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let made = Signed::at(now, key, "PUT", PROXY).body(proxy(1)).send(address).await;
+    let expected = format!("/base/v1/tasks/{}", made.body["task_id"].as_str().unwrap());
+    assert_eq!((made.status, made.header("location")), (202, Some(expected.as_str())));
+    let asked =
+        Signed { headers: vec![("x-signature", "-".into())], ..Signed::at(now, key, "GET", "/v1/openapi.json") };
+    assert_eq!(asked.send(address).await.body["servers"], json!([{"url": "/base"}]));
+}

@@ -98,9 +98,9 @@ rules! {
     UnexplainedNull = "unexplained-null",
     /// An example fits the schemas of its tool.
     Example = "example",
-    /// An HTTP twin is `METHOD /v1/path` and its path parameters are required arguments.
+    /// An HTTP twin is `METHOD /v1/path`, its method fits the effect, and each argument can stand where the twin puts it.
     Http = "http",
-    /// Two tools do not share an HTTP twin.
+    /// A request leads to one HTTP twin, and a path names its arguments in one way.
     DuplicateRoute = "duplicate-route",
     /// The target's argument is of the resource's identifier type and required.
     Target = "target",

@@ -15,8 +15,8 @@ use axum::http::header::{ALLOW, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION,
 use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use bytes::Bytes;
-use routes::Matched;
 pub(super) use routes::Routes;
+use routes::{DOCUMENT, Matched};
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
@@ -36,6 +36,10 @@ pub(super) fn owns(path: &str) -> bool {
 pub(super) async fn serve<H: Handlers>(endpoint: &Endpoint<H>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let request_id = endpoint.ids.of(&head.headers);
+    let public = head.uri.path() == DOCUMENT && head.method == Method::GET;
+    if public && !head.headers.contains_key(AUTHORIZATION) {
+        return respond(StatusCode::OK, endpoint.routes.document().clone(), &request_id);
+    }
     match answer(endpoint, &head, body, request_id.to_str().unwrap_or_default()).await {
         Ok(Success { status, answer, location }) => {
             let mut response = respond(status, answer.as_json().to_owned(), &request_id);
@@ -116,10 +120,8 @@ async fn authenticate<'a, H: Handlers>(
     body: Body,
     reads: bool,
 ) -> Result<(Caller, Sent<'a>), Failure> {
-    let refused = |what: Words, canonical: Option<&str>| {
-        let failure = Failure::exactly(H::CATALOGUE.roles.unauthenticated, what);
-        failure.with("canonical_request", canonical)
-    };
+    let refused =
+        |what: Words, canonical: Option<&str>| endpoint.pipeline.unsigned(what).with("canonical_request", canonical);
     let signed = match SignedHeaders::read(&head.headers) {
         Ok(signed) => signed,
         Err(what) => {

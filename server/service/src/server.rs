@@ -143,7 +143,14 @@ impl Server {
         let Names { program, version, .. } = *self.names;
         let (url, folder) = (self.url(), self.folder.path().display());
         let serves = self.serves.as_deref().unwrap_or(self.context.catalogue.service.name);
-        let mut out = format!("{program} {version} serves {serves} at {url}/mcp\n\n");
+        let mut out = format!("{program} {version} serves {serves} at {url}/mcp\n");
+        match self.listener.local_addr() {
+            Ok(bound) if format!("http://{bound}") != url => {
+                let _ = writeln!(out, "It listens on {bound}.");
+            }
+            _ => {}
+        }
+        out.push('\n');
         out += &self.demo.text(program, url, &self.keys);
         if let Some((monitor, _)) = &self.monitor {
             let _ = writeln!(out, "/healthz, /readyz and /metrics are at http://{}", monitor.address());

@@ -5,6 +5,7 @@ use super::{Handlers, Pipeline};
 use crate::access::Caller;
 use crate::failure::Failure;
 use crate::nonces::{BadNonce, BadTime};
+use crate::wording::Words;
 use crate::words;
 use std::sync::Arc;
 use toolwarrant_signing::{SKEW_SECONDS, Signature};
@@ -37,44 +38,32 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `unauthenticated`, in the same words for every key; `overloaded` where there are too many nonces.
     pub fn verify(&self, signed: &Signed<'_>, reads: bool) -> Result<Caller, Failure> {
-        let refused = match self.verified(signed, reads) {
+        let what = match self.verified(signed, reads) {
             Ok(caller) => return Ok(caller),
-            Err(refused) => refused,
-        };
-        self.counts.unauthenticated.add(1);
-        let what = match refused {
-            BadSignature::Time(BadTime::Behind(seconds)) => words![
-                "X-Timestamp is ",
-                seconds,
-                " s behind this server's clock, and ",
-                SKEW_SECONDS,
-                " s are allowed: set \
-                 the clock, and sign again."
-            ],
-            BadSignature::Time(BadTime::Ahead(seconds)) => words![
-                "X-Timestamp is ",
-                seconds,
-                " s ahead of this server's clock, and ",
-                SKEW_SECONDS,
-                " s are allowed: set \
-                 the clock, and sign again."
-            ],
-            BadSignature::Time(BadTime::BeforeStart) => {
+            Err(BadSignature::Time(BadTime::Behind(seconds))) => off_by(seconds, " s behind"),
+            Err(BadSignature::Time(BadTime::Ahead(seconds))) => off_by(seconds, " s ahead of"),
+            Err(BadSignature::Time(BadTime::BeforeStart)) => {
                 "this request was signed before the server started: sign it again.".into()
             }
-            BadSignature::Wrong => {
-                "no live secret of that key makes this signature: compare `canonical_request`, which \
-                                    the server has built, with what was signed, and check key and secret."
+            Err(BadSignature::Wrong) => {
+                "no live secret of that key makes this signature: compare `canonical_request`, \
+                                         which the server has built, with what was signed, and check key and secret."
                     .into()
             }
-            BadSignature::Nonce(BadNonce::Used) => {
+            Err(BadSignature::Nonce(BadNonce::Used)) => {
                 "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.".into()
             }
-            BadSignature::Nonce(BadNonce::Full) => {
+            Err(BadSignature::Nonce(BadNonce::Full)) => {
                 return Err(overloaded(H::CATALOGUE, "too many signed requests came in the last minutes"));
             }
         };
-        Err(Failure::exactly(H::CATALOGUE.roles.unauthenticated, what))
+        Err(self.unsigned(what))
+    }
+
+    /// Refuses a request whose signature cannot be verified, or is wrong.
+    pub fn unsigned(&self, what: Words) -> Failure {
+        self.counts.unauthenticated.add(1);
+        Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
     }
 
     fn verified(&self, signed: &Signed<'_>, reads: bool) -> Result<Caller, BadSignature> {
@@ -101,4 +90,15 @@ impl<H: Handlers> Pipeline<H> {
         nonce.set_stored();
         Ok(())
     }
+}
+
+fn off_by(seconds: u64, way: &'static str) -> Words {
+    words![
+        "X-Timestamp is ",
+        seconds,
+        way,
+        " this server's clock, and ",
+        SKEW_SECONDS,
+        " s are allowed: set the clock, and sign again."
+    ]
 }

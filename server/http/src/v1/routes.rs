@@ -3,10 +3,14 @@
 //! A path is matched as it was sent, segment by segment; only the values of parameters are decoded, by `arguments`. Where a literal
 //! segment and a parameter both fit, the literal one wins.
 
+use bytes::Bytes;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
+
+/// The path of the document that says what is served. A GET of it needs no signature.
+pub(super) const DOCUMENT: &str = "/v1/openapi.json";
 
 /// All routes of a contract.
 #[derive(Debug)]
@@ -14,6 +18,8 @@ pub(crate) struct Routes {
     routes: Vec<Route>,
     /// The path of a task before its id and after it, with the base path of the public URL.
     task: Option<(String, String)>,
+    /// The OpenAPI document.
+    document: Bytes,
 }
 
 /// One tool with its method and path.
@@ -58,7 +64,15 @@ impl Routes {
             let (before, after) = route.tool.http.as_ref()?.path.split_once("{task_id}")?;
             Some((format!("{base}{before}"), after.to_owned()))
         });
-        Self { routes, task }
+        let root = r#""servers":[{"url":"/"}]"#;
+        let here = format!(r#""servers":[{{"url":{}}}]"#, Value::from(if base.is_empty() { "/" } else { base }));
+        let document = catalogue.openapi.replacen(root, &here, 1).into();
+        Self { routes, task, document }
+    }
+
+    /// Returns the document that says what is served.
+    pub(super) fn document(&self) -> &Bytes {
+        &self.document
     }
 
     /// Returns the path at which a task is read.
@@ -68,6 +82,9 @@ impl Routes {
 
     /// Finds what is served at a path.
     pub(super) fn find<'a>(&'a self, method: &str, path: &'a str) -> Matched<'a> {
+        if path == DOCUMENT {
+            return Matched::OtherMethod(vec!["GET"]);
+        }
         let fitting = self.routes.iter().filter_map(|route| Some((route, route.values(path)?)));
         let fewest = fitting.clone().map(|(_, values)| values.len()).min();
         let mut fitting = fitting.filter(|(_, values)| Some(values.len()) == fewest);
