@@ -86,7 +86,7 @@ impl Message {
     pub(super) fn read(body: Bytes) -> Self {
         if let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(&body) {
             let ids = envelope.awaited().into_iter().collect();
-            let params = envelope.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+            let params = envelope.params();
             let (kind, head) = (envelope.kind(&params), envelope.head(&params));
             return Self { kind, ids, head, body };
         }
@@ -97,11 +97,16 @@ impl Message {
             let envelope = serde_json::from_str::<Envelope<'_>>(item.get());
             envelope.map_or(Some(NO_ID.to_owned()), |envelope| envelope.awaited())
         };
+        // A batch has one set of headers. What its items say of their revision, the first says for all.
+        let revision = batch.iter().flatten().find_map(|item| {
+            let envelope = serde_json::from_str::<Envelope<'_>>(item.get()).ok()?;
+            envelope.head(&envelope.params()).revision
+        });
         let ids = match &batch {
             Ok(items) if !items.is_empty() => items.iter().filter_map(|item| awaited(item)).collect(),
             _ => vec![NO_ID.to_owned()],
         };
-        Self { kind, ids, head: Head::default(), body }
+        Self { kind, ids, head: Head { revision, ..Head::default() }, body }
     }
 
     /// An answer of this error to all that are to be answered, as JSON.
@@ -129,6 +134,10 @@ impl Envelope<'_> {
         let is_response = method.is_none() && (result.is_some() || error.is_some());
         let is_notification = method.is_some() && id.is_none();
         (!is_response && !is_notification).then(|| id.map_or(NO_ID.to_owned(), canonical))
+    }
+
+    fn params(&self) -> Params {
+        self.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
     }
 
     fn method(&self) -> Option<&str> {
