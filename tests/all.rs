@@ -32,6 +32,7 @@ mod platform;
 mod program;
 mod reader;
 mod refusals;
+mod revisions;
 mod signed;
 mod signing;
 mod tasks;

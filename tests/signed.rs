@@ -138,7 +138,7 @@ impl Server {
 }
 
 /// Sends a request whole and reads the answer until the server closes the connection.
-async fn exchange(address: &str, octets: &[u8]) -> io::Result<Answer> {
+pub(crate) async fn exchange(address: &str, octets: &[u8]) -> io::Result<Answer> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(octets).await?;
     let mut answer = Vec::new();

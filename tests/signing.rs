@@ -243,7 +243,9 @@ async fn the_server_builds_the_canonical_request_of_every_vector() {
         if !idempotency_key.is_empty() {
             request += &format!("Idempotency-Key: {idempotency_key}\r\n");
         }
-        let answer = exchange(&server.address.to_string(), &[request.as_bytes(), b"\r\n", &body].concat()).await;
+        let answer = exchange(&server.address.to_string(), &[request.as_bytes(), b"\r\n", &body].concat())
+            .await
+            .expect("an answer");
         let built = answer.body["canonical_request"].as_str();
         assert_eq!((answer.status, built), (401, Some(vector.canonical_request.as_str())), "{title}: {}", answer.body);
     }

@@ -34,8 +34,7 @@ pub struct Endpoint<H> {
     throttle: AuthThrottle,
     ids: RequestIds,
     routes: v1::Routes,
-    /// See [`mcp::initialize_heads`].
-    initialize_heads: Vec<(&'static str, String)>,
+    answers: mcp::Answers,
 }
 
 impl<H: Handlers> Endpoint<H> {
@@ -49,7 +48,7 @@ impl<H: Handlers> Endpoint<H> {
             throttle: AuthThrottle::default(),
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
             routes: v1::Routes::new(H::CATALOGUE, base),
-            initialize_heads: mcp::initialize_heads(&H::CATALOGUE.service),
+            answers: mcp::Answers::of(&H::CATALOGUE.service),
         }
     }
 
