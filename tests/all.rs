@@ -7,6 +7,8 @@ mod shop;
 mod arguments;
 mod bad_input;
 mod bad_spec;
+mod bridge;
+mod call;
 mod catalogue;
 mod cli;
 mod clients;
