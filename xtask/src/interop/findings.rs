@@ -1,0 +1,133 @@
+//! What clients found: the lines that one answers with, and the table of all. It decides what a run has to have tried.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The head of the column in which no client is pinned.
+const AS_IT_COMES: &str = "as it comes";
+
+/// A cell of the table: what one client found in one revision.
+#[derive(Clone, Default)]
+pub(super) struct Findings {
+    pub(super) row: usize,
+    /// The revision that it was pinned to; `None` left it as it comes.
+    pub(super) pin: Option<String>,
+    /// Its name with its version: `Python 2.3.0`.
+    pub(super) client: String,
+    /// What it agreed on with the server.
+    revision: Option<String>,
+    /// Why it cannot speak that revision at all.
+    unspoken: Option<String>,
+    /// Each check with the reason of its failure.
+    pub(super) checks: Vec<(String, Option<String>)>,
+    /// What it did not judge: a name of a scenario or check, where that is, and why.
+    left_out: Vec<(String, String)>,
+}
+
+impl Findings {
+    /// What is found of this client, before anything is.
+    pub(super) fn of(client: String) -> Self {
+        Self { client, ..Self::default() }
+    }
+
+    /// Takes in a line of JSON.
+    pub(super) fn read(&mut self, line: &str) -> Result<()> {
+        let mut said: Value = serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))?;
+        let mut text = |member: &str| match said[member].take() {
+            Value::String(text) => Some(text),
+            _ => None,
+        };
+        if let Some(client) = text("client") {
+            self.client = client;
+        } else if let Some(revision) = text("revision") {
+            self.revision = Some(revision);
+        } else if let Some(why) = text("unspoken") {
+            self.unspoken = Some(why);
+        } else if let Some(name) = text("left_out") {
+            self.left_out.push((name, text("why").context("what is left out has a reason")?));
+        } else {
+            self.checks.push((text("check").with_context(|| format!("not known: {line}"))?, text("failure")));
+        }
+        Ok(())
+    }
+
+    /// Prints all of it in one piece.
+    pub(super) fn print(&self) {
+        let checks = self.checks.iter().map(|(check, failure)| match failure {
+            None => format!("ok      {check}\n"),
+            Some(why) => format!("FAILED  {check}: {why}\n"),
+        });
+        let left_out = self.left_out.iter().map(|(name, why)| format!("-       {name}: {why}\n"));
+        let unspoken = self.unspoken.iter().map(|why| format!("-       {why}\n"));
+        println!("\n> {}\n{}", self.title(), checks.chain(left_out).chain(unspoken).collect::<String>().trim_end());
+    }
+
+    /// Adds as failed what is wanted and was not tried.
+    pub(super) fn complete(&mut self, wanted: &[String]) {
+        let missing = wanted.iter().filter(|name| !self.checks.iter().any(|(check, _)| check == *name));
+        let missing: Vec<_> = missing.map(|name| (name.clone(), Some("was not tried".to_owned()))).collect();
+        if self.unspoken.is_none() {
+            self.checks.extend(missing);
+        }
+    }
+
+    fn title(&self) -> String {
+        format!("{}, {}", self.client, self.pin.as_deref().unwrap_or(AS_IT_COMES))
+    }
+
+    fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.checks.iter().filter_map(|(check, failure)| Some((&**check, failure.as_deref()?)))
+    }
+
+    /// In a few words for the table.
+    fn cell(&self) -> String {
+        let failed: Vec<_> = self.failures().map(|(check, _)| check).collect();
+        match (&self.pin, &self.revision) {
+            _ if !failed.is_empty() => format!("FAILED: {}", failed.join(", ")),
+            _ if self.unspoken.is_some() => "-".to_owned(),
+            (None, Some(revision)) => format!("ok, {revision}"),
+            _ => "ok".to_owned(),
+        }
+    }
+}
+
+/// Names that stand among what is left out, and were never met there.
+pub(super) fn never_left_out(cells: &[Findings], named: &Value) -> Vec<String> {
+    let met: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.left_out.iter().map(|(name, _)| &**name)).collect();
+    let entries = named.as_array().into_iter().flatten();
+    let names = entries.flat_map(|entry| entry["names"].as_array().into_iter().flatten()).filter_map(Value::as_str);
+    let idle = names.filter(|name| !met.contains(name));
+    idle.map(|name| format!("`{name}` is left out for a reason, but no suite has it, or it holds")).collect()
+}
+
+/// Prints the table, after it the reasons of its dashes and all failures. Answers with how many checks passed, and adds what failed.
+pub(super) fn show(cells: &[Findings], revisions: &[&str], failures: &mut Vec<String>) -> usize {
+    let heads = [AS_IT_COMES].into_iter().chain(revisions.iter().copied());
+    let mut rows = vec![[""].into_iter().chain(heads).map(str::to_owned).collect::<Vec<_>>()];
+    for row in cells.chunk_by(|one, other| one.row == other.row) {
+        let pins = [None].into_iter().chain(revisions.iter().copied().map(Some));
+        let found = pins.map(|pin| row.iter().find(|cell| cell.pin.as_deref() == pin));
+        let name = row.iter().map(|cell| cell.client.clone()).take(1);
+        rows.push(name.chain(found.map(|cell| cell.map_or("-".to_owned(), Findings::cell))).collect());
+    }
+    println!();
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in &rows {
+        let line: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        println!("{}", line.join("  ").trim_end());
+    }
+    println!();
+    for cell in cells {
+        if let Some(why) = &cell.unspoken {
+            println!("{}: -, {why}", cell.title());
+        }
+        failures.extend(cell.failures().map(|(check, why)| format!("{}: {check}: {why}", cell.title())));
+    }
+    for failure in failures.iter() {
+        println!("{failure}");
+    }
+    cells.iter().map(|cell| cell.checks.len() - cell.failures().count()).sum()
+}
