@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Instant;
 use toolwarrant_spec::load;
 
 /// Major versions of the Python client. Each has a lock file of that name.
@@ -124,6 +125,7 @@ fn try_all(bench: &Bench, clients: &[Client], revisions: &[&str]) -> Result<Vec<
     let work = || -> Result<Vec<Findings>> {
         let mut found = Vec::new();
         while let Some((number, (row, client, pin))) = next() {
+            let begin = Instant::now();
             let mut findings = match client {
                 Client::Script { interpreter, arguments, folder, wanted } => {
                     let mut command = Command::new(interpreter);
@@ -134,7 +136,7 @@ fn try_all(bench: &Bench, clients: &[Client], revisions: &[&str]) -> Result<Vec<
                 Client::Sample { interpreter, sample } => sample.try_out(interpreter, || bench.server(number))?,
             };
             (findings.row, findings.pin) = (row, pin.map(str::to_owned));
-            findings.print();
+            findings.print(begin.elapsed());
             found.push(findings);
         }
         Ok(found)

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The head of the column in which no client is pinned.
 const AS_IT_COMES: &str = "as it comes";
@@ -52,15 +53,20 @@ impl Findings {
         Ok(())
     }
 
-    /// Prints all of it in one piece.
-    pub(super) fn print(&self) {
+    /// Prints all of it in one piece, with how long it took.
+    pub(super) fn print(&self, took: Duration) {
         let checks = self.checks.iter().map(|(check, failure)| match failure {
             None => format!("ok      {check}\n"),
             Some(why) => format!("FAILED  {check}: {why}\n"),
         });
         let left_out = self.left_out.iter().map(|(name, why)| format!("-       {name}: {why}\n"));
         let unspoken = self.unspoken.iter().map(|why| format!("-       {why}\n"));
-        println!("\n> {}\n{}", self.title(), checks.chain(left_out).chain(unspoken).collect::<String>().trim_end());
+        println!(
+            "\n> {}: {} s\n{}",
+            self.title(),
+            took.as_secs(),
+            checks.chain(left_out).chain(unspoken).collect::<String>().trim_end()
+        );
     }
 
     /// Adds as failed what is wanted and was not tried.
@@ -83,11 +89,12 @@ impl Findings {
     /// In a few words for the table.
     fn cell(&self) -> String {
         let failed: Vec<_> = self.failures().map(|(check, _)| check).collect();
-        match (&self.pin, &self.revision) {
-            _ if !failed.is_empty() => format!("FAILED: {}", failed.join(", ")),
-            _ if self.unspoken.is_some() => "-".to_owned(),
-            (None, Some(revision)) => format!("ok, {revision}"),
-            _ => "ok".to_owned(),
+        match (&failed[..], &self.unspoken, &self.revision) {
+            ([check], ..) => format!("FAILED: {check}"),
+            ([check, more @ ..], ..) => format!("FAILED: {check} and {} more", more.len()),
+            ([], Some(_), _) => "-".to_owned(),
+            ([], None, Some(revision)) if self.pin.is_none() => format!("ok, {revision}"),
+            ([], None, _) => "ok".to_owned(),
         }
     }
 }
@@ -103,23 +110,7 @@ pub(super) fn never_left_out(cells: &[Findings], named: &Value) -> Vec<String> {
 
 /// Prints the table, after it the reasons of its dashes and all failures. Answers with how many checks passed, and adds what failed.
 pub(super) fn show(cells: &[Findings], revisions: &[&str], failures: &mut Vec<String>) -> usize {
-    let heads = [AS_IT_COMES].into_iter().chain(revisions.iter().copied());
-    let mut rows = vec![[""].into_iter().chain(heads).map(str::to_owned).collect::<Vec<_>>()];
-    for row in cells.chunk_by(|one, other| one.row == other.row) {
-        let pins = [None].into_iter().chain(revisions.iter().copied().map(Some));
-        let found = pins.map(|pin| row.iter().find(|cell| cell.pin.as_deref() == pin));
-        let name = row.iter().map(|cell| cell.client.clone()).take(1);
-        rows.push(name.chain(found.map(|cell| cell.map_or("-".to_owned(), Findings::cell))).collect());
-    }
-    println!();
-    let widths: Vec<usize> = (0..rows[0].len())
-        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    for row in &rows {
-        let line: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        println!("{}", line.join("  ").trim_end());
-    }
-    println!();
+    println!("\n{}", table(cells, revisions));
     for cell in cells {
         if let Some(why) = &cell.unspoken {
             println!("{}: -, {why}", cell.title());
@@ -130,4 +121,64 @@ pub(super) fn show(cells: &[Findings], revisions: &[&str], failures: &mut Vec<St
         println!("{failure}");
     }
     cells.iter().map(|cell| cell.checks.len() - cell.failures().count()).sum()
+}
+
+/// A line for each client, a column for each revision.
+fn table(cells: &[Findings], revisions: &[&str]) -> String {
+    let pins = || [None].into_iter().chain(revisions.iter().copied().map(Some));
+    let heads = [""].into_iter().chain(pins().map(|pin| pin.unwrap_or(AS_IT_COMES)));
+    let mut lines: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
+    for row in cells.chunk_by(|one, other| one.row == other.row) {
+        let name = row.iter().map(|cell| cell.client.clone()).take(1);
+        let found = pins().map(|pin| row.iter().find(|cell| cell.pin.as_deref() == pin));
+        lines.push(name.chain(found.map(|cell| cell.map_or("-".to_owned(), Findings::cell))).collect());
+    }
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
+    let padded = |line: &Vec<String>| {
+        let cells: Vec<_> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    lines.iter().map(padded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Findings, never_left_out, table};
+    use serde_json::json;
+
+    fn found(row: usize, pin: Option<&str>, lines: &[&str]) -> Findings {
+        let mut findings = Findings { row, pin: pin.map(str::to_owned), ..Findings::of("Client 1".to_owned()) };
+        for line in lines {
+            findings.read(line).expect("a line");
+        }
+        findings
+    }
+
+    #[test]
+    fn a_cell_says_ok_or_what_failed_or_that_the_client_does_not_speak_the_revision() {
+        let ok = r#"{"check": "tools/list", "failure": null}"#;
+        let mut short = found(0, Some("2025-06-18"), &[ok]);
+        short.complete(&["tools/list".to_owned(), "handshake".to_owned()]);
+        let cells = [
+            found(0, None, &[r#"{"client": "Client 1.2"}"#, r#"{"revision": "2025-03-26"}"#, ok]),
+            found(0, Some("2025-03-26"), &[r#"{"unspoken": "it is young"}"#]),
+            short,
+            found(1, None, &[r#"{"check": "a", "failure": "b"}"#, r#"{"check": "c", "failure": "d"}"#, ok]),
+        ];
+        let lines = [
+            "            as it comes           2025-03-26  2025-06-18",
+            "Client 1.2  ok, 2025-03-26        -           FAILED: handshake",
+            "Client 1    FAILED: a and 1 more  -           -",
+        ];
+        assert_eq!(table(&cells, &["2025-03-26", "2025-06-18"]), lines.map(|line| format!("{line}\n")).concat());
+    }
+
+    #[test]
+    fn a_reason_for_what_is_not_left_out_is_named() {
+        let cells = [found(0, None, &[r#"{"left_out": "prompts-list", "why": "it has none"}"#])];
+        let named = json!([{"why": "it has none", "names": ["prompts-list", "tools-list"]}]);
+        let said = never_left_out(&cells, &named);
+        assert_eq!(said, ["`tools-list` is left out for a reason, but no suite has it, or it holds"]);
+    }
 }
