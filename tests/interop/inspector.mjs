@@ -30,7 +30,8 @@ function inspector({ id, secret }, ...args) {
 
 async function list(key) {
   const { status, result, errors } = await inspector(key, "--method", "tools/list", "--strict");
-  expect([0, ""], [status, errors]);
+  // It warns of results that may be null, which not every dialect of schemas can say. Of arguments it must have nothing to say.
+  if (status || /Path: (?!outputSchema)/.test(errors)) throw new Error(`it ended with ${status}: ${errors}`);
   return result.tools;
 }
 
@@ -64,6 +65,7 @@ for (const tool of plan.tools) {
         if (tool.task) tasks.push(value.task_id);
         continue;
       }
+      expect(true, tasks.length > 0);
       for (const task_id of tasks) {
         let task;
         do task = await call(writer, tool.name, { ...example, task_id });

@@ -5,7 +5,7 @@ use super::findings::Findings;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -105,9 +105,10 @@ impl Bench {
         serde_json::to_writer(running.stdin.take().context("a client has an input")?, &plan)
             .context("the client reads nothing")?;
         let output = running.stdout.take().context("a client has an output")?;
-        let mut findings = Findings::of(format!("{client:?}"));
-        let (ended, end) = mpsc::channel::<()>();
+        let named: Vec<_> = client.get_args().map(|word| word.to_string_lossy()).collect();
+        let mut findings = Findings::of(named.join(" "));
         let status = thread::scope(|scope| {
+            let (ended, end) = mpsc::channel::<()>();
             let waiting = scope.spawn(move || {
                 if end.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
                     let _ = running.kill();
@@ -115,10 +116,10 @@ impl Bench {
                 running.wait()
             });
             for line in BufReader::new(output).lines() {
-                findings.read(&line?)?;
+                findings.read(&line?);
             }
             drop(ended);
-            Ok::<_, anyhow::Error>(waiting.join().unwrap_or_else(|_| Err(std::io::Error::other("nobody waited")))?)
+            Ok::<_, anyhow::Error>(waiting.join().unwrap_or_else(|_| Err(io::Error::other("nobody waited")))?)
         })?;
         let said = fs::read_to_string(server.home.join("said")).unwrap_or_default();
         findings.checks.push(("its own end".to_owned(), (!status.success()).then(|| format!("{status}: {said}"))));
