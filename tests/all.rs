@@ -29,6 +29,7 @@ mod platform;
 mod program;
 mod reader;
 mod refusals;
+mod revisions;
 mod tasks;
 mod tools;
 mod ui;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{Report, Rule, description, instructions_text, load, output_schema, reference};
+use toolwarrant_spec::{Report, Rule, description, instructions_text, load, reference, type_schema};
 
 const SERVICE: &str = "service.toml";
 const ERRORS: &str = "errors.toml";
@@ -99,7 +99,7 @@ fn what_the_framework_has_words_for_can_be_left_out() {
 fn tasks_on_two_resources_are_read_with_a_field_for_each() {
     let contract = load(&copy().path().join("spec")).unwrap_or_else(|report| panic!("{report}"));
     let read_tool = contract.read_tool().expect("a tool that reads tasks");
-    let schema = output_schema(read_tool);
+    let schema = type_schema(&read_tool.result);
     for (field, resource) in [("printer_id", "printer"), ("tray_id", "tray")] {
         let field = &schema["properties"][field];
         assert_eq!(field["type"], serde_json::json!(["string", "null"]));

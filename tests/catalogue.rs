@@ -1,16 +1,18 @@
 //! What holds for every tool of every contract: these tests read the catalogue and name no tool.
 
 use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, mute_phones, phones};
+use crate::revisions::ask;
 use crate::shop::{CATALOGUE as SHOP, shop};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::catalogue::{Catalogue, PermissionSet, ToolDef};
+use toolwarrant_core::catalogue::{Catalogue, PermissionSet};
+use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_spec::listed_item;
 use toolwarrant_spec::model::{Contract, ToolSpec};
+use toolwarrant_spec::{ListForm, listed_item, type_schema};
 
 /// Both contracts with a server each: one key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
@@ -51,9 +53,17 @@ async fn every_permission_set_is_shown_just_its_tools() {
 #[tokio::test]
 async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_file_says() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let listed = server.list(&keys[0][0]).await;
-    assert_eq!(listed.len(), PHONES.tools.len());
-    for mut tool in listed {
+    let plain = ["name", "description", "inputSchema", "annotations"];
+    let whole = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
+    let mut listed = Vec::new();
+    for revision in Revision::ALL {
+        let (_, answer) = ask(&server, &keys[0][0], revision, "tools/list", json!({})).await;
+        let tools = answer["result"]["tools"].as_array().expect("tools").clone();
+        assert_eq!(tools.len(), PHONES.tools.len());
+        let members = if revision.features().structured { &whole[..] } else { &plain };
+        listed.extend(tools.into_iter().map(|tool| (members, tool)));
+    }
+    for (expected, mut tool) in listed {
         let file = format!(
             "{}/../spec/generated/tools/{}.json",
             env!("CARGO_MANIFEST_DIR"),
@@ -62,7 +72,7 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
         let text = std::fs::read_to_string(&file).expect("a file for each tool");
         let generated: Value = serde_json::from_str(&text).expect("JSON");
         let members = tool.as_object_mut().expect("an object");
-        assert_eq!(members.keys().collect::<Vec<_>>(), ["name", "description", "inputSchema", "annotations"]);
+        assert_eq!(members.keys().collect::<Vec<_>>(), expected);
         // One item a sentence, for whoever reads a diff.
         let sentences = generated["description"].as_array().expect("sentences").iter().filter_map(Value::as_str);
         assert_eq!(members.shift_remove("description").as_ref(), Some(&sentences.collect::<String>().into()), "{file}");
@@ -77,13 +87,16 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
 async fn a_listed_tool_is_byte_for_byte_the_item_that_its_contract_makes() {
     for (_, contract, server, keys) in both().await {
         let key = &keys.last().expect("all permissions")[0];
-        let request = server.post(key).body(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string());
-        let answer = request.send().await.expect("an answer").text().await.expect("text");
-        let items: Vec<_> = contract.tools().map(|tool| listed_item(&contract, tool)).collect();
-        for item in &items {
-            assert!(answer.contains(item), "{item} is not in {answer}");
+        for (revision, form) in [("2025-03-26", ListForm::Plain), ("2025-06-18", ListForm::WithOutputs)] {
+            let request = server.post(key).header("mcp-protocol-version", revision);
+            let request = request.body(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string());
+            let answer = request.send().await.expect("an answer").text().await.expect("text");
+            let items: Vec<_> = contract.tools().map(|tool| listed_item(&contract, tool, form)).collect();
+            for item in &items {
+                assert!(answer.contains(item), "{item} is not in {answer}");
+            }
+            assert!(answer.contains(&format!("{{\"tools\":[{}]}}", items.join(","))));
         }
-        assert!(answer.contains(&format!("{{\"tools\":[{}]}}", items.join(","))));
     }
 }
 
@@ -105,13 +118,13 @@ async fn a_tool_is_listed_exactly_if_it_can_be_called_and_else_is_forbidden_by_n
 }
 
 #[tokio::test]
-async fn every_example_works_and_its_result_is_what_the_schema_says() {
+async fn every_example_works_and_its_result_is_what_its_type_says() {
     for (catalogue, contract, server, keys) in both().await {
         let key = &keys.last().expect("all permissions")[0];
         let mut task_id = Value::Null;
         for tool in contract.tools() {
             let def = catalogue.tool(&tool.name).expect("the same tools");
-            let (input, output) = (json(def.input_schema), json(def.output_schema));
+            let (input, output) = (json(def.input_schema), type_schema(&tool.result));
             assert!(!tool.examples.is_empty(), "{} has no example", tool.name);
             for example in &tool.examples {
                 let mut arguments = Value::Object(example.arguments.clone());
@@ -140,12 +153,13 @@ fn assert_contains(whole: &Value, part: &Value) {
 
 /// Every simulated phone, as each reading and issuing tool shows it: the cast has nulls, empty lists and hostile text.
 #[tokio::test]
-async fn every_result_about_every_phone_is_what_the_schema_says() {
+async fn every_result_about_every_phone_is_what_its_type_says() {
     let (server, keys) = fleet(300, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let key = &keys[0][0];
-    let tool = |name| PHONES.tool(name).expect("a tool");
-    let valid = |tool: &ToolDef, result: &Value| {
-        let schema = json(tool.output_schema);
+    let contract = spec("../spec");
+    let tool = |name| contract.tools().find(|tool| tool.name == name).expect("a tool");
+    let valid = |tool: &ToolSpec, result: &Value| {
+        let schema = type_schema(&tool.result);
         let problems: Vec<_> = validator(&schema).iter_errors(result).map(|error| error.to_string()).collect();
         assert!(problems.is_empty(), "{}: {problems:?} in {result}", tool.name);
     };

@@ -1,10 +1,12 @@
 //! What an agent reads before it calls a tool: the definitions in `tools/list`, and the instructions of `initialize`.
 
 use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
+use crate::revisions::ask;
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::path::Path;
 use toolwarrant_core::catalogue::ToolDef;
+use toolwarrant_core::revision::Revision;
 use toolwarrant_spec::model::{Kind, NamedType, ReadersSpec};
 use toolwarrant_spec::{description, load};
 
@@ -68,7 +70,8 @@ async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_to
 #[tokio::test]
 async fn every_text_is_short_enough_for_those_who_read_it() {
     let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("a contract");
-    let ReadersSpec { description: most, argument, list, instructions: told_most, lead, brief: _ } = contract.readers;
+    let ReadersSpec { description: most, argument, list, list_with_outputs, instructions: told_most, lead, brief: _ } =
+        contract.readers;
     let fits = |text: &str, most: u32| text.chars().count() <= most as usize;
     for Definition { tool, description, arguments } in definitions().await {
         assert!(fits(&description, most), "{}", tool.name);
@@ -78,8 +81,10 @@ async fn every_text_is_short_enough_for_those_who_read_it() {
         }
     }
     let (server, key) = open_phones().await;
-    let listed = server.rpc(&key, "tools/list", json!({})).await["result"].to_string();
-    assert!(fits(&listed, list), "{}", listed.len());
+    for (revision, most) in [(Revision::V2025_03_26, list), (Revision::V2025_11_25, list_with_outputs)] {
+        let (_, listed) = ask(&server, &key, revision, "tools/list", json!({})).await;
+        assert!(fits(&listed["result"].to_string(), most), "{revision:?}");
+    }
     let told = instructions(&server, &key).await;
     assert!(fits(&told, told_most), "{told}");
     assert!(told.lines().next().is_some_and(|first| fits(first, lead)), "{told}");

@@ -17,6 +17,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use toolwarrant::{Names, Random};
@@ -25,6 +26,8 @@ use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::registry::Registry;
 use toolwarrant_core::text::deceives;
 use toolwarrant_operator::{OperatorCommand, OperatorContext, TargetCommand, TaskCommand, execute, render};
+use toolwarrant_spec::model::Contract;
+use toolwarrant_spec::{load, type_schema};
 use toolwarrant_tasks::store::{Advance, Identity, NewTask, TaskStore};
 use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy};
 
@@ -57,6 +60,7 @@ struct Rig {
     server: Server,
     key: Key,
     platform: Arc<Hostile>,
+    contract: Contract,
 }
 
 async fn rig(text: &str) -> Rig {
@@ -68,11 +72,12 @@ async fn rig(text: &str) -> Rig {
         both_sides(platform, clock)
     };
     let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    Rig { server, key: keys[0][0].clone(), platform: kept.expect("it was made") }
+    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("a contract");
+    Rig { server, key: keys[0][0].clone(), platform: kept.expect("it was made"), contract }
 }
 
 impl Rig {
-    /// Calls a tool and reads its answer: a result is as its schema says, and no string of any answer is unclean.
+    /// Calls a tool and reads its answer: a result is as its type says, and no string of any answer is unclean.
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
         let answer = self.server.call(&self.key, tool, arguments.clone()).await;
         if let Ok(result) = &answer {
@@ -84,8 +89,8 @@ impl Rig {
     }
 
     fn assert_fits(&self, tool: &str, result: &Value) {
-        let def = CATALOGUE.tool(tool).expect("a tool");
-        let schema = serde_json::from_str(def.output_schema).expect("JSON");
+        let def = self.contract.tools().find(|known| known.name == tool).expect("a tool");
+        let schema = type_schema(&def.result);
         let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
         let wrong: Vec<_> = validator.iter_errors(result).map(|error| error.to_string()).collect();
         assert!(wrong.is_empty(), "{tool}: {wrong:?}");

@@ -130,15 +130,6 @@ async fn a_batch_is_answered_member_by_member_and_silence_by_202() {
 }
 
 #[tokio::test]
-async fn initialize_agrees_to_2025_03_26_whatever_is_offered() {
-    let (server, key) = open_phones().await;
-    for offered in ["2025-03-26", "2025-06-18", "2024-11-05", "1999-01-01", ""] {
-        let answer = server.rpc(&key, "initialize", json!({"protocolVersion": offered, "capabilities": {}})).await;
-        assert_eq!(answer["result"]["protocolVersion"], "2025-03-26");
-    }
-}
-
-#[tokio::test]
 async fn the_server_names_itself_and_announces_tools_and_no_notification() {
     let (server, key) = open_phones().await;
     let answer = server.rpc(&key, "initialize", json!({})).await;
@@ -148,30 +139,6 @@ async fn the_server_names_itself_and_announces_tools_and_no_notification() {
         json!({"tools": {}}),
         "neither `listChanged` nor anything to subscribe to"
     );
-}
-
-#[tokio::test]
-async fn a_protocol_version_header_must_be_known_except_on_initialize() {
-    let (server, key) = open_phones().await;
-    let initialize = r#"{"jsonrpc":"2.0","id":9,"method":"initialize","params":{}}"#;
-    let rows = [
-        ("2025-03-26", LIST, 200),
-        ("2024-11-05", LIST, 200),
-        ("2025-11-25", LIST, 200),
-        ("2099-01-01", LIST, 400),
-        ("", LIST, 400),
-        ("2099-01-01", initialize, 200),
-    ];
-    for (version, body, expected) in rows {
-        let request = server.post(&key).header("mcp-protocol-version", version).body(body);
-        let (status, answer) = read(request.send().await.expect("an answer")).await;
-        assert_eq!(status, expected, "{version}: {answer}");
-        if expected == 400 {
-            let data = &answer["error"]["data"];
-            assert_eq!((&answer["id"], &data["code"]), (&json!(1), &json!("unsupported_protocol_version")));
-            assert_eq!(data["supported"], json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]));
-        }
-    }
 }
 
 /// A request that is no ordinary POST to /mcp.

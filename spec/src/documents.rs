@@ -23,12 +23,29 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 
+/// What `tools/list` says of a tool, which depends on the revision of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListForm {
+    /// That of 2025-03-26.
+    Plain,
+    /// That of all later ones: with titles and output schemas.
+    WithOutputs,
+}
+
 /// Returns the item of `tools/list` that describes the tool: compact JSON, byte for byte as it goes over the wire.
 #[must_use]
-pub fn listed_item(contract: &Contract, tool: &ToolSpec) -> String {
-    let [name, description] = [tool.name.clone(), description(contract, tool)].map(Value::from);
-    let (schema, annotations) = (schema_text(&input_schema(tool)), annotations(tool));
-    format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema},\"annotations\":{annotations}}}")
+pub fn listed_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String {
+    let [name, title, description] =
+        [tool.name.clone(), tool.title.clone(), description(contract, tool)].map(Value::from);
+    let [input, output] = [input_schema(tool), output_schema(tool)].map(|schema| schema_text(&schema));
+    let annotations = annotations(tool);
+    let (title, output) = match form {
+        ListForm::Plain => (String::new(), String::new()),
+        ListForm::WithOutputs => (format!(",\"title\":{title}"), format!(",\"outputSchema\":{output}")),
+    };
+    format!(
+        "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
+    )
 }
 
 fn annotations(tool: &ToolSpec) -> Value {

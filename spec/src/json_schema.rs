@@ -1,7 +1,8 @@
 //! JSON Schemas of arguments and results. No other module makes them.
 //!
 //! Schemas of arguments use only what every provider accepts: one flat object, no references, no unions, no closed objects, limits as
-//! plain keywords. Schemas of results are closed, and a field that may be null has a pair of types.
+//! plain keywords. Schemas of results are closed, and a field that may be null has a pair of types. Clients are shown the form of a result:
+//! its limits, which the server keeps, and what a name says by itself are left out, because the list of tools has room for no more.
 
 use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
@@ -30,10 +31,10 @@ pub fn input_schema(tool: &ToolSpec) -> Value {
     schema
 }
 
-/// Makes the schema of a tool's result.
+/// Makes the schema of a tool's result, as clients are shown it.
 #[must_use]
 pub fn output_schema(tool: &ToolSpec) -> Value {
-    type_schema(&tool.result)
+    named(&tool.result, Detail::Form)
 }
 
 /// Writes a schema as one line of JSON, with the members that readers look for at the front.
@@ -58,17 +59,33 @@ fn ordered(schema: &Value) -> Value {
     Value::Object(first.chain(rest).map(below).collect())
 }
 
-/// Makes the schema of a named type in results.
+/// Makes the whole schema of a named type in results: every limit, and the doc of every field.
 #[must_use]
 pub fn type_schema(ty: &NamedType) -> Value {
-    match &ty.kind {
-        Kind::String(rule) => string(rule),
-        Kind::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-        Kind::Enum(members) => {
+    named(ty, Detail::Whole)
+}
+
+/// How much a schema says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// Types, names and values; the docs that are to be told.
+    Form,
+    /// Limits and docs, too.
+    Whole,
+}
+
+fn named(ty: &NamedType, detail: Detail) -> Value {
+    match (&ty.kind, detail) {
+        (Kind::String(_), Detail::Form) => json!({"type": "string"}),
+        (Kind::Integer { .. }, Detail::Form) => json!({"type": "integer"}),
+        (Kind::String(rule), Detail::Whole) => string(rule),
+        (Kind::Integer { min, max }, Detail::Whole) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        (Kind::Enum(members), _) => {
             json!({"type": "string", "enum": members.iter().map(|member| &member.name).collect::<Vec<_>>()})
         }
-        Kind::Object(fields) => {
-            let properties: Map<_, _> = fields.iter().map(|field| (field.name.clone(), result(field))).collect();
+        (Kind::Object(fields), _) => {
+            let result = |field: &Field| (field.name.clone(), result(field, detail));
+            let properties: Map<_, _> = fields.iter().map(result).collect();
             let required: Vec<_> = fields.iter().map(|field| &field.name).collect();
             json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
         }
@@ -76,7 +93,7 @@ pub fn type_schema(ty: &NamedType) -> Value {
 }
 
 fn argument(field: &Field) -> Value {
-    let mut schema = value(&field.ty);
+    let mut schema = value(&field.ty, Detail::Whole);
     if matches!(field.ty.element(), Type::Integer) {
         let element = if matches!(field.ty, Type::List(_)) { &mut schema["items"] } else { &mut schema };
         element["minimum"] = json!(-MAX_INTEGER);
@@ -89,9 +106,9 @@ fn argument(field: &Field) -> Value {
     schema
 }
 
-fn result(field: &Field) -> Value {
-    let mut schema = value(&field.ty);
-    if field.untrusted && matches!(field.ty.element(), Type::String) {
+fn result(field: &Field, detail: Detail) -> Value {
+    let mut schema = value(&field.ty, detail);
+    if detail == Detail::Whole && field.untrusted && matches!(field.ty.element(), Type::String) {
         let element = if matches!(field.ty, Type::List(_)) { &mut schema["items"] } else { &mut schema };
         element["maxLength"] = json!(UNTRUSTED_MAX_CHARS);
     }
@@ -101,19 +118,22 @@ fn result(field: &Field) -> Value {
             values.push(Value::Null);
         }
     }
-    schema["description"] = field.doc.clone().into();
+    if detail == Detail::Whole || field.told {
+        schema["description"] = field.doc.clone().into();
+    }
     schema
 }
 
-fn value(ty: &Type) -> Value {
+fn value(ty: &Type, detail: Detail) -> Value {
     match ty {
         Type::String => json!({"type": "string"}),
         Type::Integer => json!({"type": "integer"}),
         Type::Boolean => json!({"type": "boolean"}),
         Type::Timestamp => json!({"type": "string", "format": "date-time"}),
+        Type::Url if detail == Detail::Form => json!({"type": "string", "format": "uri"}),
         Type::Url => json!({"type": "string", "format": "uri", "pattern": "^https://", "maxLength": URL_MAX_CHARS}),
-        Type::Named(named) => type_schema(named),
-        Type::List(inner) => json!({"type": "array", "items": value(inner)}),
+        Type::Named(ty) => named(ty, detail),
+        Type::List(inner) => json!({"type": "array", "items": value(inner, detail)}),
     }
 }
 

@@ -27,7 +27,7 @@ mod sentences;
 mod source;
 
 pub use describe::{allowed, description};
-pub use documents::{documents, listed_item};
+pub use documents::{ListForm, documents, listed_item};
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
@@ -39,7 +39,7 @@ pub use lower::TASKS_KEPT_DAYS;
 pub use names::{pascal, snake};
 pub use reference::reference;
 pub use report::{Problem, Report};
-pub use rules::{COMMANDS, ROLES, Rule, STATES};
+pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, Rule, STATES};
 pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 
 use std::path::Path;

@@ -15,7 +15,7 @@ use crate::model::{Contract, Kind, Member, PermissionSpec, ProbeSpec, ReadersSpe
 use crate::names;
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report, Source};
-use crate::rules::Rule;
+use crate::rules::{FALLBACK, REVISIONS, Rule};
 use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
 pub(crate) use generated::rust_names;
 use std::collections::HashMap;
@@ -99,16 +99,7 @@ fn service_of(
     for text in [name, title, version, doc] {
         require_text(SERVICE, text, report);
     }
-    let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
-    let served = protocols.into_iter().flatten().find_map(|protocol| protocol.served.as_ref())?;
-    let accepted = protocols.into_iter().flatten().find_map(|protocol| protocol.accepted.as_ref())?;
-    if let Some(raw::Protocol { served: own, accepted: others }) = protocols[0]
-        && (served.is_empty() || served.iter().any(|revision| !accepted.contains(revision)))
-    {
-        let help = Some("every revision of `served` stands in `accepted` too".to_owned());
-        let place = own.as_ref().or(others.as_ref()).map_or(0..0, At::span);
-        report.add(Rule::Bounds, at(SERVICE, place), "`served` names no revision, or one that is not accepted", help);
-    }
+    let served = served(files, report);
     let mut limit = |most: Option<u32>, find: FindLimit| {
         let own = files.service.limits.as_ref().and_then(|limits| find(limits).as_ref());
         if let Some(number) = own.filter(|number| ***number == 0 || most.is_some_and(|most| ***number > most)) {
@@ -123,13 +114,31 @@ fn service_of(
         title: title.to_string(),
         version: version.to_string(),
         doc: words.fill(doc),
-        served: served.to_vec(),
-        accepted: accepted.to_vec(),
+        served: served?,
         requests_per_minute: limit(None, |limits| &limits.requests_per_minute)?,
         poll_interval_seconds: limit(None, |limits| &limits.poll_interval_seconds)?,
         hold_seconds: limit(wait, |limits| &limits.hold_seconds)?,
         wait_seconds: limit(wait, |limits| &limits.wait_seconds)?,
     })
+}
+
+/// Returns the revisions that are served, the newest first.
+fn served(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
+    let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
+    let named = protocols.into_iter().flatten().find_map(|raw::Protocol { served }| served.as_ref())?;
+    let unknown: Vec<_> = named.iter().filter(|name| !REVISIONS.contains(&name.as_str())).collect();
+    for name in &unknown {
+        let message = format!("unknown revision `{}`", name.as_str());
+        let help = Some(format!("the framework speaks {}", REVISIONS.map(|known| format!("`{known}`")).join(", ")));
+        report.add(Rule::UnknownRevision, at(SERVICE, name.span()), message, help);
+    }
+    let is_served = |known: &&str| named.iter().any(|name| name.as_str() == *known);
+    if unknown.is_empty() && !is_served(&FALLBACK) {
+        let help =
+            Some(format!("add `{FALLBACK}`: clients that name no revision, or an unknown one, are served this one"));
+        report.add(Rule::NoFallback, at(SERVICE, named.span()), format!("`{FALLBACK}` is not served"), help);
+    }
+    Some(REVISIONS.into_iter().filter(is_served).collect())
 }
 
 /// One of the limits.
@@ -277,6 +286,7 @@ fn readers(files: &Files, report: &mut Report) -> Option<ReadersSpec> {
         description: limit(|readers| &readers.description)?,
         argument: limit(|readers| &readers.argument)?,
         list: limit(|readers| &readers.list)?,
+        list_with_outputs: limit(|readers| &readers.list_with_outputs)?,
         instructions: limit(|readers| &readers.instructions)?,
         lead: limit(|readers| &readers.lead)?,
         brief: limit(|readers| &readers.brief)?,

@@ -63,8 +63,7 @@ pub struct ServiceSpec {
     pub title: String,
     pub version: String,
     pub doc: String,
-    pub served: Vec<String>,
-    pub accepted: Vec<String>,
+    pub served: Vec<&'static str>,
     pub requests_per_minute: u32,
     pub poll_interval_seconds: u32,
     pub hold_seconds: u32,
@@ -78,6 +77,7 @@ pub struct ReadersSpec {
     pub description: u32,
     pub argument: u32,
     pub list: u32,
+    pub list_with_outputs: u32,
     pub instructions: u32,
     pub lead: u32,
     pub brief: u32,
@@ -301,6 +301,8 @@ pub struct Field {
     pub untrusted: bool,
     /// Results only: whether it is text in the service's own words. Every other text is `untrusted` or `secret`.
     pub ours: bool,
+    /// Results only: whether clients are told the doc, because the name does not say it.
+    pub told: bool,
     /// The value of an absent optional argument. It fits the type.
     pub default: Option<Value>,
 }

@@ -37,10 +37,8 @@ table!(
 table!(
     /// `[protocol]`: MCP revisions.
     Protocol {
-        /// Revisions that `initialize` agrees to; the first is the fallback.
-        served: Option<At<Vec<String>>>,
-        /// Revisions that a client may name in `MCP-Protocol-Version`.
-        accepted: Option<At<Vec<String>>>,
+        /// Revisions that are served. `2025-03-26` is among them: it is served to clients that name none, or an unknown one.
+        served: Option<At<Vec<At<String>>>>,
     }
 );
 table!(
@@ -65,6 +63,8 @@ table!(
         argument: Option<At<u32>>,
         /// The whole of `tools/list`, as compact JSON.
         list: Option<At<u32>>,
+        /// The same with titles and output schemas, as revisions after 2025-03-26 list tools.
+        list_with_outputs: Option<At<u32>>,
         /// The instructions of `initialize`.
         instructions: Option<At<u32>>,
         /// The first paragraph of the instructions, which some clients show alone.
@@ -238,6 +238,8 @@ table!(
         untrusted: Option<At<bool>>,
         /// Results: text by this service itself, which may say what to do.
         ours: Option<At<bool>>,
+        /// Results: clients are told the doc too, because the name does not say it.
+        told: Option<At<bool>>,
         /// Optional arguments: taken when absent.
         default: Option<At<Value>>,
     }

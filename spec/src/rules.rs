@@ -50,6 +50,10 @@ rules! {
     UnknownError = "unknown-error",
     /// A role is one that the framework has.
     UnknownRole = "unknown-role",
+    /// A revision of the protocol is one that the framework speaks.
+    UnknownRevision = "unknown-revision",
+    /// Clients that name no revision, or an unknown one, are served.
+    NoFallback = "no-fallback",
     /// A tool refers only to arguments that it has.
     UnknownArgument = "unknown-argument",
     /// Each role of the framework is played by exactly one error, which has a code of its own.
@@ -84,6 +88,8 @@ rules! {
     BriefTooLong = "brief-too-long",
     /// The whole list of tools fits what clients take.
     ListTooLong = "list-too-long",
+    /// The whole list of tools with their output schemas fits what clients take.
+    ListWithOutputsTooLong = "list-with-outputs-too-long",
     /// The instructions fit what clients take.
     InstructionsTooLong = "instructions-too-long",
     /// The first paragraph of the instructions fits where it is shown alone.
@@ -119,7 +125,7 @@ pub const COMMANDS: [&str; 11] =
     ["app", "audit", "doctor", "expand", "gen", "help", "key", "refunds", "serve", "task", "tools"];
 
 /// The roles of errors that the framework itself answers with. Each is played by one error of the contract.
-pub const ROLES: [&str; 22] = [
+pub const ROLES: [&str; 23] = [
     "unauthenticated",
     "forbidden",
     "not_supported",
@@ -133,6 +139,7 @@ pub const ROLES: [&str; 22] = [
     "parse_error",
     "invalid_request",
     "unsupported_version",
+    "header_mismatch",
     "method_not_found",
     "invalid_params",
     "unknown_tool",
@@ -143,6 +150,12 @@ pub const ROLES: [&str; 22] = [
     "unsupported_media_type",
     "request_timeout",
 ];
+
+/// The revisions of the protocol that the framework speaks, the newest first.
+pub const REVISIONS: [&str; 4] = ["2026-07-28", "2025-11-25", "2025-06-18", FALLBACK];
+
+/// The revision that every contract serves: to clients that name none, or an unknown one.
+pub const FALLBACK: &str = "2025-03-26";
 
 /// What the platform can have said of a write, as a task tells it.
 pub(crate) const REPORTS: [&str; 4] = ["success", "failure", "no_answer", "not_sent"];

@@ -105,6 +105,11 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(SERVICE, Change("[limits]\n", "[limits]\nhold_seconds = 0\nwait_seconds = 51\n"))],
     ),
     (
+        "a_revision_that_the_framework_does_not_speak_is_shown_with_those_that_it_does",
+        &[(SERVICE, Change("\"2026-07-28\"", "\"2024-11-05\""))],
+    ),
+    ("a_contract_that_does_not_serve_the_fallback_is_refused", &[(SERVICE, Change(", \"2025-03-26\"", ""))]),
+    (
         "a_tool_of_a_wrong_shape_hides_no_other",
         &[
             (PRINTING, Change("effect = \"issue\"", "effect = 1")),
@@ -343,6 +348,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
             (TYPES, Change("type = \"string\", untrusted = true", "type = \"string\", untrusted = true, ours = true")),
             (PRINTERS, Change("words = { type = \"string\"", "words = { type = \"string\", ours = true")),
             (PRINTERS, Change("weight = { type = \"integer\"", "weight = { type = \"url\"")),
+            (PRINTERS, Change("urgent = { type = \"boolean\"", "urgent = { type = \"boolean\", told = true")),
         ],
     ),
     ("an_object_is_no_argument", &[(PRINTERS, Change("type = \"[Note]\"", "type = \"[Panel]\""))]),

@@ -25,6 +25,10 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(SERVICE, Change("[text]", "[readers]\nlist = 8000\n\n[text]"))],
     ),
     (
+        "a_list_that_is_too_long_with_its_output_schemas_shows_the_share_of_each_tool",
+        &[(SERVICE, Change("[text]", "[readers]\nlist_with_outputs = 9000\n\n[text]"))],
+    ),
+    (
         "instructions_that_are_too_long_and_a_lead_that_is_are_shown",
         &[(SERVICE, Change("[text]", "[readers]\ninstructions = 900\nlead = 300\n\n[text]"))],
     ),

@@ -4,27 +4,31 @@ use anyhow::Result;
 use std::fmt::Write;
 use tiktoken_rs::o200k_base;
 use toolwarrant_spec::model::{Contract, ReadersSpec, ToolSpec};
-use toolwarrant_spec::{description, input_schema, instructions_text, listed_item};
+use toolwarrant_spec::{ListForm, description, input_schema, instructions_text, listed_item};
 
-/// Returns a row for each tool, one for the whole list, and one for the instructions. Tokens are those of `o200k_base`; those of a
-/// tool are of its whole item in the list.
+/// Returns a row for each tool, one for each form of the whole list, and one for the instructions. Tokens are those of `o200k_base`;
+/// those of a tool are of its whole item in the list without output schemas.
 pub(crate) fn table(contract: &Contract) -> Result<String> {
     let encoding = o200k_base()?;
-    let ReadersSpec { description: of_tool, argument, list, instructions, lead, brief: _ } = &contract.readers;
+    let ReadersSpec { description: of_tool, argument, list, list_with_outputs, instructions, lead, brief: _ } =
+        &contract.readers;
     let of_tool = format!("{of_tool} characters, {argument} a property");
     let mut out = format!("{:16}{:>11}{:>18}{:>8}  limit\n", "", "characters", "longest property", "tokens");
     let mut row = |name: &str, characters: usize, property: &str, tokens: usize, limit: &str| {
         let _ = writeln!(out, "{name:16}{characters:>11}{property:>18}{tokens:>8}  {limit}");
     };
-    let mut items = Vec::new();
     for tool in contract.tools() {
-        let item = listed_item(contract, tool);
+        let tokens = encoding.count_ordinary(&listed_item(contract, tool, ListForm::Plain));
         let characters = description(contract, tool).chars().count();
-        row(&tool.name, characters, &longest_property(tool).to_string(), encoding.count_ordinary(&item), &of_tool);
-        items.push(item);
+        row(&tool.name, characters, &longest_property(tool).to_string(), tokens, &of_tool);
     }
+    let listed = |form| {
+        let items: Vec<_> = contract.tools().map(|tool| listed_item(contract, tool, form)).collect();
+        format!("{{\"tools\":[{}]}}", items.join(","))
+    };
     for (name, text, limit) in [
-        ("tools/list", format!("{{\"tools\":[{}]}}", items.join(",")), format!("{list} characters")),
+        ("tools/list", listed(ListForm::Plain), format!("{list} characters")),
+        ("  with outputs", listed(ListForm::WithOutputs), format!("{list_with_outputs} characters")),
         ("instructions", instructions_text(contract), format!("{instructions} characters, {lead} in the first line")),
     ] {
         row(name, text.chars().count(), "", encoding.count_ordinary(&text), &limit);

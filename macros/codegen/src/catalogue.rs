@@ -17,12 +17,12 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         version,
         doc: _,
         served,
-        accepted,
         requests_per_minute,
         poll_interval_seconds,
         hold_seconds,
         wait_seconds: _,
     } = &contract.service;
+    let served = served.iter().map(|revision| ident(&format!("V{}", revision.replace('-', "_"))));
     let (instructions, source) = (instructions(contract), &contract.source);
     let instructions = instructions.iter().map(|paragraph| words::of(paragraph));
     let [requests, interval, hold] =
@@ -67,8 +67,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
                 name: #name,
                 version: #version,
                 instructions: &[#(#instructions),*],
-                served: &[#(#served),*],
-                accepted: &[#(#accepted),*],
+                served: &[#(rt::revision::Revision::#served),*],
                 requests_per_minute: #requests,
                 poll_interval_seconds: #interval,
                 hold_seconds: #hold,

@@ -74,7 +74,7 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
 
 /// Emits the Rust type of a field, which also depends on its flags.
 pub(crate) fn field_ty(field: &Field) -> TokenStream {
-    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, default } = field;
+    let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, told: _, default } = field;
     let text = match (untrusted, ours) {
         (true, _) => Some(quote!(rt::text::Untrusted)),
         (_, true) => Some(quote!(rt::wording::Words)),

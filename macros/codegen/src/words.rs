@@ -44,9 +44,12 @@ pub(crate) fn of(sentences: &[SentenceSpec]) -> TokenStream {
     if sentences.is_empty() {
         return quote!(Advice::NONE);
     }
-    let sentences = sentences.iter().map(|SentenceSpec { text, needs, any }| {
-        let [needs, any] = [needs, any].map(|set| Literal::u64_unsuffixed(*set));
-        quote!(Sentence::new(#text, #needs, #any))
+    let sentences = sentences.iter().map(|SentenceSpec { text, needs, any }| match (needs, any) {
+        (0, 0) => quote!(Sentence::to_all(#text)),
+        _ => {
+            let [needs, any] = [needs, any].map(|set| Literal::u64_unsuffixed(*set));
+            quote!(Sentence::new(#text, #needs, #any))
+        }
     });
     quote!(Advice(&[#(#sentences),*]))
 }

@@ -5,6 +5,7 @@
 
 use super::catalogue::PermissionSet;
 use super::limit::Window;
+use super::reply::ToolLists;
 use crate::clock::Timestamp;
 use crate::keyring::{Digest, KeyRing};
 use arc_swap::ArcSwap;
@@ -44,8 +45,8 @@ pub struct Application {
     pub grants: Grants,
     /// Its request budget. A change of the application keeps it, so the budget goes on.
     pub window: Arc<Window>,
-    /// The result of `tools/list` for these permissions, made at the first request for it.
-    pub(super) tools: OnceLock<Bytes>,
+    /// The tools that `tools/list` shows for these permissions, made at the first request for them.
+    pub(super) tools: OnceLock<ToolLists>,
     /// The instructions for these permissions as a JSON string, made likewise.
     pub(super) instructions: OnceLock<Bytes>,
 }

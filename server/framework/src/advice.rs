@@ -24,6 +24,12 @@ impl Sentence {
     pub const fn new(text: &'static str, needs: u64, any: u64) -> Self {
         Self { text, needs: PermissionSet(needs), any: PermissionSet(any) }
     }
+
+    /// A sentence of the contract that everybody is told.
+    #[must_use]
+    pub const fn to_all(text: &'static str) -> Self {
+        Self::new(text, 0, 0)
+    }
 }
 
 impl Advice {
@@ -54,7 +60,7 @@ mod tests {
     #[test]
     fn a_reader_is_told_what_it_can_act_on() {
         static SENTENCES: [Sentence; 3] =
-            [Sentence::new("Always.", 0, 0), Sentence::new("Both.", 3, 0), Sentence::new("Either.", 0, 3)];
+            [Sentence::to_all("Always."), Sentence::new("Both.", 3, 0), Sentence::new("Either.", 0, 3)];
         let advice = Advice(&SENTENCES);
         for (permissions, told) in
             [(0, "Always."), (1, "Always. Either."), (3, "Always. Both. Either."), (4, "Always.")]

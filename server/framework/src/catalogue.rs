@@ -7,6 +7,7 @@ pub use super::permissions::PermissionSet;
 use super::advice::Advice;
 use super::args::ArgumentErrors;
 use super::report::UpstreamReport;
+use super::revision::Revision;
 
 /// A whole contract. The generator writes it as one `static`.
 #[derive(Debug)]
@@ -55,10 +56,8 @@ pub struct ServiceDef {
     pub version: &'static str,
     /// The paragraphs of the instructions that `initialize` gives an agent.
     pub instructions: &'static [Advice],
-    /// MCP revisions that `initialize` agrees to; the first is the fallback.
-    pub served: &'static [&'static str],
-    /// MCP revisions that a client may name in `MCP-Protocol-Version`.
-    pub accepted: &'static [&'static str],
+    /// The revisions of the protocol that are served, the newest first. [`Revision::FALLBACK`] is among them.
+    pub served: &'static [Revision],
     /// Default request budget of an application in any 60 seconds.
     pub requests_per_minute: u32,
     /// Shortest interval between two polls of one task, in seconds.
@@ -122,6 +121,7 @@ pub struct Roles {
     pub parse_error: &'static ErrorDef,
     pub invalid_request: &'static ErrorDef,
     pub unsupported_version: &'static ErrorDef,
+    pub header_mismatch: &'static ErrorDef,
     pub method_not_found: &'static ErrorDef,
     pub invalid_params: &'static ErrorDef,
     pub unknown_tool: &'static ErrorDef,

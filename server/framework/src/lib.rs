@@ -24,6 +24,7 @@ pub mod reading;
 pub mod registry;
 pub mod reply;
 pub mod report;
+pub mod revision;
 pub mod store;
 pub mod tasks;
 pub mod text;

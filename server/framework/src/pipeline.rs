@@ -27,7 +27,8 @@ use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
-use super::reply::{Answer, Reply, quote, tools_list};
+use super::reply::{Answer, Reply, ToolLists, quote};
+use super::revision::Revision;
 use super::survive;
 use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRequest};
 use super::text::Secret;
@@ -130,8 +131,8 @@ pub struct Pipeline<H> {
     tasks: Arc<dyn Tasks>,
     clock: Clock,
     counts: Arc<Requests>,
-    /// Results of `tools/list`, by the names of the tools in them.
-    lists: Mutex<HashMap<Vec<&'static str>, Bytes>>,
+    /// What `tools/list` shows, by the names of the tools in it.
+    lists: Mutex<HashMap<Vec<&'static str>, ToolLists>>,
 }
 
 impl<H: Handlers> Pipeline<H> {
@@ -196,10 +197,10 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Returns the result of `tools/list`: exactly the tools that [`Self::call`] permits this caller.
-    pub fn list(&self, Admitted(caller): &Admitted<'_>) -> Bytes {
+    /// Returns the tools of `tools/list` as a JSON list: exactly those that [`Self::call`] permits this caller.
+    pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Bytes {
         let application = &caller.application;
-        application.tools.get_or_init(|| self.listed(application.permissions)).clone()
+        application.tools.get_or_init(|| self.listed(application.permissions)).of_revision(revision).clone()
     }
 
     /// Returns the instructions for this caller, as a JSON string: what concerns the tools that it may call.
@@ -214,13 +215,13 @@ impl<H: Handlers> Pipeline<H> {
         application.instructions.get_or_init(told).clone()
     }
 
-    /// Returns the list for these permissions. Applications that see the same tools share one.
-    fn listed(&self, permissions: PermissionSet) -> Bytes {
+    /// Returns the lists for these permissions. Applications that see the same tools share them.
+    fn listed(&self, permissions: PermissionSet) -> ToolLists {
         let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
         let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
         let names = tools.iter().map(|tool| tool.name).collect();
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.entry(names).or_insert_with(|| tools_list(&tools)).clone()
+        lists.entry(names).or_insert_with(|| ToolLists::of(&tools)).clone()
     }
 
     /// Calls a tool, counts the call and writes its audit line. A panic becomes the failure `internal`; the connection stays open.

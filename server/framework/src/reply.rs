@@ -1,6 +1,7 @@
 //! The result of a tool, from the handler's value to the bytes that a transport sends.
 
 use super::catalogue::{ToolDef, ToolHints};
+use super::revision::Revision;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -98,14 +99,27 @@ pub fn quote(text: &str) -> Bytes {
     quoted.into()
 }
 
-/// Returns the result of `tools/list` that lists these tools.
-pub(super) fn tools_list(tools: &[&ToolDef]) -> Bytes {
-    let listed: Vec<String> = tools.iter().map(|tool| listed(tool)).collect();
-    format!("{{\"tools\":[{}]}}", listed.join(",")).into()
+/// Some tools as `tools/list` shows them: JSON lists, one for revisions without titles and output schemas and one for those with.
+#[derive(Clone, Debug)]
+pub(super) struct ToolLists {
+    plain: Bytes,
+    with_outputs: Bytes,
 }
 
-/// Describes a tool as revision 2025-03-26 lists it. Its schema is JSON already.
-fn listed(tool: &ToolDef) -> String {
+impl ToolLists {
+    pub(super) fn of(tools: &[&ToolDef]) -> Self {
+        let (plain, with_outputs): (Vec<_>, Vec<_>) = tools.iter().map(|tool| listed(tool)).unzip();
+        let [plain, with_outputs] = [plain, with_outputs].map(|items| format!("[{}]", items.join(",")).into());
+        Self { plain, with_outputs }
+    }
+
+    pub(super) fn of_revision(&self, revision: Revision) -> &Bytes {
+        if revision.features().structured { &self.with_outputs } else { &self.plain }
+    }
+}
+
+/// Describes a tool without and with its output schema. Schemas are JSON already.
+fn listed(tool: &ToolDef) -> (String, String) {
     let ToolHints { read_only, destructive, idempotent } = tool.hints;
     let annotations = json!({
         "title": tool.title,
@@ -114,7 +128,12 @@ fn listed(tool: &ToolDef) -> String {
         "idempotentHint": idempotent,
         "openWorldHint": true,
     });
-    let [name, description] = [tool.name, tool.description].map(Value::from);
-    let schema = tool.input_schema;
-    format!("{{\"name\":{name},\"description\":{description},\"inputSchema\":{schema},\"annotations\":{annotations}}}")
+    let [name, title, description] = [tool.name, tool.title, tool.description].map(Value::from);
+    let ToolDef { input_schema: input, output_schema: output, .. } = tool;
+    let item = |title: &str, output: &str| {
+        format!(
+            "{{\"name\":{name}{title},\"description\":{description},\"inputSchema\":{input}{output},\"annotations\":{annotations}}}"
+        )
+    };
+    (item("", ""), item(&format!(",\"title\":{title}"), &format!(",\"outputSchema\":{output}")))
 }

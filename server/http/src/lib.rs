@@ -33,8 +33,7 @@ pub struct Endpoint<H> {
     limits: Limits,
     throttle: AuthThrottle,
     ids: RequestIds,
-    /// See [`mcp::initialize_heads`].
-    initialize_heads: Vec<(&'static str, String)>,
+    answers: mcp::Answers,
 }
 
 impl<H: Handlers> Endpoint<H> {
@@ -46,7 +45,7 @@ impl<H: Handlers> Endpoint<H> {
             limits,
             throttle: AuthThrottle::default(),
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
-            initialize_heads: mcp::initialize_heads(&H::CATALOGUE.service),
+            answers: mcp::Answers::of(&H::CATALOGUE.service),
         }
     }
 

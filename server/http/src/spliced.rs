@@ -16,22 +16,26 @@ const COPY_BELOW: usize = 4 * 1024;
 pub(super) struct Spliced {
     head: Vec<u8>,
     shared: Bytes,
-    tail: &'static str,
+    tail: Bytes,
 }
 
 impl Spliced {
-    pub(super) fn new(head: [&str; 3], shared: &Bytes, tail: &'static str) -> Self {
+    pub(super) fn new(head: [&str; 3], shared: &Bytes, tail: &[&str]) -> Self {
         if shared.len() >= COPY_BELOW {
-            return Self { head: head.concat().into(), shared: shared.clone(), tail };
+            return Self { head: head.concat().into(), shared: shared.clone(), tail: tail.concat().into() };
         }
-        let [one, two, three] = head.map(str::as_bytes);
-        [one, two, three, shared, tail.as_bytes()].concat().into()
+        let length = |parts: &[&str]| parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut whole = Vec::with_capacity(length(&head) + shared.len() + length(tail));
+        head.iter().for_each(|part| whole.extend_from_slice(part.as_bytes()));
+        whole.extend_from_slice(shared);
+        tail.iter().for_each(|part| whole.extend_from_slice(part.as_bytes()));
+        whole.into()
     }
 
     /// Appends the whole response to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let Self { head, shared, tail } = self;
-        for piece in [head, &**shared, tail.as_bytes()] {
+        for piece in [head, &**shared, tail] {
             out.extend_from_slice(piece);
         }
     }
@@ -39,7 +43,7 @@ impl Spliced {
 
 impl From<Vec<u8>> for Spliced {
     fn from(head: Vec<u8>) -> Self {
-        Self { head, shared: Bytes::new(), tail: "" }
+        Self { head, shared: Bytes::new(), tail: Bytes::new() }
     }
 }
 
@@ -49,7 +53,7 @@ impl From<Spliced> for Body {
             return head.into();
         }
         let left = head.len() + shared.len() + tail.len();
-        Self::new(Pieces { left, pieces: [head.into(), shared, Bytes::from_static(tail.as_bytes())].into_iter() })
+        Self::new(Pieces { left, pieces: [head.into(), shared, tail].into_iter() })
     }
 }
 

@@ -5,11 +5,11 @@ mod written;
 use super::at;
 use super::words::Words;
 use crate::describe::{description, lines};
-use crate::documents::listed_item;
-use crate::model::{Contract, ToolSpec};
+use crate::documents::{ListForm, listed_item};
+use crate::model::{Contract, ReadersSpec, ToolSpec};
 use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
-use crate::rules::Rule;
+use crate::rules::{FALLBACK, Rule};
 use crate::sentences::{instructions, instructions_text, joined, names_tool, sentences, words};
 use crate::source::{ERRORS, FIRST_TOOLS, SERVICE};
 use std::collections::HashSet;
@@ -114,12 +114,22 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
             report.add(rule, at(SERVICE, place.unwrap_or_default()), message, help);
         }
     };
-    let sizes: Vec<_> =
-        contract.tools().map(|tool| (&tool.name, listed_item(contract, tool).chars().count())).collect();
-    let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
-    let shares = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect::<Vec<_>>().join(", ");
-    let raise = format!("{shares}; where your clients take more, raise `list` under `[readers]`");
-    bound(Rule::ListTooLong, "the list of tools", length, contract.readers.list, list, Some(raise));
+    let ReadersSpec { list: plain, list_with_outputs: with_outputs, .. } = contract.readers;
+    let plain = (ListForm::Plain, Rule::ListTooLong, "list", plain);
+    let with_outputs = (ListForm::WithOutputs, Rule::ListWithOutputsTooLong, "list_with_outputs", with_outputs);
+    let shown = contract.service.served.iter().any(|revision| *revision != FALLBACK).then_some(with_outputs);
+    for (form, rule, key, limit) in [plain].into_iter().chain(shown) {
+        let what = match form {
+            ListForm::Plain => "the list of tools",
+            ListForm::WithOutputs => "the list of tools with their output schemas",
+        };
+        let size = |tool| listed_item(contract, tool, form).chars().count();
+        let sizes: Vec<_> = contract.tools().map(|tool| (&tool.name, size(tool))).collect();
+        let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
+        let shares = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect::<Vec<_>>().join(", ");
+        let raise = format!("{shares}; where your clients take more, raise `{key}` under `[readers]`");
+        bound(rule, what, length, limit, list.clone(), Some(raise));
+    }
     let length = instructions_text(contract).chars().count();
     bound(
         Rule::InstructionsTooLong,

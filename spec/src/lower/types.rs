@@ -103,7 +103,7 @@ impl Types {
         &self,
         file: usize,
         name: &At<String>,
-        raw::Field { r#type, doc, optional, nullable, secret, untrusted, ours, default }: &raw::Field,
+        raw::Field { r#type, doc, optional, nullable, secret, untrusted, ours, told, default }: &raw::Field,
         place: Place,
         report: &mut Report,
     ) -> Option<Field> {
@@ -118,6 +118,7 @@ impl Types {
             (is(nullable) && argument, nullable, "`nullable` is for results; an argument may be `optional`"),
             (is(untrusted) && (argument || !text), untrusted, "`untrusted` is for results of type `string`"),
             (is(ours) && (argument || !text), ours, "`ours` is for results of type `string`"),
+            (is(told) && argument, told, "`told` is for results; clients are told the doc of every argument"),
             (is(ours) && is(untrusted), ours, "a text is `ours` or `untrusted`"),
         ];
         for (_, flag, message) in misplaced.into_iter().filter(|(wrong, ..)| *wrong) {
@@ -161,6 +162,7 @@ impl Types {
             secret: is(secret),
             untrusted: is(untrusted),
             ours: is(ours),
+            told: is(told),
             default: default.as_ref().map(|value| (**value).clone()),
         })
     }
@@ -225,6 +227,7 @@ fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
             secret: false,
             untrusted: false,
             ours: false,
+            told: false,
             default: None,
         };
         let flags = members.iter().map(flag).collect();

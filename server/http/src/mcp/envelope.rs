@@ -26,12 +26,21 @@ pub(super) enum Body<'a> {
 /// A message, by the answer that it needs.
 #[derive(Debug)]
 pub(super) enum Message<'a> {
-    /// A request, which is answered. `id` is the JSON of a string or an integer.
-    Request { id: &'a str, method: Cow<'a, str>, params: Option<&'a RawValue> },
+    /// A request, which is answered.
+    Request(RpcRequest<'a>),
     /// A notification, or a response to a request that this server never made. Neither is answered.
     Unanswered,
     /// Not a JSON-RPC message, and why. `id` is its id if it could be read.
     Invalid { id: Option<&'a str>, what: Words },
+}
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct RpcRequest<'a> {
+    /// The JSON of a string or an integer.
+    pub(super) id: &'a str,
+    pub(super) method: Cow<'a, str>,
+    pub(super) params: Option<&'a RawValue>,
 }
 
 /// Why a body contains no messages.
@@ -44,10 +53,9 @@ pub(super) enum Unreadable {
 }
 
 impl<'a> Message<'a> {
-    /// Id and method of a request.
-    pub(super) fn request(&self) -> Option<(&'a str, &str)> {
+    pub(super) fn request(&self) -> Option<&RpcRequest<'a>> {
         match self {
-            Self::Request { id, method, .. } => Some((id, method)),
+            Self::Request(request) => Some(request),
             Self::Unanswered | Self::Invalid { .. } => None,
         }
     }
@@ -172,7 +180,7 @@ fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
         return invalid(words!["`method` is ", Echo::of(method.get()), "; it must be a string"]);
     };
     Ok(match known {
-        Some(id) => Message::Request { id, method, params },
+        Some(id) => Message::Request(RpcRequest { id, method, params }),
         None => Message::Unanswered,
     })
 }

@@ -1,6 +1,6 @@
 //! Derives the arguments, the result and the errors of the tool that reads tasks. No contract writes them.
 
-use super::tasks::{ours, plain, task_status};
+use super::tasks::{ours, plain, task_status, told};
 use super::{Lowering, Scope};
 use crate::json_schema::REMARK_MAX_CHARS;
 use crate::lower::words::{Words, noun};
@@ -174,7 +174,7 @@ fn evidence(probes: &[Arc<ProbeSpec>], noun: &str) -> Arc<NamedType> {
         ours("checked", &checked),
         remark("expected", "What would have shown the effect."),
         remark("observed", "What was seen."),
-        plain("reported", "What the platform said, which is not what happened.", Type::Named(upstream_report())),
+        told(plain("reported", "What the platform said, which is not what happened.", Type::Named(upstream_report()))),
         plain("checked_at", "When it was seen.", Type::Timestamp),
     ];
     object("Evidence", "What the end of a task rests on.", fields)

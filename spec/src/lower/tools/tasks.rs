@@ -217,12 +217,12 @@ pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
         plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
         plain("status", "State of the task; a new one is always `dispatched`.", Type::Named(Arc::new(task_status()))),
         plain("terminal", "Whether the state is final.", Type::Boolean),
-        plain(
+        told(plain(
             "idempotent_hit",
             "Whether this is a task that was in flight before; then nothing was sent.",
             Type::Boolean,
-        ),
-        plain("request_matches", "Whether that task is for the same tool, target and arguments.", Type::Boolean),
+        )),
+        told(plain("request_matches", "Whether that task is for the same tool, target and arguments.", Type::Boolean)),
         plain("poll_after_seconds", "When to poll it.", Type::Integer),
         ours("next_step", "What to do next."),
     ];
@@ -241,6 +241,11 @@ pub(super) fn ours(name: &str, doc: &str) -> Field {
     Field { ours: true, ..plain(name, doc, Type::String) }
 }
 
+/// A field whose name does not say enough.
+pub(super) fn told(field: Field) -> Field {
+    Field { told: true, ..field }
+}
+
 pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
     Field {
         name: name.to_owned(),
@@ -251,6 +256,7 @@ pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
         secret: false,
         untrusted: false,
         ours: false,
+        told: false,
         default: None,
     }
 }

@@ -1,0 +1,98 @@
+//! The revisions of the Model Context Protocol, and what each has. Revisions are told apart here and nowhere else.
+//!
+//! Start at [`Revision::features`].
+
+/// A revision that the framework speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the revision of this name")]
+pub enum Revision {
+    V2026_07_28,
+    V2025_11_25,
+    V2025_06_18,
+    V2025_03_26,
+}
+
+/// What a revision has.
+#[derive(Clone, Copy, Debug)]
+pub struct Features {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// Whether a body can be a batch of messages.
+    pub batches: bool,
+    /// Whether tools have titles and output schemas, and results structured content.
+    pub structured: bool,
+    /// Whether a client begins with `initialize`. Otherwise each request says of itself what the handshake said, in headers and
+    /// `_meta`, and each result what it is, who made it and how long it holds.
+    pub handshake: bool,
+}
+
+impl Revision {
+    /// Every revision, the newest first.
+    pub const ALL: [Self; 4] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26];
+
+    /// The revision of requests that name none, and of clients that offer an unknown one.
+    pub const FALLBACK: Self = Self::V2025_03_26;
+
+    /// Returns what it has.
+    #[must_use]
+    pub const fn features(self) -> Features {
+        let with_handshake = Features { name: "2025-11-25", batches: false, structured: true, handshake: true };
+        match self {
+            Self::V2026_07_28 => Features { name: "2026-07-28", handshake: false, ..with_handshake },
+            Self::V2025_11_25 => with_handshake,
+            Self::V2025_06_18 => Features { name: "2025-06-18", ..with_handshake },
+            Self::V2025_03_26 => Features { name: "2025-03-26", batches: true, structured: false, ..with_handshake },
+        }
+    }
+
+    /// Returns the revision that is agreed to with a client that offers `name` in `initialize`.
+    #[must_use]
+    pub fn agreed(name: &str, served: &[Self]) -> Self {
+        let offered = |revision: &Self| revision.features().handshake && revision.features().name == name;
+        served.iter().copied().find(offered).unwrap_or(Self::FALLBACK)
+    }
+
+    /// Returns the revision in which a request is served that names `name`; `None` if it must be refused. Clients name their own
+    /// revision, also where another was agreed to, so that one with a handshake is served as the fallback where it is not served itself.
+    #[must_use]
+    pub fn requested(name: &str, served: &[Self]) -> Option<Self> {
+        if name == BEFORE_HTTP {
+            return Some(Self::FALLBACK);
+        }
+        let revision = Self::ALL.into_iter().find(|revision| revision.features().name == name)?;
+        if served.contains(&revision) {
+            return Some(revision);
+        }
+        revision.features().handshake.then_some(Self::FALLBACK)
+    }
+}
+
+/// The revision from before Streamable HTTP. There are clients that speak both and name this one.
+const BEFORE_HTTP: &str = "2024-11-05";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
+
+    #[test]
+    fn a_revision_is_agreed_to_and_requested_as_far_as_it_is_served() {
+        let few = [V2025_11_25, V2025_03_26];
+        // What is offered or named; agreed to and served in by a service of all revisions, and by one of few.
+        let rows = [
+            ("2025-03-26", V2025_03_26, Some(V2025_03_26), V2025_03_26, Some(V2025_03_26)),
+            ("2025-06-18", V2025_06_18, Some(V2025_06_18), V2025_03_26, Some(V2025_03_26)),
+            ("2025-11-25", V2025_11_25, Some(V2025_11_25), V2025_11_25, Some(V2025_11_25)),
+            ("2026-07-28", V2025_03_26, Some(V2026_07_28), V2025_03_26, None),
+            ("2024-11-05", V2025_03_26, Some(V2025_03_26), V2025_03_26, Some(V2025_03_26)),
+            ("1999-01-01", V2025_03_26, None, V2025_03_26, None),
+            ("", V2025_03_26, None, V2025_03_26, None),
+        ];
+        for (name, agreed, requested, agreed_of_few, requested_of_few) in rows {
+            assert_eq!(Revision::agreed(name, &Revision::ALL), agreed, "{name}");
+            assert_eq!(Revision::requested(name, &Revision::ALL), requested, "{name}");
+            assert_eq!(Revision::agreed(name, &few), agreed_of_few, "{name}");
+            assert_eq!(Revision::requested(name, &few), requested_of_few, "{name}");
+        }
+    }
+}

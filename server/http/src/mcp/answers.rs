@@ -1,0 +1,125 @@
+//! Writes JSON-RPC answers. What is the same in each is rendered once, when the server starts: [`Answers`].
+//!
+//! A result is spliced of JSON that exists already. No answer is parsed here, and none is judged.
+
+use crate::spliced::Spliced;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use toolwarrant_core::catalogue::ServiceDef;
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::reply::{Answer, quote};
+use toolwarrant_core::revision::Revision;
+
+/// Milliseconds for which a client may keep what it was told of tools. The rights of a key can change at any time.
+const FRESH_MS: u32 = 60_000;
+
+/// The beginning of an answer, up to its id.
+const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
+
+/// What a service's answers have in common.
+pub(crate) struct Answers {
+    /// The result of `initialize` up to the instructions, for each revision that can be agreed to.
+    initialize: Vec<(Revision, String)>,
+    /// The result of `server/discover` up to the instructions.
+    discover: String,
+    plain: Openings,
+    typed: Openings,
+}
+
+/// How results begin, after the id.
+struct Openings {
+    /// Up to the text of a tool's answer.
+    call: String,
+    /// Up to the list of tools.
+    list: String,
+}
+
+impl Openings {
+    /// `own` stands in every result, `kept` in those that clients may keep: members of an object, each with a comma behind it.
+    fn new(own: &str, kept: &str) -> Self {
+        Self {
+            call: format!(r#","result":{{{own}"content":[{{"type":"text","text":"#),
+            list: format!(r#","result":{{{own}{kept}"tools":"#),
+        }
+    }
+}
+
+impl Answers {
+    pub(crate) fn of(service: &ServiceDef) -> Self {
+        let ServiceDef { name, version, served, .. } = service;
+        let server = json!({"name": name, "version": version});
+        let names: Value = served.iter().map(|revision| revision.features().name).collect();
+        let own = format!(r#""resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{server}}},"#);
+        let kept = format!(r#""ttlMs":{FRESH_MS},"cacheScope":"private","#);
+        let capabilities = r#""capabilities":{"tools":{}}"#;
+        let initialize = |revision: &Revision| {
+            let name = revision.features().name;
+            let members = format!(r#""protocolVersion":"{name}",{capabilities},"serverInfo":{server}"#);
+            (*revision, format!(r#","result":{{{members},"instructions":"#))
+        };
+        Self {
+            initialize: served.iter().filter(|revision| revision.features().handshake).map(initialize).collect(),
+            discover: format!(r#","result":{{{own}{kept}"supportedVersions":{names},{capabilities},"instructions":"#),
+            plain: Openings::new("", ""),
+            typed: Openings::new(&own, &kept),
+        }
+    }
+
+    /// Agrees to a revision. `instructions` is a JSON string.
+    pub(super) fn initialized(&self, id: &str, agreed: Revision, instructions: &Bytes) -> Spliced {
+        let head = self.initialize.iter().find(|(revision, _)| *revision == agreed).map_or("", |(_, head)| head);
+        Spliced::new([OPEN, id, head], instructions, &["}}"])
+    }
+
+    /// Says what the server is. `instructions` is a JSON string.
+    pub(super) fn discovered(&self, id: &str, instructions: &Bytes) -> Spliced {
+        Spliced::new([OPEN, id, &self.discover], instructions, &["}}"])
+    }
+
+    /// Lists tools, which are a JSON list.
+    pub(super) fn listed(&self, id: &str, revision: Revision, tools: &Bytes) -> Spliced {
+        Spliced::new([OPEN, id, &self.openings(revision).list], tools, &["}}"])
+    }
+
+    /// The result of a tool: one text item and, where the revision has it, the same as structured content.
+    pub(super) fn succeeded(&self, id: &str, revision: Revision, answer: &Answer) -> Spliced {
+        let head = [OPEN, id, &self.openings(revision).call];
+        let structured = [r#"}],"structuredContent":"#, answer.as_json(), r#","isError":false}}"#];
+        let plain = [r#"}],"isError":false}}"#];
+        let tail = if revision.features().structured { &structured[..] } else { &plain };
+        Spliced::new(head, answer.quoted(), tail)
+    }
+
+    /// The failure of a tool, as its result: one text item. Clients hold structured content against the output schema, so there is none.
+    pub(super) fn failed(&self, id: &str, revision: Revision, failure: &Failure) -> Spliced {
+        let text = quote(&serde_json::to_string(failure).unwrap_or_default());
+        Spliced::new([OPEN, id, &self.openings(revision).call], &text, &[r#"}],"isError":true}}"#])
+    }
+
+    fn openings(&self, revision: Revision) -> &Openings {
+        if revision.features().handshake { &self.plain } else { &self.typed }
+    }
+}
+
+/// An answer that says nothing more than that the server is there.
+pub(super) fn pong(id: &str) -> Spliced {
+    Spliced::new([OPEN, id, r#","result":{}}"#], &Bytes::new(), &[])
+}
+
+/// An error of the protocol.
+pub(super) fn error(id: &str, failure: &Failure) -> Spliced {
+    let data = json!(failure);
+    let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
+    Spliced::new([OPEN, id, r#","error":"#], &error.to_string().into(), &["}"])
+}
+
+/// The answer to a batch.
+pub(super) fn array(answers: &[Spliced]) -> Spliced {
+    let mut out = Vec::new();
+    for answer in answers {
+        out.push(if out.is_empty() { b'[' } else { b',' });
+        answer.write(&mut out);
+    }
+    out.push(b']');
+    out.into()
+}

@@ -1,0 +1,155 @@
+//! What an HTTP request says of its message: the revision of the protocol and, in revisions without a handshake, headers that repeat a
+//! part of the body, and `_meta`.
+//!
+//! A header that contradicts the body is refused, because what stands between client and server goes by the headers alone. Headers are
+//! compared as they are; `initialize` is served whatever its headers say.
+
+use super::Refusal;
+use super::envelope::{Message, RpcRequest, present};
+use super::session::Method;
+use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use toolwarrant_core::args::read_text;
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_core::revision::Revision;
+use toolwarrant_core::wording::Echo;
+use toolwarrant_core::words;
+
+/// A header that repeats a part of the body.
+struct Mirror {
+    header: HeaderName,
+    shown: &'static str,
+    read: fn(&str) -> Option<Cow<'_, str>>,
+}
+
+static REVISION: Mirror =
+    Mirror { header: HeaderName::from_static("mcp-protocol-version"), shown: "MCP-Protocol-Version", read: literal };
+static METHOD: Mirror = Mirror { header: HeaderName::from_static("mcp-method"), shown: "Mcp-Method", read: literal };
+static NAME: Mirror = Mirror { header: HeaderName::from_static("mcp-name"), shown: "Mcp-Name", read: decoded };
+
+/// The revision in which a single message is answered.
+///
+/// # Errors
+/// `unsupported_version`. Of requests in a revision without a handshake also `header_mismatch`, `invalid_params` if `_meta` is not whole,
+/// and `method_not_found`: there they end the HTTP request.
+pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>) -> Result<Revision, Refusal> {
+    let Some(request) = message.request() else { return Ok(revision::<H>(headers)?) };
+    let named = revision::<H>(headers);
+    if request.method == "initialize" && !named.as_ref().is_ok_and(|named| lacks_handshake(*named, request)) {
+        return Ok(Revision::FALLBACK);
+    }
+    let checked = named.and_then(|named| match named.features().handshake {
+        true => Ok(named),
+        false => check::<H>(headers, request, named).map(|()| named),
+    });
+    checked.map_err(|failure| Refusal { failure, id: request.id.to_owned() })
+}
+
+/// The revision that the header names.
+///
+/// # Errors
+/// `unsupported_version`.
+pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Failure> {
+    let mut named = headers.get_all(&REVISION.header).iter().map(HeaderValue::as_bytes);
+    let Some(first) = named.next() else { return Ok(Revision::FALLBACK) };
+    let served = H::CATALOGUE.service.served;
+    // Proxies double headers. Two that differ name no revision.
+    let known = str::from_utf8(first).ok().and_then(|name| Revision::requested(name, served));
+    if let (Some(revision), true) = (known, named.all(|other| other == first)) {
+        return Ok(revision);
+    }
+    let all: Vec<_> = headers.get_all(&REVISION.header).iter().map(HeaderValue::as_bytes).collect();
+    let sent = Echo::of(&String::from_utf8_lossy(&all.join(&b", "[..])));
+    let served: Vec<_> = served.iter().map(|revision| revision.features().name).collect();
+    let what = words!["the revision `", sent, "` of MCP-Protocol-Version is not served here"];
+    let failure = Failure::new(H::CATALOGUE.roles.unsupported_version, what);
+    Err(failure.with("supported", served).with("requested", sent.as_str()))
+}
+
+/// Whether a request comes as in a revision without a handshake: not the header alone says so, but `_meta`, too.
+fn lacks_handshake(named: Revision, request: &RpcRequest<'_>) -> bool {
+    let params = request.params.and_then(object::<Params<'_>>);
+    !named.features().handshake && params.is_some_and(|params| params.meta.is_some())
+}
+
+/// Checks a request in a revision without a handshake.
+fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revision) -> Result<(), Failure> {
+    let RpcRequest { id: _, method, params } = request;
+    let invalid = |what: &'static str| Failure::new(H::CATALOGUE.roles.invalid_params, what);
+    METHOD.check::<H>(headers, method)?;
+    let known = Method::of(method, named);
+    let Params { name, meta } = params
+        .map_or(Some(Params::default()), object)
+        .ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
+    // A call without a name is refused when it is run.
+    if let (Some(Method::CallTool), Some(name)) = (known, name.and_then(|name| read_text(name.get()))) {
+        NAME.check::<H>(headers, &name)?;
+    }
+    let Meta { revision, capabilities } =
+        meta.and_then(object).ok_or_else(|| invalid("`params` lacks `_meta`, an object"))?;
+    let revision = revision
+        .and_then(|revision| read_text(revision.get()))
+        .ok_or_else(|| invalid("`_meta` lacks `io.modelcontextprotocol/protocolVersion`, a string"))?;
+    if !capabilities.is_some_and(|capabilities| capabilities.get().starts_with('{')) {
+        return Err(invalid("`_meta` lacks `io.modelcontextprotocol/clientCapabilities`, an object"));
+    }
+    REVISION.check::<H>(headers, &revision)?;
+    known.map(drop).ok_or_else(|| Method::unknown::<H>(method))
+}
+
+#[derive(Default, Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/protocolVersion")]
+    revision: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: Option<&'a RawValue>,
+}
+
+/// Reads an object. A list of its values, which serde would take for one, is none.
+fn object<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
+    json.get().starts_with('{').then(|| serde_json::from_str(json.get()).ok()).flatten()
+}
+
+impl Mirror {
+    /// Checks that the header is there once, and says what the body says.
+    fn check<H: Handlers>(&self, headers: &HeaderMap, body: &str) -> Result<(), Failure> {
+        let Self { header, shown, read } = self;
+        let mut values = headers.get_all(header).iter();
+        let wrong = match (values.next(), values.next()) {
+            (None, _) => words![" is missing"],
+            (Some(_), Some(_)) => words![" is given more than once"],
+            (Some(value), None) => match value.to_str().ok().and_then(read) {
+                Some(value) if value == body => return Ok(()),
+                Some(value) => words![" is `", Echo::of(&value), "`"],
+                None => words![" cannot be read"],
+            },
+        };
+        let what = words!["the header ", *shown, wrong, ", and the body says `", Echo::of(body), "`"];
+        Err(Failure::new(H::CATALOGUE.roles.header_mismatch, what))
+    }
+}
+
+fn literal(value: &str) -> Option<Cow<'_, str>> {
+    Some(value.into())
+}
+
+/// Reads a value that may be encoded, as one must be that is no visible ASCII: `=?base64?...?=`.
+fn decoded(value: &str) -> Option<Cow<'_, str>> {
+    let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+        return literal(value);
+    };
+    String::from_utf8(STANDARD.decode(encoded).ok()?).ok().map(Cow::Owned)
+}
