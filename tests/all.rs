@@ -16,6 +16,7 @@ mod crash;
 mod credentials;
 mod descriptions;
 mod devices;
+mod differential;
 mod doctor;
 mod engine;
 mod folders;

@@ -102,14 +102,11 @@ fn compare_ways(program: &Server, credentials: &Credentials) -> Result<Vec<Strin
         ("list_devices", json!({"limit": DEVICES}), format!("/v1/devices?limit={DEVICES}")),
     ];
     for (name, arguments, target) in &questions {
-        let ways: Vec<(&str, Box<dyn Fn() -> Vec<u8>>)> = REVISIONS
-            .into_iter()
-            .map(|revision| {
-                let request = in_revision(credentials, revision, name, arguments);
-                (revision, Box::new(move || request.clone()) as Box<dyn Fn() -> Vec<u8>>)
-            })
-            .chain([("signed", Box::new(|| signed(credentials, target)) as Box<dyn Fn() -> Vec<u8>>)])
-            .collect();
+        let mcp = REVISIONS.into_iter().map(|revision| {
+            let request = in_revision(credentials, revision, name, arguments);
+            (revision, Box::new(move || request.clone()) as Requests<'_>)
+        });
+        let ways: Vec<_> = mcp.chain([("signed", Box::new(|| signed(credentials, target)) as Requests<'_>)]).collect();
         let lengths = ways.iter().map(|(way, request)| {
             let reply = checked_reply(program, &request()).with_context(|| format!("{name}, {way}"))?;
             Ok(body_of(&reply)?.len())
@@ -134,6 +131,9 @@ fn compare_ways(program: &Server, credentials: &Credentials) -> Result<Vec<Strin
     }
     Ok(missed)
 }
+
+/// Makes the octets of a request.
+type Requests<'a> = Box<dyn Fn() -> Vec<u8> + 'a>;
 
 /// The revisions, the first one first.
 const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
