@@ -28,6 +28,7 @@ mod limits;
 mod monitor;
 mod openapi;
 mod outcomes;
+mod outputs;
 mod outside;
 mod platform;
 mod program;
