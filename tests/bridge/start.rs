@@ -3,7 +3,7 @@
 use super::fake::Fake;
 use super::stdio::{Bridge, Start};
 use super::{any_key, done, request};
-use crate::program::binary;
+use crate::program::{Program, binary};
 use serde_json::json;
 use std::fmt::Write;
 use std::fs;
@@ -190,4 +190,60 @@ async fn a_server_is_trusted_if_the_system_trusts_who_signed_its_certificate() {
         assert_eq!(answer["error"]["data"]["code"].as_str(), expected, "{answer}");
     }
     server.abort();
+}
+
+const DOCUMENT: &str = include_str!("../../docs/clients.md");
+
+/// The blocks of a language below a heading of the document.
+fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
+    let (_, section) = DOCUMENT.split_once(&format!("\n## {heading}\n")).expect("a section");
+    let section = section.split("\n## ").next().expect("its text");
+    let begin = format!("```{language}\n");
+    let blocks = section.split(&*begin).skip(1);
+    blocks.map(|block| block.split("\n```").next().expect("an end")).collect()
+}
+
+#[tokio::test]
+async fn the_commands_of_the_document_work_as_written() {
+    let program = Program::start(&[]).await;
+    let home = TempDir::new().expect("a temporary folder");
+    let calls = blocks("Calling by hand", "sh").join("\n");
+    let parts = [blocks("A key of its own", "sh")[0], blocks("The bridge", "sh")[0], &calls];
+    // What takes real time is tried elsewhere, and signatures of the second of the start are not taken.
+    let script = parts.join("\n").replace(" --wait", "").replace("http://127.0.0.1:8080", &program.url);
+    let begin = "cloudphone() { \"$PROGRAM\" \"$@\"; }\nuntil CLOUDPHONE_KEY=$DEMO cloudphone call list_devices --v1; do :; done";
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", &format!("{begin}\n{script}")]).current_dir(home.path()).env("PROGRAM", binary());
+    shell.env("CLOUDPHONE_DATA", &program.data).env("CLOUDPHONE_URL", format!("{}/mcp", program.url));
+    let output = shell.env("DEMO", format!("{}:{}", program.keys[0].id, program.keys[0].secret)).output().await;
+    let output = output.expect("a shell");
+    let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert!(output.status.success(), "{said}{told}");
+    for part in
+        [r#""tools":[{"name":"list_devices""#, r#""status":"dispatched""#, r#""power_actions""#, r#""next_cursor""#]
+    {
+        assert!(said.contains(part), "{part}: {said}{told}");
+    }
+    let mode = fs::metadata(home.path().join("bridge.key")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_configurations_of_the_document_are_sound() {
+    for (client, headers) in
+        [("Claude Code", true), ("Claude Desktop", false), ("Cursor", true), ("VS Code", true), ("Gemini CLI", true)]
+    {
+        let blocks = blocks(client, "json");
+        assert!(!blocks.is_empty(), "{client}");
+        for (n, block) in blocks.into_iter().enumerate() {
+            let json: serde_json::Value =
+                serde_json::from_str(block).unwrap_or_else(|error| panic!("{client}: {error}"));
+            let servers = json.get("mcpServers").or(json.get("servers")).expect("servers");
+            let server = &servers["cloudphone"];
+            let by_headers =
+                server["headers"]["X-Api-Key"].is_string() && server["headers"]["X-Api-Secret"].is_string();
+            let by_bridge = server["args"].as_array().is_some_and(|args| args.contains(&json!("--key-file")));
+            assert!(if headers && n == 0 { by_headers } else { by_bridge }, "{client}: {block}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use toolwarrant_signing::{self as signing, Request};
 
 /// A signature.
 #[derive(Debug)]
-pub struct Signed {
+pub struct SignedHeaders {
     /// What is signed.
     pub canonical: String,
     /// The headers to send, by their names.
@@ -33,7 +33,7 @@ pub enum SignError {
 ///
 /// # Errors
 /// A part of it is malformed, or its body cannot be read.
-pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<Signed, SignError> {
+pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignedHeaders, SignError> {
     let SignOptions { method, target, idempotency_key, body, timestamp, nonce, show: _, key: _ } = options;
     let malformed = |what: &str| Err(SignError::Malformed(what.to_owned()));
     if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
@@ -88,7 +88,7 @@ impl Stamp {
         Ok(Self { timestamp: now(), nonce: fresh_nonce()? })
     }
 
-    pub(crate) fn sign(&self, key: &ApiKey, signable: Signable<'_>) -> Signed {
+    pub(crate) fn sign(&self, key: &ApiKey, signable: Signable<'_>) -> SignedHeaders {
         let (Self { timestamp, nonce }, Signable { method, path, query, idempotency_key, body }) = (self, signable);
         let request = Request { key_id: &key.id, timestamp, nonce, method, path, query, idempotency_key, body };
         let canonical = request.canonical();
@@ -102,7 +102,7 @@ impl Stamp {
         if !idempotency_key.is_empty() {
             headers.push(("Idempotency-Key", idempotency_key.to_owned()));
         }
-        Signed { canonical, headers }
+        SignedHeaders { canonical, headers }
     }
 }
 
