@@ -19,7 +19,7 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revisi
     for revision in contract().service.served {
         clients.spawn(async move {
             let mut program = Program::start(&[]).await;
-            let client = pinned(&program, &revision).await;
+            let client = pinned(&program, revision).await;
             assert_eq!(agreed(&client), revision);
             lists_and_calls(client).await;
             assert!(program.stop().await.0.success());
