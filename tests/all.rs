@@ -24,6 +24,7 @@ mod house;
 mod limits;
 mod monitor;
 mod outcomes;
+mod outputs;
 mod outside;
 mod platform;
 mod program;

@@ -27,6 +27,10 @@ const GATE: f64 = 1.5;
 /// What the gate is for, and with how many connections.
 const GATED: ([&str; 2], usize) = (["tools/list", "get_device"], 32);
 
+/// Most CPU time of a request in another revision of the protocol, in that of the same request in 2025-03-26.
+const REVISION_GATE: f64 = 1.3;
+const OTHER_REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+
 /// Each measurement is taken that often, the program's and the baseline's in turn.
 const ROUNDS: usize = 9;
 /// How long one load lasts.
@@ -52,7 +56,7 @@ fn compare() -> Result<()> {
     println!("operation     connections    req/s  p50 µs  p99 µs  CPU µs/req  baseline  ratio");
     let mut missed = Vec::new();
     for (name, message) in operations() {
-        let request = request(&credentials, &message.to_string());
+        let request = request(&credentials, "2025-03-26", &message);
         let reply = checked_reply(&program, &request).with_context(|| format!("{name} is not answered"))?;
         let baseline = start_baseline(&reply)?;
         let length = body_of(&reply)?.len();
@@ -78,8 +82,38 @@ fn compare() -> Result<()> {
             }
         }
     }
+    let slower = compare_revisions(&program, &credentials)?;
     ensure!(missed.is_empty(), "more than {GATE} times the CPU time of the baseline: {}", missed.join(", "));
+    ensure!(slower.is_empty(), "more than {REVISION_GATE} times the CPU time of 2025-03-26: {}", slower.join(", "));
     Ok(())
+}
+
+/// Loads the program with the same requests in each revision, in turn. Returns those beyond the gate.
+fn compare_revisions(program: &Server, credentials: &str) -> Result<Vec<String>> {
+    println!("\noperation     revision    CPU µs/req  2025-03-26  ratio");
+    let mut slower = Vec::new();
+    for (name, message) in operations().into_iter().filter(|(name, _)| *name != "initialize") {
+        for revision in OTHER_REVISIONS {
+            let requests = ["2025-03-26", revision].map(|revision| request(credentials, revision, &message));
+            let mut rounds = Vec::new();
+            for _ in 0..ROUNDS {
+                let mut cpu = [0.0; 2];
+                for (cpu, request) in cpu.iter_mut().zip(&requests) {
+                    let length = body_of(&checked_reply(program, request)?)?.len();
+                    *cpu = load(program, request, length, GATED.1)?.cpu_micros();
+                }
+                rounds.push(cpu);
+            }
+            let of_rounds = |figure: fn(&[f64; 2]) -> f64| median(rounds.iter().map(figure).collect());
+            let (base, ours) = (of_rounds(|[base, _]| *base), of_rounds(|[_, ours]| *ours));
+            let ratio = of_rounds(|[base, ours]| ours / base);
+            println!("{name:12}  {revision}  {ours:10.2}  {base:10.2}  {ratio:5.2}");
+            if ratio > REVISION_GATE {
+                slower.push(format!("{name} in {revision}"));
+            }
+        }
+    }
+    Ok(slower)
 }
 
 fn operations() -> [(&'static str, Value); 4] {
@@ -156,10 +190,25 @@ fn start_program(data: &Path) -> Result<(Server, String)> {
     Ok((server, credentials))
 }
 
-fn request(credentials: &str, body: &str) -> String {
+/// A request in a revision. The last says in its headers and in `_meta` what it is.
+fn request(credentials: &str, revision: &str, message: &Value) -> String {
+    let (mut message, mut headers) = (message.clone(), format!("MCP-Protocol-Version: {revision}\r\n"));
+    if OTHER_REVISIONS.last() == Some(&revision) {
+        message["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": revision,
+            "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let repeated = [("Mcp-Method", &message["method"]), ("Mcp-Name", &message["params"]["name"])];
+        let repeated = repeated.into_iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+        headers.extend(repeated.map(|(name, value)| format!("{name}: {value}\r\n")));
+    }
+    let (body, types) =
+        (message.to_string(), "Content-Type: application/json\r\nAccept: application/json, text/event-stream");
     let length = body.len();
-    let types = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
-    format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{types}{credentials}Content-Length: {length}\r\n\r\n{body}")
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n{types}\r\n{headers}{credentials}Content-Length: {length}\r\n\r\n{body}"
+    )
 }
 
 /// The reply to one request, which must be a result.
