@@ -1,50 +1,54 @@
 //! The official Rust client of the protocol, against the program as users start it: in every revision that is served, and as it comes.
 
 use crate::program::Program;
+use rmcp::RoleClient;
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{RoleClient, ServiceExt};
 use serde_json::Value;
 use std::path::Path;
+use tokio::task::JoinSet;
 use toolwarrant_spec::model::Contract;
 
 type Client = RunningService<RoleClient, ClientConfig>;
 
 #[tokio::test]
 async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revision() {
-    let mut program = Program::start(&[]).await;
-    let contract = contract();
-    for revision in &contract.service.served {
-        let client = pinned(&program, revision).await;
-        assert_eq!(agreed(&client), *revision);
-        lists_and_calls(&client, revision, &contract).await;
-        client.cancel().await.expect("an end");
+    let mut clients = JoinSet::new();
+    for revision in contract().service.served {
+        clients.spawn(async move {
+            let mut program = Program::start(&[]).await;
+            let client = pinned(&program, revision).await;
+            assert_eq!(agreed(&client), revision);
+            lists_and_calls(client).await;
+            assert!(program.stop().await.0.success());
+        });
     }
-    assert!(program.stop().await.0.success());
+    clients.join_all().await;
 }
 
-/// Started as its documentation shows first, it shakes hands and offers 2026-07-28, which has no handshake. Told to look first, it asks
-/// with `server/discover`, and shakes hands if nobody knows that.
+/// It shakes hands unless it is told otherwise, and offers 2026-07-28, which has no handshake. Told to look first, it asks with
+/// `server/discover`, and shakes hands where nobody knows that.
 #[tokio::test]
-async fn the_official_rust_client_as_it_comes_is_served_a_revision_that_it_can_go_on_with() {
-    let mut program = Program::start(&[]).await;
-    let shaking = ClientConfig::default().serve(transport(&program)).await.expect("a handshake");
-    let latest = ProtocolVersion::LATEST;
-    let looking = ClientLifecycleMode::Auto { preferred_versions: vec![latest], legacy_version: None };
-    let looking = started(&program, ClientConfig::default(), looking).await;
-    assert_eq!([&shaking, &looking].map(agreed), ["2025-03-26", "2025-03-26"]);
-    for client in [shaking, looking] {
-        let revision = agreed(&client);
-        lists_and_calls(&client, &revision, &contract()).await;
-        client.cancel().await.expect("an end");
+async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_with() {
+    let looking = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
+    let mut clients = JoinSet::new();
+    for (mode, revision) in [(ClientLifecycleMode::Initialize, "2025-03-26"), (looking, "2026-07-28")] {
+        clients.spawn(async move {
+            let mut program = Program::start(&[]).await;
+            let client = started(&program, ClientConfig::default(), mode).await;
+            assert_eq!(agreed(&client), revision);
+            lists_and_calls(client).await;
+            assert!(program.stop().await.0.success());
+        });
     }
-    assert!(program.stop().await.0.success());
+    clients.join_all().await;
 }
 
-async fn lists_and_calls(client: &Client, revision: &str, contract: &Contract) {
-    let structured = revision >= "2025-06-18";
+async fn lists_and_calls(client: Client) {
+    let (contract, revision) = (contract(), agreed(&client));
+    let structured = *revision >= *"2025-06-18";
     let tools = client.list_all_tools().await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
     assert_eq!(names, contract.tools().map(|tool| tool.name.clone()).collect::<Vec<_>>());
@@ -63,6 +67,7 @@ async fn lists_and_calls(client: &Client, revision: &str, contract: &Contract) {
             task_id = value.get("task_id").cloned().unwrap_or(task_id);
         }
     }
+    client.cancel().await.expect("an end");
 }
 
 /// The object in the text of a result.

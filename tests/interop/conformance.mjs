@@ -57,10 +57,6 @@ function checksOf(folder) {
   return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : [];
 }
 
-if (revision) {
-  const failure = door.revisions.has(revision) ? null : `it spoke ${[...door.revisions]}`;
-  say({ check: "handshake", failure });
-}
 let applied = 0;
 for (const folder of readdirSync(results).sort()) {
   const scenario = folder.replace(/^server-/, "").replace(/-\d{4}-\d\d-\d\dT[^T]*$/, "");
@@ -71,3 +67,4 @@ for (const folder of readdirSync(results).sort()) {
 }
 rmSync(results, { recursive: true });
 if (!applied) cannotSpeak("none of its scenarios for that revision applies");
+if (revision) say({ check: "handshake", failure: door.revisions.has(revision) ? null : `it spoke ${[...door.revisions]}` });

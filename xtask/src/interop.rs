@@ -61,7 +61,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         "left_out": left_out["left_out"],
     });
     let bench = Bench { scripts, home: built.with_file_name("interop"), program, plan };
-    let revisions: Vec<&str> = contract.service.served.iter().map(AsRef::as_ref).collect();
+    let mut revisions: Vec<&str> = contract.service.served.iter().map(AsRef::as_ref).collect();
+    revisions.sort_unstable();
     let cells = try_all(&bench, &clients(&bench, root, &wanted)?, &revisions)?;
     let mut failures = findings::never_left_out(&cells, &left_out["left_out"]);
     let passed = findings::show(&cells, &revisions, &mut failures);
