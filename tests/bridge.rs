@@ -5,7 +5,7 @@ mod door;
 mod fake;
 mod headers;
 pub(crate) mod start;
-mod stdio;
+pub(crate) mod stdio;
 mod transcript;
 
 use crate::harness::{self, Key, outcome};

@@ -1,27 +1,58 @@
-//! An official client of the protocol, against the program as users start it.
+//! The official Rust client of the protocol, against the program as users start it: in every revision that is served, and as it comes.
 
 use crate::program::Program;
-use rmcp::ServiceExt;
-use rmcp::model::CallToolRequestParams;
+use rmcp::RoleClient;
+use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, ProtocolVersion};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::Value;
 use std::path::Path;
+use tokio::task::JoinSet;
+use toolwarrant_spec::model::Contract;
+
+type Client = RunningService<RoleClient, ClientConfig>;
 
 #[tokio::test]
-async fn the_official_rust_client_lists_the_tools_and_calls_each() {
-    let mut program = Program::start(&[]).await;
-    let key = &program.keys[0];
-    let config = StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", program.url))
-        .auth_header(format!("{}:{}", key.id, key.secret));
-    let client = ().serve(StreamableHttpClientTransport::from_config(config)).await.expect("a session");
-    let server = client.peer_info().expect("the server's answer to initialize");
-    assert_eq!(server.protocol_version.to_string(), "2025-03-26");
+async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revision() {
+    let mut clients = JoinSet::new();
+    for revision in contract().service.served {
+        clients.spawn(async move {
+            let mut program = Program::start(&[]).await;
+            let client = pinned(&program, revision).await;
+            assert_eq!(agreed(&client), revision);
+            lists_and_calls(client).await;
+            assert!(program.stop().await.0.success());
+        });
+    }
+    clients.join_all().await;
+}
+
+/// It shakes hands unless it is told otherwise, and offers 2026-07-28, which has no handshake. Told to look first, it asks with
+/// `server/discover`, and shakes hands where nobody knows that.
+#[tokio::test]
+async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_with() {
+    let looking = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
+    let mut clients = JoinSet::new();
+    for (mode, revision) in [(ClientLifecycleMode::Initialize, "2025-03-26"), (looking, "2026-07-28")] {
+        clients.spawn(async move {
+            let mut program = Program::start(&[]).await;
+            let client = started(&program, ClientConfig::default(), mode).await;
+            assert_eq!(agreed(&client), revision);
+            lists_and_calls(client).await;
+            assert!(program.stop().await.0.success());
+        });
+    }
+    clients.join_all().await;
+}
+
+async fn lists_and_calls(client: Client) {
+    let (contract, revision) = (contract(), agreed(&client));
+    let structured = *revision >= *"2025-06-18";
     let tools = client.list_all_tools().await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
-    let contract =
-        toolwarrant_spec::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("the contract");
     assert_eq!(names, contract.tools().map(|tool| tool.name.clone()).collect::<Vec<_>>());
+    assert!(tools.iter().all(|tool| tool.output_schema.is_some() == structured), "{revision}: {tools:?}");
     let mut task_id = Value::Null;
     for tool in contract.tools() {
         for example in &tool.examples {
@@ -30,13 +61,50 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each() {
             arguments.entry("task_id").and_modify(|id| *id = task_id.clone());
             let call = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
             let result = client.call_tool(call).await.expect("a result");
-            assert_ne!(result.is_error, Some(true), "{}", tool.name);
-            let text = &result.content[0].as_text().expect("text").text;
-            let value: Value = serde_json::from_str(text).expect("JSON");
-            assert!(value.is_object(), "{text}");
+            assert_ne!(result.is_error, Some(true), "{revision}: {result:?}");
+            let value = told(&result);
+            assert_eq!(result.structured_content.as_ref(), structured.then_some(&value), "{revision}: {}", tool.name);
             task_id = value.get("task_id").cloned().unwrap_or(task_id);
         }
     }
     client.cancel().await.expect("an end");
-    assert!(program.stop().await.0.success());
+}
+
+/// The object in the text of a result.
+fn told(result: &CallToolResult) -> Value {
+    let text = &result.content[0].as_text().expect("text").text;
+    let value: Value = serde_json::from_str(text).expect("JSON");
+    assert!(value.is_object(), "{text}");
+    value
+}
+
+/// A client that speaks this revision or fails.
+async fn pinned(program: &Program, revision: &str) -> Client {
+    let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == revision);
+    let version = known.expect("a revision that the client knows").clone();
+    let mode = if version.has_initialize() {
+        ClientLifecycleMode::Initialize
+    } else {
+        ClientLifecycleMode::Discover { preferred_versions: vec![version.clone()] }
+    };
+    started(program, ClientConfig::default().with_protocol_version(version), mode).await
+}
+
+async fn started(program: &Program, config: ClientConfig, mode: ClientLifecycleMode) -> Client {
+    config.serve_with_lifecycle(transport(program), mode).await.expect("a session")
+}
+
+fn transport(program: &Program) -> StreamableHttpClientTransport<reqwest::Client> {
+    let key = &program.keys[0];
+    let config = StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", program.url));
+    StreamableHttpClientTransport::from_config(config.auth_header(format!("{}:{}", key.id, key.secret)))
+}
+
+fn agreed(client: &Client) -> String {
+    client.peer_info().expect("the server's answer").protocol_version.to_string()
+}
+
+fn contract() -> Contract {
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec");
+    toolwarrant_spec::load(&spec).unwrap_or_else(|report| panic!("{report}"))
 }

@@ -300,13 +300,16 @@ async fn arguments_stand_in_the_path_and_the_query_or_the_body_and_nowhere_twice
     insta::assert_snapshot!("arguments", shown);
 }
 
+/// A request, the status and code of its refusal, and a header that comes with it.
+type Refused = (Signed, u16, &'static str, Option<(&'static str, &'static str)>);
+
 #[tokio::test]
 async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
     let budget = Tenant { requests_per_minute: 10, ..Tenant::with(PermissionSet(u64::MAX)) };
     let (server, keys) = phones(vec![budget]).await;
     let key = &keys[0][0];
     let large = Signed { body: format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20)), ..server.signed(key, "PUT", PROXY) };
-    let cases: [(Signed, u16, &str, Option<(&str, &str)>); 10] = [
+    let cases: [Refused; 10] = [
         (server.signed(key, "PATCH", PROXY), 405, "method_not_allowed", Some(("allow", "PUT, DELETE"))),
         (server.signed(key, "HEAD", "/v1/nothing"), 404, "", None),
         (server.signed(key, "GET", "/v1/devices/"), 404, "no_route", None),

@@ -35,7 +35,7 @@ const SIGNED_BY: [(&str, &str, &str); 4] = [
 const RULES: &str = "\
 ## Signing
 
-A request for this document needs no signature. Every other one carries `X-Api-Key`, `X-Timestamp`, `X-Nonce` and `X-Signature`, and none \
+A GET of this document needs no signature. Every other request carries `X-Api-Key`, `X-Timestamp`, `X-Nonce` and `X-Signature`, and none \
 carries `Authorization`. What is signed is the canonical request, nine lines that are joined by one line feed each, with none at the end:
 
 1. `CP1-HMAC-SHA256`
@@ -43,7 +43,7 @@ carries `Authorization`. What is signed is the canonical request, nine lines tha
 3. the value of `X-Timestamp`
 4. the value of `X-Nonce`
 5. the method
-6. the path as it is sent, neither decoded nor normalised
+6. the path from `/v1` on, as it is sent: neither decoded nor normalised
 7. the query as it is sent, without `?`; empty if there is none
 8. the value of `Idempotency-Key`; empty if there is none
 9. the SHA-256 of the body as it is sent, as 64 lower-case hexadecimal digits; that of nothing if there is none
@@ -54,9 +54,9 @@ canonical request as the server built it.
 ## Arguments
 
 Those of the path and the query are percent-encoded; `+` is a plus sign. Where a word and an argument could stand in the same place of a \
-path, the word wins. GET and DELETE take the other arguments from the query, each at most once; an empty one counts as left out where it \
-is optional. PUT and POST take them as members of a JSON object; null or an empty text counts as left out where it is optional, and the \
-body may be left out where no member is required. Unknown arguments are refused. The header `Idempotency-Key` and the argument \
+path, the word wins. GET and DELETE take the other arguments from the query, each at most once, and have no body. PUT and POST take them \
+as members of a JSON object, and have no query; the body may be left out where no member is required. Unknown arguments are refused. An \
+empty text counts as left out where an argument is optional, and so does null in a body. The header `Idempotency-Key` and the argument \
 `idempotency_key` are one and the same: a request that has both has them equal.
 
 ## Answers

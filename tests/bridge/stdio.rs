@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// A running bridge. It ends with the test.
-pub(super) struct Bridge {
+pub(crate) struct Bridge {
     child: Child,
     input: Option<ChildStdin>,
     output: Option<Lines<BufReader<ChildStdout>>>,
@@ -26,29 +26,29 @@ pub(super) struct Bridge {
 }
 
 /// How a bridge is started.
-pub(super) struct Start<'a> {
-    pub(super) url: &'a str,
+pub(crate) struct Start<'a> {
+    pub(crate) url: &'a str,
     /// Flags beside the URL.
-    pub(super) flags: &'a [&'a OsStr],
-    pub(super) environment: &'a [(&'a str, &'a str)],
+    pub(crate) flags: &'a [&'a OsStr],
+    pub(crate) environment: &'a [(&'a str, &'a str)],
     /// Must stand in nothing that it writes.
-    pub(super) secret: &'a str,
+    pub(crate) secret: &'a str,
 }
 
 impl Bridge {
     /// Starts it with a key in its environment.
-    pub(super) fn with_key(url: &str, key: &Key) -> Self {
+    pub(crate) fn with_key(url: &str, key: &Key) -> Self {
         let pair = format!("{}:{}", key.id, key.secret);
         Self::start(Start { url, flags: &[], environment: &[("CLOUDPHONE_KEY", &pair)], secret: &key.secret })
     }
 
     /// Starts it with the key in a file.
-    pub(super) fn with_file(url: &str, file: &Path) -> Self {
+    pub(crate) fn with_file(url: &str, file: &Path) -> Self {
         let flags = [OsStr::new("--key-file"), file.as_os_str()];
         Self::start(Start { url, flags: &flags, environment: &[], secret: "cps_" })
     }
 
-    pub(super) fn start(Start { url, flags, environment, secret }: Start<'_>) -> Self {
+    pub(crate) fn start(Start { url, flags, environment, secret }: Start<'_>) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let errors = home.path().join("errors");
         let mut child = Command::new(binary())
@@ -69,18 +69,18 @@ impl Bridge {
     }
 
     /// The two streams, for a client that brings its own transport.
-    pub(super) fn streams(&mut self) -> (ChildStdout, ChildStdin) {
+    pub(crate) fn streams(&mut self) -> (ChildStdout, ChildStdin) {
         let output = self.output.take().expect("its output").into_inner().into_inner();
         (output, self.input.take().expect("its input"))
     }
 
-    pub(super) async fn send(&mut self, line: impl AsRef<str>) {
+    pub(crate) async fn send(&mut self, line: impl AsRef<str>) {
         let line = format!("{}\n", line.as_ref());
         self.input.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
     }
 
     /// The next line, which must be JSON. That none comes shows in a minute; no other time is measured.
-    pub(super) async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         let line = self.output.as_mut().expect("its output").next_line();
         let line = tokio::time::timeout(Duration::from_secs(60), line).await.expect("an answer");
         let line = line.expect("text").unwrap_or_else(|| panic!("it has ended: {}", self.all_told()));
@@ -89,13 +89,13 @@ impl Bridge {
     }
 
     /// The answer to one line.
-    pub(super) async fn ask(&mut self, line: impl AsRef<str>) -> Value {
+    pub(crate) async fn ask(&mut self, line: impl AsRef<str>) -> Value {
         self.send(line).await;
         self.next().await
     }
 
     /// What people were told since this was last asked. It is told before the answer.
-    pub(super) fn told(&mut self) -> String {
+    pub(crate) fn told(&mut self) -> String {
         let all = self.all_told();
         let new = all[self.told..].to_owned();
         self.told = all.len();
@@ -109,7 +109,7 @@ impl Bridge {
     }
 
     /// Ends its input: the lines that it still writes, and how it ends.
-    pub(super) async fn end(&mut self) -> (Vec<String>, ExitStatus) {
+    pub(crate) async fn end(&mut self) -> (Vec<String>, ExitStatus) {
         self.input = None;
         let mut rest = Vec::new();
         while let Some(line) = self.output.as_mut().expect("its output").next_line().await.expect("text") {
@@ -119,11 +119,11 @@ impl Bridge {
     }
 
     /// Closes its output, as a client that has died.
-    pub(super) fn deafen(&mut self) {
+    pub(crate) fn deafen(&mut self) {
         self.output = None;
     }
 
-    pub(super) async fn exit(&mut self) -> ExitStatus {
+    pub(crate) async fn exit(&mut self) -> ExitStatus {
         let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait());
         ended.await.expect("it ends").expect("it ran")
     }

@@ -1,60 +1,101 @@
-// The official TypeScript client of the protocol, in the package that the argument names, against a running server.
-//
-// Reads what to call as JSON from its input; answers with a JSON line for each check.
+// The official TypeScript client of the protocol, in the package that the first argument names, against a running server: over HTTP, or
+// over standard input and output through the bridge that the second argument names.
 
-import { readFileSync } from "node:fs";
-import { isDeepStrictEqual } from "node:util";
+import { spawnSync } from "node:child_process";
+import { openDoor } from "./door.mjs";
+import { cannotSpeak, check, expect, expectOneOf, fails, plan, say, structured, version, writes } from "./report.mjs";
 
-const [, , pack] = process.argv;
-const [main, http] = pack.endsWith("/sdk") ? [`${pack}/client/index.js`, `${pack}/client/streamableHttp.js`] : [pack, pack];
-const { Client } = await import(main);
-const { StreamableHTTPClientTransport } = await import(http);
-const { version } = JSON.parse(readFileSync(`node_modules/${pack}/package.json`, "utf8"));
-console.log(JSON.stringify({ client: `TypeScript ${version}` }));
-
-const plan = JSON.parse(readFileSync(0, "utf8"));
-const writes = plan.tools.filter((tool) => tool.task);
+const [, , pack, bridge] = process.argv;
+const first = pack.endsWith("/sdk");
+const parts = first ? ["client/index.js", "client/streamableHttp.js", "client/stdio.js", "types.js"] : ["", "", "stdio", ""];
+const [main, http, stdio, types] = await Promise.all(parts.map((part) => import([pack, part].filter(Boolean).join("/"))));
+const { revision } = plan;
 const [writer, reader] = plan.keys;
+const pair = ({ id, secret }) => ({ "X-Api-Key": id, "X-Api-Secret": secret });
+const bearer = ({ id, secret }) => ({ Authorization: `Bearer ${id}:${secret}` });
 
-async function connected(headers, use) {
-  const client = new Client({ name: "interop", version: "1" });
-  const transport = new StreamableHTTPClientTransport(new URL(plan.url), { requestInit: { headers } });
-  await client.connect(transport);
+// Revisions with a handshake are told apart from those without: version 1 knows none of the latter.
+const shakesHands = revision === null || types.SUPPORTED_PROTOCOL_VERSIONS.includes(revision);
+
+// How each bridge is called in the table, and started with a key. `offer` is what its client is pinned to.
+const bridges = {
+  "mcp-remote": {
+    name: `mcp-remote ${version("mcp-remote")}`,
+    start(url, key, form) {
+      const given = Object.entries(form(key)).flatMap(([name, value]) => ["--header", `${name}:${value}`]);
+      const asked = shakesHands ? [] : ["--protocol", "auto"];
+      const args = ["node_modules/mcp-remote/dist/proxy.js", url, "--transport", "http-only", ...asked, ...given];
+      return { command: process.execPath, args, env: process.env };
+    },
+    // It speaks the revisions without a handshake to the server alone: its client shakes hands with it.
+    offer: shakesHands ? revision : null,
+  },
+  "cloudphone bridge": {
+    name: "cloudphone bridge",
+    start(url, { id, secret }) {
+      const env = { ...process.env, CLOUDPHONE_KEY: `${id}:${secret}` };
+      return { command: plan.program, args: ["bridge", "--url", url], env };
+    },
+    offer: revision,
+  },
+};
+const over = bridge && bridges[bridge];
+const name = `TypeScript ${version(pack)}`;
+say({ client: over ? `${name} over ${over.name}` : name });
+if (bridge === "cloudphone bridge" && spawnSync(plan.program, ["bridge", "--help"]).status !== 0) {
+  cannotSpeak("the program has no command `bridge`");
+}
+const offer = over ? over.offer : revision;
+if (first && !shakesHands && offer) cannotSpeak(`it has none but ${types.SUPPORTED_PROTOCOL_VERSIONS.join(", ")}`);
+
+const door = over && (await openDoor(plan.url));
+
+function options() {
+  if (!offer || first) return {};
+  return shakesHands ? { supportedProtocolVersions: [offer] } : { versionNegotiation: { mode: { pin: offer } } };
+}
+
+function transportWith(key, form) {
+  if (over) return new stdio.StdioClientTransport({ ...over.start(door.url, key, form), stderr: "pipe" });
+  return new http.StreamableHTTPClientTransport(new URL(plan.url), { requestInit: { headers: form(key) } });
+}
+
+async function connected(key, form, use) {
+  const client = new main.Client({ name: "interop", version: "1" }, options());
+  const transport = transportWith(key, form);
+  let said = "";
+  transport.stderr?.on("data", (text) => (said += text));
+  if (first && offer) {
+    // Version 1 offers its latest revision. The server's answer decides what it speaks from then on.
+    const send = transport.send.bind(transport);
+    transport.send = (message, more) => {
+      if (message.method === "initialize") message.params.protocolVersion = offer;
+      return send(message, more);
+    };
+  }
   try {
+    await client.connect(transport);
     await use(client, transport);
+  } catch (error) {
+    error.message += said && `\n${said}`;
+    throw error;
   } finally {
     await client.close();
   }
 }
 
-// Reports how `body` ended; a failure does not keep the next check from running.
-async function check(name, body) {
-  const failure = await body().then(() => null, String);
-  console.log(JSON.stringify({ check: name, failure }));
+// What this client and the server speak: as the requests say behind a bridge, else as the client says.
+function spoken(client, transport) {
+  if (over) return [...door.revisions].pop();
+  return first ? transport.protocolVersion : client.getNegotiatedProtocolVersion();
 }
-
-function expect(wanted, found) {
-  if (!isDeepStrictEqual(wanted, found)) {
-    throw new Error(`expected ${JSON.stringify(wanted)}, found ${JSON.stringify(found)}`);
-  }
-}
-
-function expectOneOf(wanted, found) {
-  if (!wanted.includes(found)) throw new Error(`expected one of ${wanted}, found ${found}`);
-}
-
-async function fails(promise) {
-  const error = await promise.then(() => null, (error) => error);
-  if (error === null) throw new Error("no error");
-  return error;
-}
-
-const names = async (client) => (await client.listTools()).tools.map((tool) => tool.name);
 
 // Answers with the object in the result, and whether it is an error.
 async function call(client, name, args) {
-  const { content, isError } = await client.callTool({ name, arguments: args });
-  return [JSON.parse(content[0].text), isError];
+  const { content, isError, structuredContent } = await client.callTool({ name, arguments: args });
+  const value = JSON.parse(content[0].text);
+  expect(!isError && structured(agreed) ? value : undefined, structuredContent);
+  return [value, isError];
 }
 
 async function succeed(client, name, args) {
@@ -68,9 +109,19 @@ async function refuse(client, name, args, code) {
   expect([true, code], [isError, value.code]);
 }
 
+let agreed;
+
 async function everything(client, transport) {
-  await check("initialize", async () => expectOneOf(plan.versions, transport.protocolVersion));
-  await check("tools/list", async () => expect(plan.tools.map((tool) => tool.name), await names(client)));
+  const { tools } = await client.listTools();
+  await check("handshake", async () => {
+    agreed = spoken(client, transport);
+    say({ revision: agreed });
+    expectOneOf(revision ? [revision] : plan.versions, agreed);
+  });
+  await check("tools/list", async () => {
+    expect(plan.tools.map((tool) => tool.name), tools.map((tool) => tool.name));
+    for (const { outputSchema } of tools) expect(structured(agreed) ? "object" : undefined, outputSchema?.type);
+  });
   const tasks = [];
   for (const tool of plan.tools) {
     await check(tool.name, async () => {
@@ -81,6 +132,7 @@ async function everything(client, transport) {
           continue;
         }
         // No example can know the id of a task that exists: each one's end is awaited.
+        expect(true, tasks.length > 0);
         for (const task_id of tasks) {
           let task;
           do task = await succeed(client, tool.name, { ...example, task_id });
@@ -96,7 +148,7 @@ async function everything(client, transport) {
 
 async function whatAReaderMay(client) {
   await check("tools/list of a reader", async () => {
-    const listed = await names(client);
+    const listed = (await client.listTools()).tools.map((tool) => tool.name);
     expect([], writes.filter((tool) => listed.includes(tool.name)));
   });
   await check("forbidden", async () => {
@@ -106,10 +158,12 @@ async function whatAReaderMay(client) {
   });
 }
 
-const bearer = (id, secret) => ({ Authorization: `Bearer ${id}:${secret}` });
-await connected({ "X-Api-Key": writer.id, "X-Api-Secret": writer.secret }, everything);
-await check("bearer", () => connected(bearer(reader.id, reader.secret), whatAReaderMay));
+await check("all that a key may do", () => connected(writer, pair, everything));
+await check("bearer", () => connected(reader, bearer, whatAReaderMay));
 await check("wrong secret", async () => {
-  const { message } = await fails(connected(bearer(writer.id, reader.secret), async () => {}));
-  if (!message.includes('"unauthenticated"')) throw new Error(message);
+  const wrong = { ...writer, secret: reader.secret };
+  const { message, data } = await fails(connected(wrong, bearer, (client) => client.listTools()));
+  // Where there is no handshake, version 2 tells the status alone, and over a bridge no more than that nothing was offered.
+  if (!/"unauthenticated"|HTTP 401|did not offer pinned/.test(message + JSON.stringify(data))) throw new Error(message);
 });
+door?.close();

@@ -15,12 +15,22 @@ from mcp.client.streamable_http import streamable_http_client
 PLAN = json.load(sys.stdin)
 TIMEOUT_SECONDS = 90
 
+# What to be pinned to; None leaves the client as it comes.
+REVISION = PLAN["revision"]
 VERSION = version("mcp")
+FIRST = VERSION.startswith("1.")
 print(json.dumps({"client": f"Python {VERSION}"}))
 
-if VERSION.startswith("1."):
+if FIRST:
     import httpx
-    from mcp import ClientSession
+    from mcp import ClientSession, types
+    from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
+
+    if REVISION and REVISION not in SUPPORTED_PROTOCOL_VERSIONS:
+        print(json.dumps({"unspoken": f"it has none but {', '.join(SUPPORTED_PROTOCOL_VERSIONS)}"}))
+        sys.exit()
+    # It offers its latest revision. The server's answer decides what it speaks from then on.
+    types.LATEST_PROTOCOL_VERSION = REVISION or types.LATEST_PROTOCOL_VERSION
 
     @asynccontextmanager
     async def connect(headers):
@@ -33,13 +43,19 @@ if VERSION.startswith("1."):
 
 else:
     import httpx2
-    from mcp.client import Client
+    from mcp.client import Client, session
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    MODE = {"mode": REVISION} if REVISION else {}
+    if REVISION in HANDSHAKE_PROTOCOL_VERSIONS:
+        MODE = {"mode": "legacy"}
+        session.LATEST_HANDSHAKE_VERSION = REVISION
 
     @asynccontextmanager
     async def connect(headers):
         async with (
             httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS) as http,
-            Client(streamable_http_client(PLAN["url"], http_client=http)) as client,
+            Client(streamable_http_client(PLAN["url"], http_client=http), **MODE) as client,
         ):
             yield client, client.protocol_version
 
@@ -65,14 +81,21 @@ def expect_one_of(wanted, found):
         raise ValueError(f"expected one of {wanted}, found {found}")
 
 
-async def names(client):
-    return [tool.name for tool in (await client.list_tools()).tools]
+def structured(revision):
+    """Whether the revision has output schemas and structured results."""
+    return revision >= "2025-06-18"
+
+
+async def listed(client):
+    return [tool.model_dump(by_alias=True) for tool in (await client.list_tools()).tools]
 
 
 async def call(client, tool, arguments):
     """Answers with the object in the result, and whether it is an error."""
     result = (await client.call_tool(tool, arguments)).model_dump(by_alias=True)
-    return json.loads(result["content"][0]["text"]), result["isError"]
+    value = json.loads(result["content"][0]["text"])
+    expect(value if structured(agreed) and not result["isError"] else None, result["structuredContent"])
+    return value, result["isError"]
 
 
 async def succeed(client, tool, arguments):
@@ -86,11 +109,15 @@ async def refuse(client, tool, arguments, code):
     expect((True, code), (is_error, value.get("code")))
 
 
-async def everything(client, agreed):
-    with check("initialize"):
-        expect_one_of(PLAN["versions"], agreed)
+async def everything(client):
+    with check("handshake"):
+        print(json.dumps({"revision": agreed}))
+        expect_one_of([REVISION] if REVISION else PLAN["versions"], agreed)
     with check("tools/list"):
-        expect([tool["name"] for tool in PLAN["tools"]], await names(client))
+        tools = await listed(client)
+        expect([tool["name"] for tool in PLAN["tools"]], [tool["name"] for tool in tools])
+        for tool in tools:
+            expect("object" if structured(agreed) else None, (tool["outputSchema"] or {}).get("type"))
     tasks = []
     for tool in PLAN["tools"]:
         with check(tool["name"]):
@@ -100,6 +127,7 @@ async def everything(client, agreed):
                     tasks += [value["task_id"]] if tool["task"] else []
                     continue
                 # No example can know the id of a task that exists: each one's end is awaited.
+                expect(True, bool(tasks))
                 for task_id in tasks:
                     task = {"terminal": False}
                     while not task["terminal"]:
@@ -119,7 +147,7 @@ async def everything(client, agreed):
 async def what_a_reader_may(client):
     writes = [tool for tool in PLAN["tools"] if tool["task"]]
     with check("tools/list of a reader"):
-        expect(set(), {tool["name"] for tool in writes} & set(await names(client)))
+        expect(set(), {tool["name"] for tool in writes} & {tool["name"] for tool in await listed(client)})
     with check("forbidden"):
         for tool in writes:
             for example in tool["examples"]:
@@ -127,17 +155,19 @@ async def what_a_reader_may(client):
 
 
 async def main():
+    global agreed
     writer, reader = PLAN["keys"]
-    async with connect({"X-Api-Key": writer["id"], "X-Api-Secret": writer["secret"]}) as connected:
-        await everything(*connected)
+    with check("all that a key may do"):
+        async with connect({"X-Api-Key": writer["id"], "X-Api-Secret": writer["secret"]}) as (client, agreed):
+            await everything(client)
     with check("bearer"):
         async with connect({"Authorization": f"Bearer {reader['id']}:{reader['secret']}"}) as (client, _):
             await what_a_reader_may(client)
     with check("wrong secret"):
         told = "no error"
         try:
-            async with connect({"Authorization": f"Bearer {writer['id']}:{reader['secret']}"}):
-                pass
+            async with connect({"Authorization": f"Bearer {writer['id']}:{reader['secret']}"}) as (client, _):
+                await client.list_tools()
         except Exception:
             told = traceback.format_exc()
         if "401 Unauthorized" not in told and "The credentials are" not in told:

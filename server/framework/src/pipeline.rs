@@ -20,7 +20,7 @@ mod refusals;
 mod signed;
 
 pub use refusals::unrouted;
-pub use signed::Signed;
+pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
 use super::args::{self, Arguments};

@@ -20,7 +20,7 @@ use routes::{DOCUMENT, Matched};
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
-use toolwarrant_core::pipeline::{Handlers, Signed};
+use toolwarrant_core::pipeline::{Handlers, SignedRequest};
 use toolwarrant_core::reply::Answer;
 use toolwarrant_core::tasks::LongPoll;
 use toolwarrant_core::wording::{Echo, Words};
@@ -147,7 +147,7 @@ async fn authenticate<'a, H: Handlers>(
         body: &body,
     };
     let canonical = canonical.canonical();
-    let shown = Signed { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
+    let shown = SignedRequest { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
     match endpoint.pipeline.verify(&shown, reads) {
         Ok(caller) => Ok((caller, Sent { idempotency_key, body })),
         Err(failure) if *failure.def() == *roles.unauthenticated => {
@@ -175,11 +175,10 @@ async fn carry_out<H: Handlers>(
     request_id: &str,
 ) -> Result<Success, Refusal> {
     let (pipeline, roles) = (&endpoint.pipeline, &H::CATALOGUE.roles);
-    let admitted = pipeline.charge_budget(caller, 1).map_err(|failure| {
+    let admitted = pipeline.charge_budget(caller, 1).inspect_err(|failure| {
         if let Matched::Route(route, _) = &matched {
-            pipeline.refused(caller, route.tool.name, request_id, &failure);
+            pipeline.refused(caller, route.tool.name, request_id, failure);
         }
-        failure
     })?;
     let (route, values) = match matched {
         Matched::Route(route, values) => (route, values),

@@ -33,10 +33,7 @@ impl Writing<'_> {
     }
 }
 
-fn played<'a>(
-    contract: &'a Contract,
-    roles: impl IntoIterator<Item = &'static str>,
-) -> impl Iterator<Item = &'a ErrorCode> {
+fn played(contract: &Contract, roles: impl IntoIterator<Item = &'static str>) -> impl Iterator<Item = &ErrorCode> {
     roles.into_iter().filter_map(|role| contract.role(role).map(|error| &**error))
 }
 

@@ -3,10 +3,11 @@
 //! A sample is for the latest major version of its package. Comments that begin with `version 1: ` are what that version has in place
 //! of the line above them.
 
-use super::Server;
+use super::bench::Server;
+use super::findings::Findings;
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const README: &str = "README.md";
@@ -16,23 +17,26 @@ const ENDS_AS: &str = "success";
 
 /// A language that README.md has a sample in.
 pub(super) struct Language {
+    name: &'static str,
     fence: &'static str,
-    file: &'static str,
+    ending: &'static str,
     comment: &'static str,
     /// What is replaced for a client that gives up reading after 5 s and does not say how long to wait.
     impatient: [(&'static str, &'static str); 2],
 }
 
 pub(super) const PYTHON: Language = Language {
+    name: "Python",
     fence: "```python\n",
-    file: "sample.py",
+    ending: "py",
     comment: "# version 1: ",
     impatient: [("timeout=35", "timeout=5"), (", wait_seconds=25", "")],
 };
 
 pub(super) const JAVASCRIPT: Language = Language {
+    name: "TypeScript",
     fence: "```js\n",
-    file: "sample.mjs",
+    ending: "mjs",
     comment: "// version 1: ",
     impatient: [
         (
@@ -47,21 +51,22 @@ pub(super) const JAVASCRIPT: Language = Language {
     ],
 };
 
-/// The sample of a language, for one major version of its package.
+/// The sample of a language, for one major version of its package, in the folder of its packages.
 pub(super) struct Sample {
     language: &'static Language,
+    name: String,
+    file: PathBuf,
     text: String,
 }
 
 impl Sample {
-    /// Takes the sample out of README.md. `client` is the name of a client with its version: `Python 2.3.0`.
-    pub(super) fn read(root: &Path, language: &'static Language, client: &str) -> Result<Self> {
+    /// Takes the sample out of README.md. `first` asks for that of major version 1.
+    pub(super) fn read(root: &Path, language: &'static Language, folder: &Path, first: bool) -> Result<Self> {
         let page = fs::read_to_string(root.join(README)).context(README)?;
-        let Language { fence, comment, .. } = language;
+        let Language { name, fence, ending, comment, .. } = language;
         let begun = page.split_once(fence).map(|(_, rest)| rest);
         let text = begun.and_then(|rest| Some(rest.split_once("```")?.0));
         let text = text.with_context(|| format!("{README} has no block that begins with {fence:?}"))?;
-        let first = client.split(' ').nth(1).is_some_and(|version| version.starts_with("1."));
         let (mut lines, mut above) = (Vec::new(), "");
         for line in text.lines() {
             match line.strip_prefix(comment) {
@@ -76,25 +81,21 @@ impl Sample {
             }
             above = line;
         }
-        Ok(Self { language, text: lines.join("\n") + "\n" })
+        let major = if first { 1 } else { 2 };
+        let file = folder.join(format!("sample-{major}.{ending}"));
+        Ok(Self { language, name: format!("{README}, {name} {major}"), file, text: lines.join("\n") + "\n" })
     }
 
-    /// Runs it in `folder` as it stands and then impatiently, each against a server of its own. Returns each check with the reason of
-    /// its failure.
-    pub(super) fn try_out(
-        &self,
-        interpreter: &Path,
-        folder: &Path,
-        start: impl Fn() -> Result<Server>,
-    ) -> Result<Vec<(String, Option<String>)>> {
-        let Self { language, text } = self;
+    /// Runs it as it stands and then impatiently, each against a server of its own.
+    pub(super) fn try_out(&self, interpreter: &Path, start: impl Fn() -> Result<Server>) -> Result<Findings> {
+        let Self { language, name, file, text } = self;
         let impatient = language.impatient.iter().try_fold(text.clone(), |text, (from, to)| swap(&text, from, to))?;
-        let both = [("the sample of README.md", text), ("the same, 5 s to read, no wait_seconds", &impatient)];
-        both.into_iter()
-            .map(|(check, text)| {
-                Ok((check.to_owned(), run(interpreter, &folder.join(language.file), text, &start()?)?))
-            })
-            .collect()
+        let both = [("as it stands", text), ("5 s to read, no wait_seconds", &impatient)];
+        let mut findings = Findings::of(name.clone());
+        for (check, text) in both {
+            findings.checks.push((check.to_owned(), run(interpreter, file, text, &start()?)?));
+        }
+        Ok(findings)
     }
 }
 
@@ -105,10 +106,8 @@ fn run(interpreter: &Path, file: &Path, text: &str, server: &Server) -> Result<O
     let text = swap(&text, "KEY_ID", key["id"].as_str().unwrap_or_default())?;
     let text = swap(&text, "SECRET", key["secret"].as_str().unwrap_or_default())?;
     fs::write(file, text)?;
-    println!("\n> {interpreter:?} {file:?}");
     let output = Command::new(interpreter).arg(file).output()?;
     let [said, log] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    println!("{}", said.trim_end());
     let well = output.status.success() && said.trim() == ENDS_AS;
     Ok((!well).then(|| format!("it ended with {} and said {said}{log}", output.status)))
 }

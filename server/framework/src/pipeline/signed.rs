@@ -12,7 +12,7 @@ use toolwarrant_signing::{SKEW_SECONDS, Signature};
 
 /// A signed request, unchecked. A transport fills it.
 #[derive(Clone, Copy, Debug)]
-pub struct Signed<'a> {
+pub struct SignedRequest<'a> {
     /// The id of the key.
     pub key_id: &'a str,
     /// The time of signing, in Unix seconds.
@@ -37,7 +37,7 @@ impl<H: Handlers> Pipeline<H> {
     ///
     /// # Errors
     /// `unauthenticated`, in the same words for every key; `overloaded` where there are too many nonces.
-    pub fn verify(&self, signed: &Signed<'_>, reads: bool) -> Result<Caller, Failure> {
+    pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, Failure> {
         let what = match self.verified(signed, reads) {
             Ok(caller) => return Ok(caller),
             Err(BadSignature::Time(BadTime::Behind(seconds))) => off_by(seconds, " s behind"),
@@ -66,8 +66,8 @@ impl<H: Handlers> Pipeline<H> {
         Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
     }
 
-    fn verified(&self, signed: &Signed<'_>, reads: bool) -> Result<Caller, BadSignature> {
-        let Signed { key_id, timestamp, nonce, canonical, signature } = *signed;
+    fn verified(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, BadSignature> {
+        let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
         self.nonces.judge(timestamp, reads).map_err(BadSignature::Time)?;
         let mut caller =
             self.access.verify(key_id, canonical, signature, self.now()).map_err(|_| BadSignature::Wrong)?;

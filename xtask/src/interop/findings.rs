@@ -1,0 +1,181 @@
+//! What clients found: the lines that one answers with, and the table of all. It decides what a run has to have tried.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The head of the column in which no client is pinned.
+const AS_IT_COMES: &str = "as it comes";
+
+/// A cell of the table: what one client found in one revision.
+#[derive(Clone, Default)]
+pub(super) struct Findings {
+    pub(super) row: usize,
+    /// The revision that it was pinned to; `None` left it as it comes.
+    pub(super) pin: Option<String>,
+    /// Its name with its version: `Python 2.3.0`.
+    pub(super) client: String,
+    /// What it agreed on with the server.
+    revision: Option<String>,
+    /// Why it cannot speak that revision at all.
+    unspoken: Option<String>,
+    /// Each check with the reason of its failure.
+    pub(super) checks: Vec<(String, Option<String>)>,
+    /// What it did not judge: a scenario, or a check of one, and why.
+    left_out: Vec<(String, String)>,
+}
+
+impl Findings {
+    /// What is found of this client, before anything is.
+    pub(super) fn of(client: String) -> Self {
+        Self { client, ..Self::default() }
+    }
+
+    /// Takes in a line of JSON. Any other is a failure.
+    pub(super) fn read(&mut self, line: &str) {
+        let said: Value = serde_json::from_str(line).unwrap_or_default();
+        let text = |member: &str| said[member].as_str().map(str::to_owned);
+        if let Some(client) = text("client") {
+            self.client = client;
+        } else if let Some(revision) = text("revision") {
+            self.revision = Some(revision);
+        } else if let Some(why) = text("unspoken") {
+            self.unspoken = Some(why);
+        } else if let (Some(name), Some(why)) = (text("left_out"), text("why")) {
+            self.left_out.push((name, why));
+        } else if let Some(check) = text("check") {
+            self.checks.push((check, text("failure")));
+        } else {
+            self.checks.push(("its lines".to_owned(), Some(format!("this is none: {line}"))));
+        }
+    }
+
+    /// Prints all of it in one piece, with how long it took.
+    pub(super) fn print(&self, took: Duration) {
+        let checks = self.checks.iter().map(|(check, failure)| match failure {
+            None => format!("ok      {check}\n"),
+            Some(why) => format!("FAILED  {check}: {why}\n"),
+        });
+        let left_out = self.left_out.iter().map(|(name, why)| format!("-       {name}: {why}\n"));
+        let unspoken = self.unspoken.iter().map(|why| format!("-       {why}\n"));
+        println!(
+            "\n> {}: {} s\n{}",
+            self.title(),
+            took.as_secs(),
+            checks.chain(left_out).chain(unspoken).collect::<String>().trim_end()
+        );
+    }
+
+    /// Adds as failed what is wanted and was not tried.
+    pub(super) fn complete(&mut self, wanted: &[String]) {
+        let missing = wanted.iter().filter(|name| !self.checks.iter().any(|(check, _)| check == *name));
+        let missing: Vec<_> = missing.map(|name| (name.clone(), Some("was not tried".to_owned()))).collect();
+        if self.unspoken.is_none() {
+            self.checks.extend(missing);
+        }
+    }
+
+    fn title(&self) -> String {
+        format!("{}, {}", self.client, self.pin.as_deref().unwrap_or(AS_IT_COMES))
+    }
+
+    fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.checks.iter().filter_map(|(check, failure)| Some((&**check, failure.as_deref()?)))
+    }
+
+    /// In a few words for the table.
+    fn cell(&self) -> String {
+        let failed: Vec<_> = self.failures().map(|(check, _)| check).collect();
+        match (&failed[..], &self.unspoken, &self.revision) {
+            ([check], ..) => format!("FAILED: {check}"),
+            ([check, more @ ..], ..) => format!("FAILED: {check} and {} more", more.len()),
+            ([], Some(_), _) => "-".to_owned(),
+            ([], None, Some(revision)) if self.pin.is_none() => format!("ok, {revision}"),
+            ([], None, _) => "ok".to_owned(),
+        }
+    }
+}
+
+/// Names that stand among what is left out, and were never met there.
+pub(super) fn never_left_out(cells: &[Findings], named: &Value) -> Vec<String> {
+    let met: BTreeSet<&str> = cells.iter().flat_map(|cell| cell.left_out.iter().map(|(name, _)| &**name)).collect();
+    let entries = named.as_array().into_iter().flatten();
+    let names = entries.flat_map(|entry| entry["names"].as_array().into_iter().flatten()).filter_map(Value::as_str);
+    let idle = names.filter(|name| !met.contains(name));
+    idle.map(|name| format!("`{name}` is left out for a reason, but no suite has it, or it holds")).collect()
+}
+
+/// Prints the table, after it the reasons of its dashes and all failures. Answers with how many checks passed, and adds what failed.
+pub(super) fn show(cells: &[Findings], revisions: &[&str], failures: &mut Vec<String>) -> usize {
+    println!("\n{}", table(cells, revisions));
+    for cell in cells {
+        if let Some(why) = &cell.unspoken {
+            println!("{}: -, {why}", cell.title());
+        }
+        failures.extend(cell.failures().map(|(check, why)| format!("{}: {check}: {why}", cell.title())));
+    }
+    for failure in failures.iter() {
+        println!("{failure}");
+    }
+    cells.iter().map(|cell| cell.checks.len() - cell.failures().count()).sum()
+}
+
+/// A line for each client, a column for each revision.
+fn table(cells: &[Findings], revisions: &[&str]) -> String {
+    let pins = || [None].into_iter().chain(revisions.iter().copied().map(Some));
+    let heads = [""].into_iter().chain(pins().map(|pin| pin.unwrap_or(AS_IT_COMES)));
+    let mut lines: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
+    for row in cells.chunk_by(|one, other| one.row == other.row) {
+        let name = row.iter().map(|cell| cell.client.clone()).take(1);
+        let found = pins().map(|pin| row.iter().find(|cell| cell.pin.as_deref() == pin));
+        lines.push(name.chain(found.map(|cell| cell.map_or("-".to_owned(), Findings::cell))).collect());
+    }
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
+    let padded = |line: &Vec<String>| {
+        let cells: Vec<_> = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    lines.iter().map(padded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Findings, never_left_out, table};
+    use serde_json::json;
+
+    fn found(row: usize, pin: Option<&str>, lines: &[&str]) -> Findings {
+        let mut findings = Findings { row, pin: pin.map(str::to_owned), ..Findings::of("Client 1".to_owned()) };
+        for line in lines {
+            findings.read(line);
+        }
+        findings
+    }
+
+    #[test]
+    fn a_cell_says_ok_or_what_failed_or_that_the_client_does_not_speak_the_revision() {
+        let ok = r#"{"check": "tools/list", "failure": null}"#;
+        let mut short = found(0, Some("2025-06-18"), &[ok]);
+        short.complete(&["tools/list".to_owned(), "handshake".to_owned()]);
+        let cells = [
+            found(0, None, &[r#"{"client": "Client 1.2"}"#, r#"{"revision": "2025-03-26"}"#, ok]),
+            found(0, Some("2025-03-26"), &[r#"{"unspoken": "it is young"}"#]),
+            short,
+            found(1, None, &[r#"{"check": "a", "failure": "b"}"#, r#"{"check": "c", "failure": "d"}"#, ok]),
+        ];
+        let lines = [
+            "            as it comes           2025-03-26  2025-06-18",
+            "Client 1.2  ok, 2025-03-26        -           FAILED: handshake",
+            "Client 1    FAILED: a and 1 more  -           -",
+        ];
+        assert_eq!(table(&cells, &["2025-03-26", "2025-06-18"]), lines.map(|line| format!("{line}\n")).concat());
+    }
+
+    #[test]
+    fn a_reason_for_what_is_not_left_out_is_named() {
+        let cells = [found(0, None, &[r#"{"left_out": "prompts-list", "why": "it has none"}"#])];
+        let named = json!([{"why": "it has none", "names": ["prompts-list", "tools-list"]}]);
+        let said = never_left_out(&cells, &named);
+        assert_eq!(said, ["`tools-list` is left out for a reason, but no suite has it, or it holds"]);
+    }
+}
