@@ -33,8 +33,8 @@ const IN_FLIGHT: usize = 64;
 /// Most bytes of requests that wait or are in flight. The bridge reads on when there is room, so its memory has a bound.
 const ROOM: usize = 16 << 20;
 
-/// What a request takes of [`ROOM`] at least.
-const LEAST: usize = 4 << 10;
+/// What a request takes of [`ROOM`] at least, for what is kept of it beside its body.
+const LEAST: usize = 16 << 10;
 
 /// Time in which requests in flight can finish once the input has ended. Clients give up on a bridge after two seconds.
 const GRACE: Duration = Duration::from_secs(1);
@@ -69,6 +69,13 @@ pub async fn bridge(
     let mut lines = Lines::of(BufReader::new(input));
     let ended = loop {
         tokio::select! {
+            // What is done goes first, so that it is not kept while lines come without a pause.
+            biased;
+            Some(done) = bridge.requests.join_next_with_id() => {
+                let id = done.map_or_else(|error| error.id(), |(id, ())| id);
+                bridge.in_flight.retain(|_, request| request.id() != id);
+            }
+            written = &mut writer => return written?,
             line = lines.next() => match line {
                 Ok(Some(line)) => tokio::select! {
                     () = bridge.take(Message::read(line)) => {}
@@ -77,11 +84,6 @@ pub async fn bridge(
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             },
-            Some(done) = bridge.requests.join_next_with_id() => {
-                let id = done.map_or_else(|error| error.id(), |(id, ())| id);
-                bridge.in_flight.retain(|_, request| request.id() != id);
-            }
-            written = &mut writer => return written?,
         }
     };
     let finish = async { while bridge.requests.join_next().await.is_some() {} };
