@@ -37,6 +37,12 @@ fn done(id: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {}})
 }
 
+/// Waits until the bridge has read all lines: one that comes after them, and needs no server, is answered.
+async fn all_is_read(bridge: &mut Bridge) {
+    let long = call("long", "get_task", json!({"text": "x".repeat(1 << 20)}));
+    assert_eq!(bridge.ask(long).await["error"]["data"]["code"], "body_too_large");
+}
+
 /// A key that a fake server takes.
 fn any_key() -> Key {
     Key { id: "key_1".to_owned(), secret: "secret_that_is_shown_nowhere".to_owned() }
@@ -120,9 +126,7 @@ async fn sixty_four_requests_are_in_flight_at_most_and_none_is_lost() {
     while held.len() < 64 {
         held.push(fake.next().await);
     }
-    // All lines were read by the time at which one is refused that comes after them.
-    let long = call("long", "get_task", json!({"text": "x".repeat(1 << 20)}));
-    assert_eq!(bridge.ask(long).await["error"]["data"]["code"], "body_too_large");
+    all_is_read(&mut bridge).await;
     assert_eq!(fake.waiting(), 0);
     let mut seen = BTreeSet::new();
     while let Some(request) = held.pop() {
@@ -150,6 +154,7 @@ async fn what_waits_for_its_turn_has_a_bound_and_can_be_cancelled() {
     }
     bridge.send(cancel(64)).await;
     bridge.send(call("after", "get_task", json!({}))).await;
+    all_is_read(&mut bridge).await;
     let first = held.pop().expect("a request");
     let id = first.body["id"].clone();
     first.answer(200, done(&id)).await;

@@ -204,6 +204,43 @@ async fn a_signature_is_that_of_the_canonical_request_which_can_be_shown() {
 }
 
 #[tokio::test]
+async fn sign_agrees_with_every_vector_but_the_one_whose_secret_no_header_could_carry() {
+    let vectors = include_str!("../server/signing/vectors.json");
+    let vectors: Value = serde_json::from_str(vectors).expect("JSON");
+    let home = TempDir::new().expect("a temporary folder");
+    let body = home.path().join("body").display().to_string();
+    let mut left_out = Vec::new();
+    for vector in vectors["vectors"].as_array().expect("a list") {
+        let text = |member: &str| vector[member].as_str().unwrap_or_default();
+        let bytes = match vector["body_hex"].as_str() {
+            Some(hex) => toolwarrant::hex::decode(hex).expect("octets"),
+            None => text("body").as_bytes().to_vec(),
+        };
+        std::fs::write(&body, &bytes).expect("written");
+        let key = Key { id: text("key_id").to_owned(), secret: text("secret").to_owned() };
+        let mut line = vec!["sign", text("method"), text("target"), "--timestamp", text("timestamp")];
+        line.extend([
+            "--nonce",
+            text("nonce"),
+            "--idempotency-key",
+            text("idempotency_key"),
+            "--body",
+            &body,
+            "--show",
+        ]);
+        let said = client("", &key, &line).await;
+        if said.code == 0 {
+            assert_eq!(said.err.trim_end(), text("canonical_request"), "{}", text("title"));
+            let signature = format!("X-Signature: {}\n", text("signature"));
+            assert!(said.out.contains(&signature), "{}: {}", text("title"), said.out);
+        } else {
+            left_out.push(text("title"));
+        }
+    }
+    assert_eq!(left_out, ["a secret that is not ASCII"]);
+}
+
+#[tokio::test]
 async fn what_sign_prints_goes_to_curl_as_it_is() {
     let program = Program::start(&[]).await;
     signatures_are_taken(&program).await;
@@ -228,6 +265,7 @@ async fn what_cannot_be_signed_is_refused_with_what_is_expected() {
     let cases: &[(&[&str], &str)] = &[
         (&["get", "/v1/devices"], "written in capital letters"),
         (&["GET", "v1/devices"], "it begins with /"),
+        (&["GET", "https://api.example"], "it begins with /"),
         (&["GET", "/v1/a b"], "has no blank"),
         (&["GET", "/v1/a#b"], "the target is the path and the query"),
         (&["GET", "/v1/a", "--timestamp", "1"], "10 digits"),

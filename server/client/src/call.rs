@@ -6,7 +6,7 @@
 use crate::cli::CallOptions;
 use crate::connection::{Answer, Connection, Repeat};
 use crate::error::ClientError;
-use crate::sign::{Signable, SignedHeaders, Stamp, content};
+use crate::sign::{Signable, SignatureHeaders, Stamp, content};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
@@ -173,7 +173,7 @@ impl Caller<'_> {
             // Each attempt has a nonce of its own. That there is randomness was seen above.
             let headers = stamp()
                 .map(|stamp| stamp.sign(key, signable))
-                .map_or(Vec::new(), |SignedHeaders { headers, .. }| headers);
+                .map_or(Vec::new(), |SignatureHeaders { headers, .. }| headers);
             let request = Request::builder().method(*method).uri(url.as_str());
             let request = if body.is_empty() { request } else { request.header(CONTENT_TYPE, "application/json") };
             let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));

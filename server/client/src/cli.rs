@@ -80,11 +80,11 @@ pub struct SignOptions {
     /// The method, such as GET
     pub method: String,
 
-    /// What follows the method in the request: /v1, the rest of the path, and the query
+    /// What follows the method in the request, from /v1 on: path and query; or the whole URL
     pub target: String,
 
     /// The value of the header Idempotency-Key, which is signed too
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub idempotency_key: Option<String>,
 
     /// File with the body, exactly as it is sent; - takes standard input
@@ -96,7 +96,7 @@ pub struct SignOptions {
     pub timestamp: Option<String>,
 
     /// Nonce, 16 to 64 of A-Z a-z 0-9 _ -; a random one if left out
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub nonce: Option<String>,
 
     /// Print the canonical request, which is what is signed, on standard error

@@ -23,4 +23,4 @@ pub use cli::{
 pub use connection::{Connection, SetupError};
 pub use error::{ClientError, complain};
 pub use server_url::ServerUrl;
-pub use sign::{SignError, SignedHeaders, sign};
+pub use sign::{SignError, SignatureHeaders, sign};

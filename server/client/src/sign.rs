@@ -8,7 +8,7 @@ use toolwarrant_signing::{self as signing, Request};
 
 /// A signature.
 #[derive(Debug)]
-pub struct SignedHeaders {
+pub struct SignatureHeaders {
     /// What is signed.
     pub canonical: String,
     /// The headers to send, by their names.
@@ -33,12 +33,13 @@ pub enum SignError {
 ///
 /// # Errors
 /// A part of it is malformed, or its body cannot be read.
-pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignedHeaders, SignError> {
+pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, SignError> {
     let SignOptions { method, target, idempotency_key, body, timestamp, nonce, show: _, key: _ } = options;
     let malformed = |what: &str| Err(SignError::Malformed(what.to_owned()));
     if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return malformed("the method is written in capital letters, such as GET: they are signed as they are sent");
     }
+    let target = origin_form(target);
     if !target.starts_with('/') || target.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#') {
         return malformed(
             "the target is the path and the query as they are sent, such as /v1/tasks?limit=5: it begins with / and has no blank",
@@ -66,6 +67,12 @@ pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignedHeaders, SignEr
     Ok(signed)
 }
 
+/// A target without scheme and host, which are not signed.
+fn origin_form(target: &str) -> &str {
+    let rest = ["http://", "https://"].iter().find_map(|scheme| target.strip_prefix(scheme));
+    rest.map_or(target, |rest| rest.find('/').map_or("", |at| &rest[at..]))
+}
+
 /// What is signed of a request, beside key, time and nonce.
 pub(crate) struct Signable<'a> {
     pub(crate) method: &'a str,
@@ -88,7 +95,7 @@ impl Stamp {
         Ok(Self { timestamp: now(), nonce: fresh_nonce()? })
     }
 
-    pub(crate) fn sign(&self, key: &ApiKey, signable: Signable<'_>) -> SignedHeaders {
+    pub(crate) fn sign(&self, key: &ApiKey, signable: Signable<'_>) -> SignatureHeaders {
         let (Self { timestamp, nonce }, Signable { method, path, query, idempotency_key, body }) = (self, signable);
         let request = Request { key_id: &key.id, timestamp, nonce, method, path, query, idempotency_key, body };
         let canonical = request.canonical();
@@ -102,7 +109,7 @@ impl Stamp {
         if !idempotency_key.is_empty() {
             headers.push(("Idempotency-Key", idempotency_key.to_owned()));
         }
-        SignedHeaders { canonical, headers }
+        SignatureHeaders { canonical, headers }
     }
 }
 
