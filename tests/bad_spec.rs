@@ -94,6 +94,15 @@ fn what_the_framework_has_words_for_can_be_left_out() {
     insta::assert_snapshot!(describe(&contract));
 }
 
+#[test]
+fn a_word_of_a_path_may_stand_where_another_twin_has_an_argument() {
+    for twin in
+        ["effect = \"read\"\nhttp = \"GET /v1/printers/first\"", "effect = \"read\"\nhttp = \"GET /v1/jobs/first\""]
+    {
+        assert_eq!(spoiled(&[(FLOOR, Change("effect = \"read\"", twin))]).map_err(|report| report.to_string()), Ok(()));
+    }
+}
+
 /// A task acts on one of them; the field of the other is null.
 #[test]
 fn tasks_on_two_resources_are_read_with_a_field_for_each() {

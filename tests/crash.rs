@@ -199,11 +199,12 @@ async fn audited(load: Load, ends: &[(&str, u64)]) {
     let start = |share: usize| load.starts[(load.starts.len() - 1) * share / 100].as_millis() as u64;
     let starts = [("half of the starts took at most, ms", start(50)), ("every start took at most, ms", start(100))];
     let unended = ("answers whose task is not shown as ended", load.unended);
-    let clients =
-        [("calls answered", told.len() as u64), ("answers cut off, and asked for again", load.unanswered()), unended];
+    let twice = ("signed requests taken twice", load.taken_twice());
+    let cut_off = ("answers cut off, and asked for again", load.unanswered());
+    let clients = [("calls answered", told.len() as u64), cut_off, twice, unended];
     let ends = ends.iter().copied().chain(starts).chain(clients).map(|(what, figure)| (what.to_owned(), figure));
     for (what, figure) in ends.chain(books.figures()) {
         println!("{figure:>8}  {what}");
     }
-    assert!(load.unended == 0 && books.violations.is_empty(), "{:#?}", books.violations);
+    assert!(load.unended == 0 && load.taken_twice() == 0 && books.violations.is_empty(), "{:#?}", books.violations);
 }

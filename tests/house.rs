@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the framework, tests and all.
-const FRAMEWORK: [&str; 8] = [
+const FRAMEWORK: [&str; 10] = [
     "spec/src",
     "macros",
+    "server/client",
+    "server/signing",
     "server/framework",
     "server/http",
     "server/tasks",

@@ -106,6 +106,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
                     target: target.into(),
                     key: None,
                     policy: POLICY,
+                    nonce: None,
                     now: clock.now(),
                 };
                 let hit = engine.repeat(&proposal).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;

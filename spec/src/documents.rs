@@ -1,10 +1,11 @@
-//! The documents of a contract that people review: a JSON file for each tool, `tools.md`, `errors.md`, and schemas for editors.
+//! The documents of a contract that people review: a JSON file for each tool, `tools.md`, `errors.md`, `openapi.json`, and schemas for
+//! editors.
 //!
 //! They depend on the contract alone: on no clock, no environment and no order of files.
 
 use crate::model::{Contract, EffectSpec, HintsSpec, Http, PolicySpec, ToolSpec};
 use crate::reference::states;
-use crate::{description, editor, input_schema, output_schema, reference, schema_text, sentences};
+use crate::{description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +20,11 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     });
     let editor =
         editor::WRITTEN.iter().map(|(name, text)| (format!("editor/{name}.schema.json").into(), (*text).to_owned()));
-    let pages = [("tools.md", tools_md(contract)), ("errors.md", errors_md(contract))];
+    let pages = [
+        ("tools.md", tools_md(contract)),
+        ("errors.md", errors_md(contract)),
+        ("openapi.json", format!("{:#}\n", openapi(contract))),
+    ];
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 

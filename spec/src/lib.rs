@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! files --source--> text --parse--> raw (1:1 with the files) --lower, check--> Contract
-//! Contract --json_schema, describe, sentences--> what agents read --documents, reference--> what people review
+//! Contract --json_schema, describe, sentences--> what agents read --documents, reference, openapi--> what people review
 //! ```
 //!
 //! Start at [`load`]: it returns a contract, or a [`Report`] of every mistake in every file. [`generate`] updates the folder
@@ -18,6 +18,7 @@ mod generate;
 mod json_schema;
 mod lower;
 mod names;
+mod openapi;
 mod parse;
 mod raw;
 mod reference;
@@ -37,6 +38,7 @@ pub use json_schema::{
 };
 pub use lower::TASKS_KEPT_DAYS;
 pub use names::{pascal, snake};
+pub use openapi::{OPENAPI_PATH, openapi};
 pub use reference::reference;
 pub use report::{Problem, Report};
 pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, Rule, STATES};

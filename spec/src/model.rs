@@ -460,6 +460,12 @@ impl Http {
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
+
+    /// Checks whether the arguments that are not in the path are in a body. Otherwise they are in the query.
+    #[must_use]
+    pub fn has_body(&self) -> bool {
+        matches!(self.method.as_str(), "POST" | "PUT")
+    }
 }
 
 /// A call that works.

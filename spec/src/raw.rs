@@ -257,7 +257,8 @@ table!(
         target: Option<Target>,
         /// `read`, `issue`, `task`, or `read_task` for the one tool that reads tasks.
         effect: At<EffectName>,
-        /// Its twin: `METHOD /v1/path/{argument}`.
+        /// Its twin: `METHOD /v1/path/{argument}`, where a word wins over an argument. The method of a read is GET, of an issue POST, of a
+        /// task PUT, POST or DELETE. GET and DELETE take the other arguments from the query, where no secret and no list can stand.
         http: Option<At<String>>,
         /// The named object that it answers with; a task's is derived.
         result: Option<At<String>>,

@@ -104,9 +104,9 @@ rules! {
     UnexplainedNull = "unexplained-null",
     /// An example fits the schemas of its tool.
     Example = "example",
-    /// An HTTP twin is `METHOD /v1/path` and its path parameters are required arguments.
+    /// An HTTP twin is `METHOD /v1/path`, its method fits the effect, and each argument can stand where the twin puts it.
     Http = "http",
-    /// Two tools do not share an HTTP twin.
+    /// A request leads to one HTTP twin, and a path names its arguments in one way.
     DuplicateRoute = "duplicate-route",
     /// The target's argument is of the resource's identifier type and required.
     Target = "target",
@@ -121,8 +121,10 @@ rules! {
 }
 
 /// The commands of every service's program. The command for a resource has the resource's name, so no resource has one of these.
-pub const COMMANDS: [&str; 11] =
-    ["app", "audit", "doctor", "expand", "gen", "help", "key", "refunds", "serve", "task", "tools"];
+pub const COMMANDS: [&str; 14] = [
+    "app", "audit", "bridge", "call", "doctor", "expand", "gen", "help", "key", "refunds", "serve", "sign", "task",
+    "tools",
+];
 
 /// The roles of errors that the framework itself answers with. Each is played by one error of the contract.
 pub const ROLES: [&str; 23] = [

@@ -303,7 +303,18 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     ("an_empty_text_is_shown", &[(PRINTERS, Change("\"Looks at a printer.\"", "\" \""))]),
     (
         "an_http_twin_belongs_to_one_tool",
-        &[(PRINTING, Change("POST /v1/printers/{printer_id}/pages", "GET /v1/printers/{printer_id}"))],
+        &[(PRINTING, Change("POST /v1/printers/{printer_id}/pages", "POST /v1/panels"))],
+    ),
+    (
+        "a_path_names_its_arguments_in_one_way_and_fits_one_twin",
+        &[
+            (JOBS, Append(FAX)),
+            (JOBS, Append("[tool.args]\nid = { type = \"PrinterId\", doc = \"Where.\" }\n")),
+            (JOBS, Change("POST /v1/faxes", "POST /v1/printers/{id}")),
+            (PRINTING, Change("POST /v1/panels", "POST /v1/printers/first/{copies}")),
+            (PRINTING, Change("Copies\", optional = true, default = 2", "Copies\"")),
+            (PRINTING, Change("arguments = {}", "arguments = { copies = 2 }")),
+        ],
     ),
     // Types and fields.
     (
@@ -368,6 +379,39 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         "an_http_twin_is_a_method_and_a_path",
         &[(PRINTERS, Change("GET /v1/printers/{printer_id}", "GET /v1/printers/{printer_id"))],
     ),
+    (
+        "the_document_of_the_twins_has_its_path_to_itself",
+        &[(PRINTERS, Change("GET /v1/printers/{printer_id}", "GET /v1/openapi.json"))],
+    ),
+    (
+        "the_method_of_an_http_twin_fits_the_effect",
+        &[
+            (PRINTERS, Change("GET /v1/printers/{printer_id}", "POST /v1/printers/{printer_id}")),
+            (PRINTING, Change("POST /v1/panels", "GET /v1/panels")),
+            (PRINTING, Change("POST /v1/printers/{printer_id}/pages", "PATCH /v1/printers/{printer_id}/pages")),
+            (JOBS, Change("GET /v1/jobs/{task_id}", "DELETE /v1/jobs/{task_id}")),
+        ],
+    ),
+    (
+        "a_query_holds_no_list_and_no_secret",
+        &[
+            (PRINTERS, Change("words = { type = \"string\"", "words = { type = \"[Note]\"")),
+            (PRINTING, Change("POST /v1/printers/{printer_id}/pages", "DELETE /v1/printers/{printer_id}/pages")),
+        ],
+    ),
+    (
+        "a_path_holds_no_list_no_secret_and_nothing_twice",
+        &[
+            (JOBS, Append(FAX)),
+            (
+                JOBS,
+                Append(
+                    "[tool.args]\npages = { type = \"[Copies]\", doc = \"Pages.\" }\npin = { type = \"string\", secret = true, doc = \"Pin.\" }\ntray = { type = \"TrayId\", doc = \"Tray.\" }\n",
+                ),
+            ),
+            (JOBS, Change("/v1/faxes", "/v1/faxes/{pages}/{pin}/{tray}/{tray}")),
+        ],
+    ),
     ("a_path_parameter_is_an_argument", &[(PRINTERS, Change("{printer_id}\"", "{printer}\""))]),
     (
         "a_path_parameter_is_required",
@@ -405,6 +449,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "tasks_on_two_resources_name_them_by_two_arguments",
         &[
+            (TRAYS, Change("{tray_id}", "{printer_id}")),
             (TRAYS, Change("\"tray_id\", requires", "\"printer_id\", requires")),
             (
                 TRAYS,

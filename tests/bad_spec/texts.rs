@@ -7,7 +7,7 @@ use super::{ERRORS, JOBS, PRINTERS, SERVICE, TRAYS, TYPES};
 pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "a_description_that_is_too_long_shows_the_share_of_each_key",
-        &[(SERVICE, Change("[text]", "[readers]\ndescription = 500\n\n[text]"))],
+        &[(SERVICE, Change("[text]", "[readers]\ndescription = 510\n\n[text]"))],
     ),
     (
         "a_doc_of_an_argument_that_is_too_long_is_shown",
@@ -148,6 +148,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "the_target_of_a_task_is_not_named_as_a_field_of_its_answers",
         &[
+            (TRAYS, Change("{tray_id}", "{next_step}")),
             (TRAYS, Change("arg = \"tray_id\", requires", "arg = \"next_step\", requires")),
             (
                 TRAYS,

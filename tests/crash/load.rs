@@ -3,6 +3,7 @@
 use crate::cli::{json_of, operate};
 use crate::harness::Key;
 use crate::program::{Program, call};
+use crate::signed::Signed;
 use reqwest::Client;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -66,6 +67,22 @@ impl Wish {
         }
         Self { tool, device, key, arguments }
     }
+
+    /// The same wish under `/v1`, signed now.
+    fn signed(&self, key: &Key) -> Signed {
+        let (method, leaf) = match self.tool {
+            "clear_proxy" => ("DELETE", "proxy"),
+            "set_power" => ("POST", "power"),
+            _ => ("PUT", "proxy"),
+        };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+        let request = Signed::at(now, key, method, &format!("/v1/devices/{}/{leaf}", self.device));
+        let mut arguments = self.arguments.clone();
+        let members = arguments.as_object_mut().expect("an object");
+        members.retain(|name, _| name != "device_id" && name != "idempotency_key");
+        let request = request.keyed(self.key.as_deref().unwrap_or_default());
+        if method == "DELETE" { request } else { request.body(arguments) }
+    }
 }
 
 /// A wish and what was answered to it, at last.
@@ -83,6 +100,8 @@ struct Shared {
     acknowledged: AtomicU64,
     /// How often an answer got lost.
     unanswered: AtomicU64,
+    /// Signed requests that were taken a second time.
+    taken_twice: AtomicU64,
     satisfied: AtomicBool,
     told: Mutex<Vec<TaskView>>,
 }
@@ -92,14 +111,48 @@ impl Shared {
     async fn client(self: Arc<Self>) {
         let (http, mut url) = (Client::new(), self.url.subscribe());
         while !self.satisfied.load(Relaxed) {
-            let wish = Wish::new(self.seed, self.next.fetch_add(1, Relaxed));
+            let number = self.next.fetch_add(1, Relaxed);
+            let wish = Wish::new(self.seed, number);
+            let (signs, mut signed, mut signatures) = (number % 16 >= 8, None::<Signed>, 0);
             let answer = loop {
                 let at = url.wait_for(Option::is_some).await.expect("the sender is ours").clone().expect("it is");
-                match call(&http, &at, &self.key, wish.tool, wish.arguments.clone()).await {
+                let answer = if signs {
+                    // What got no answer is sent once more as it is. A 401 says that it was taken.
+                    let again = signed.is_some();
+                    let request = signed.get_or_insert_with(|| {
+                        signatures += 1;
+                        wish.signed(&self.key)
+                    });
+                    match request.try_send(at.trim_start_matches("http://")).await {
+                        Ok(answer) if again && answer.status == 401 => {
+                            signed = None;
+                            continue;
+                        }
+                        Ok(answer) => {
+                            // A hit of a task that no other request can have made: this one was taken before.
+                            let alone = signatures == 1 && matches!(number % 8, 0 | 1 | 4 | 5);
+                            let twice = again && alone && answer.body["idempotent_hit"] == true;
+                            self.taken_twice.fetch_add(u64::from(twice), Relaxed);
+                            Ok(if answer.status < 300 { Ok(answer.body) } else { Err(answer.body) })
+                        }
+                        Err(_) => Err(()),
+                    }
+                } else {
+                    call(&http, &at, &self.key, wish.tool, wish.arguments.clone()).await.map_err(drop)
+                };
+                match answer {
                     Ok(answer) => break answer,
-                    Err(_) => self.unanswered.fetch_add(1, Relaxed),
+                    Err(()) => self.unanswered.fetch_add(1, Relaxed),
                 };
             };
+            // What was answered is not taken again, whichever life of the program sees it.
+            while let Some(request) = &signed {
+                let at = url.wait_for(Option::is_some).await.expect("the sender is ours").clone().expect("it is");
+                if let Ok(again) = request.try_send(at.trim_start_matches("http://")).await {
+                    self.taken_twice.fetch_add(u64::from(again.status != 401), Relaxed);
+                    signed = None;
+                }
+            }
             if answer.as_ref().is_ok_and(|task| task["idempotent_hit"] == false) {
                 self.acknowledged.fetch_add(1, Relaxed);
             }
@@ -139,11 +192,17 @@ impl Load {
             next: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
+            taken_twice: AtomicU64::new(0),
             satisfied: AtomicBool::new(false),
             told: Mutex::default(),
         });
         let clients = (0..CLIENTS).map(|_| Arc::clone(&shared).client()).collect();
         Self { home, data, shared, clients, lives: SplitMix(seed), starts: Vec::new(), unended: 0 }
+    }
+
+    /// Signed requests that were taken a second time.
+    pub(super) fn taken_twice(&self) -> u64 {
+        self.shared.taken_twice.load(Relaxed)
     }
 
     pub(super) fn acknowledged(&self) -> u64 {

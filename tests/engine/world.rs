@@ -149,6 +149,10 @@ impl TaskStore for Flaky {
         self.memory.mark(marks)
     }
 
+    fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
+        self.memory.marks(space, after, limit)
+    }
+
     fn purge_marks(&self, until: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.memory.purge_marks(until, limit)
     }
@@ -205,8 +209,17 @@ impl World {
     ) -> Result<AcceptedTask, WriteRefusal> {
         let arguments = Secret::new(format!("{target}{arguments}"));
         let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
-        let proposal =
-            WriteRequest { application, tool: "turn", resource: "wheel", target, key, policy: *policy, arguments, now };
+        let proposal = WriteRequest {
+            application,
+            tool: "turn",
+            resource: "wheel",
+            target,
+            key,
+            policy: *policy,
+            arguments,
+            nonce: None,
+            now,
+        };
         match self.engine.repeat(&proposal).await? {
             Some(hit) => Ok(hit),
             None => self.engine.accept(&proposal, proposal.arguments.clone()).await,

@@ -9,10 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every crate, each after those that it may use.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 15] = [
     "toolwarrant-spec",
     "toolwarrant-codegen",
     "toolwarrant-macros",
+    "toolwarrant-signing",
+    "toolwarrant-client",
+    "cloudphone-bridge",
     "toolwarrant-core",
     "toolwarrant-http",
     "toolwarrant-tasks",
@@ -25,11 +28,12 @@ const ORDER: [&str; 12] = [
 ];
 
 /// Libraries that decide what a crate is about, and the crates that use them.
-const OWNERS: [(&str, &[&str]); 5] = [
+const OWNERS: [(&str, &[&str]); 6] = [
     ("axum", &["toolwarrant-http"]),
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-store"]),
-    ("clap", &["toolwarrant-operator", "cloudphone", "print-shop", "xtask"]),
+    ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "xtask"]),
+    ("rustls", &["toolwarrant-client"]),
     ("tiktoken-rs", &["xtask"]),
 ];
 

@@ -1,6 +1,7 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
 
 mod crash;
+mod fuzz;
 mod r#gen;
 mod graph;
 mod interop;
@@ -44,6 +45,9 @@ enum Verb {
     Bench,
     /// The program under load, killed and stopped again and again, and what it is answerable for audited
     Crash(crash::Load),
+    /// The program under signed requests that schemathesis makes of the OpenAPI document; fails where an answer is not as the document
+    /// says; needs Python
+    Fuzz(fuzz::Cases),
     /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
     Interop,
 }
@@ -60,6 +64,7 @@ fn main() -> Result<()> {
                 .map(drop)
         }
         Verb::Crash(load) => crash::run(&root(), load),
+        Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Interop => interop::run(&root()),
     }
 }

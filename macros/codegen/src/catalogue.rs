@@ -84,6 +84,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
                 lost_task: #lost_task,
                 curable: #curable,
             },
+            openapi: OPENAPI,
         };
     }
 }

@@ -8,6 +8,7 @@ mod catalogue;
 mod dispatch;
 mod errors;
 mod handlers;
+mod openapi;
 mod permissions;
 mod tokens;
 mod types;
@@ -37,7 +38,7 @@ pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
 }
 
 /// Emits each concern, with its name, in reading order.
-fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 10] {
+fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 11] {
     [
         ("types", types::emit(contract)),
         ("permissions", permissions::emit(contract)),
@@ -48,6 +49,7 @@ fn concerns(contract: &Contract) -> [(&'static str, TokenStream); 10] {
         ("handlers", handlers::emit(contract)),
         ("catalogue", catalogue::emit(contract)),
         ("tools", catalogue::tools(contract)),
+        ("openapi", openapi::emit(contract)),
         ("dispatch", dispatch::emit(contract)),
     ]
 }

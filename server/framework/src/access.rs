@@ -7,12 +7,14 @@ use super::catalogue::PermissionSet;
 use super::limit::Window;
 use super::reply::ToolLists;
 use crate::clock::Timestamp;
-use crate::keyring::{Digest, KeyRing};
+use crate::keyring::{Digest, KeyRing, SecretRow};
+use crate::nonces::UsedNonce;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use subtle::{Choice, ConstantTimeEq};
+use toolwarrant_signing::{Signature, sign};
 
 /// Most live secrets of a key: the one in use and its successor.
 pub(super) const LIVE_SECRETS: usize = 2;
@@ -30,6 +32,8 @@ pub struct Credentials<'a> {
 pub struct Access {
     directory: ArcSwap<Directory>,
     keyring: KeyRing,
+    /// Verified in the place of a secret that is not there.
+    vacant: Option<Sealed>,
 }
 
 /// An application. All its keys share what is in here.
@@ -93,24 +97,37 @@ struct Key {
     application: Arc<Application>,
     /// Verifiers, the latest first. Every one is compared each time, so that timing does not tell how many there are.
     live: [Digest; LIVE_SECRETS],
+    /// The same secrets, sealed: signatures are verified with the secret itself.
+    sealed: [Option<Sealed>; LIVE_SECRETS],
     expires_at: Option<Timestamp>,
 }
 
+/// A secret that can be opened for the time of one verification.
+#[derive(Clone)]
+struct Sealed {
+    purpose: Arc<str>,
+    bytes: Arc<[u8]>,
+}
+
 impl Directory {
-    /// Puts a key with the verifiers of its live secrets, the latest first. Removes a key without any.
+    /// Puts a key with its live secrets, the latest first. Removes a key without any.
     pub fn put_key(
         &mut self,
         id: &str,
         application: &Arc<Application>,
-        verifiers: &[Digest],
+        secrets: &[SecretRow],
         expires_at: Option<Timestamp>,
     ) {
-        if verifiers.is_empty() {
+        if secrets.is_empty() {
             self.keys.remove(id);
             return;
         }
-        let live = std::array::from_fn(|n| verifiers.get(n).copied().unwrap_or(VACANT));
-        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, expires_at });
+        let live = std::array::from_fn(|n| secrets.get(n).map_or(VACANT, |secret| secret.verifier));
+        let purpose: Arc<str> = purpose(&application.id, id).into();
+        let seal =
+            |secret: &SecretRow| Sealed { purpose: Arc::clone(&purpose), bytes: secret.sealed.as_slice().into() };
+        let sealed = std::array::from_fn(|n| secrets.get(n).map(seal));
+        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, sealed, expires_at });
     }
 
     /// Replaces an application for all its keys.
@@ -121,6 +138,11 @@ impl Directory {
     }
 }
 
+/// The purpose that the secrets of a key are sealed for.
+pub(super) fn purpose(application: &str, key_id: &str) -> String {
+    format!("{application} {key_id}")
+}
+
 /// Proof that a request came with a live secret of a key of this application.
 #[derive(Debug, Clone)]
 #[expect(clippy::manual_non_exhaustive, reason = "that attribute would keep out other crates, not other modules")]
@@ -129,6 +151,8 @@ pub struct Caller {
     pub application: Arc<Application>,
     /// The id of the key.
     pub key_id: Arc<str>,
+    /// The nonce of a signed request.
+    pub nonce: Option<Arc<UsedNonce>>,
     /// Private, so that only this module makes one.
     _proof: (),
 }
@@ -138,11 +162,22 @@ pub struct Caller {
 #[error("the credentials are missing, malformed or wrong")]
 pub struct Unauthenticated;
 
+impl Key {
+    /// The proof, unless the key has expired.
+    fn caller(&self, key_id: &Arc<str>, now: Timestamp) -> Option<Caller> {
+        let (application, key_id) = (Arc::clone(&self.application), Arc::clone(key_id));
+        self.expires_at.is_none_or(|end| now < end).then_some(Caller { application, key_id, nonce: None, _proof: () })
+    }
+}
+
 impl Access {
     /// An empty directory. `keyring` makes the verifiers.
     #[must_use]
     pub fn new(keyring: KeyRing) -> Self {
-        Self { directory: ArcSwap::default(), keyring }
+        let purpose = "vacant";
+        let secret = keyring.seal(purpose, &"0".repeat(SECRET_CHARS)).ok();
+        let vacant = secret.map(|secret| Sealed { purpose: purpose.into(), bytes: secret.into() });
+        Self { directory: ArcSwap::default(), keyring, vacant }
     }
 
     /// Swaps in a changed copy of the directory. `edit` runs again if another change came in between.
@@ -165,16 +200,45 @@ impl Access {
         let live = known.map_or(&[VACANT; LIVE_SECRETS], |(_, key)| &key.live);
         let shown = self.verifier(secret);
         let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
-        match known {
-            Some((key_id, key)) if matches.into() && key.expires_at.is_none_or(|end| now < end) => {
-                Ok(Caller { application: Arc::clone(&key.application), key_id: Arc::clone(key_id), _proof: () })
-            }
-            _ => Err(Unauthenticated),
+        let known = known.filter(|_| matches.into());
+        known.and_then(|(key_id, key)| key.caller(key_id, now)).ok_or(Unauthenticated)
+    }
+
+    /// Verifies the signature of a canonical request. An unknown key takes the same work as a wrong secret.
+    ///
+    /// # Errors
+    /// [`Unauthenticated`].
+    pub fn verify(
+        &self,
+        key_id: &str,
+        canonical: &str,
+        signature: &Signature,
+        now: Timestamp,
+    ) -> Result<Caller, Unauthenticated> {
+        let directory = self.directory.load();
+        let known = directory.keys.get_key_value(key_id);
+        let mut matches = Choice::from(0);
+        for n in 0..LIVE_SECRETS {
+            let sealed = known.and_then(|(_, key)| key.sealed.get(n)?.as_ref());
+            let Some(Sealed { purpose, bytes }) = sealed.or(self.vacant.as_ref()) else { continue };
+            let Ok(secret) = self.keyring.open(purpose, bytes) else { continue };
+            matches |= same(&sign(&secret, canonical), signature) & Choice::from(u8::from(sealed.is_some()));
         }
+        let known = known.filter(|_| matches.into());
+        known.and_then(|(key_id, key)| key.caller(key_id, now)).ok_or(Unauthenticated)
+    }
+
+    /// Seals a secret for a key of an application. The verifier checks the secret and does not reveal it.
+    ///
+    /// # Errors
+    /// The system has no randomness to give.
+    pub fn secret(&self, application: &str, key_id: &str, secret: &str) -> Result<SecretRow, getrandom::Error> {
+        let sealed = self.keyring.seal(&purpose(application, key_id), secret)?;
+        Ok(SecretRow { verifier: self.verifier(secret), sealed })
     }
 
     /// Returns the verifier of a secret: it checks the secret and does not reveal it.
-    pub fn verifier(&self, secret: &str) -> Digest {
+    fn verifier(&self, secret: &str) -> Digest {
         self.keyring.mac(&["secret", secret])
     }
 }
@@ -259,6 +323,9 @@ impl Granted {
     }
 }
 
+/// Characters of a secret, about.
+const SECRET_CHARS: usize = 68;
+
 /// Fills the place of a missing secret. Nobody can find a secret with this verifier.
 const VACANT: Digest = [0; 32];
 
@@ -282,7 +349,9 @@ mod tests {
     fn access(keys: &[(&str, &str, &str)]) -> Access {
         let access = Access::new(KeyRing::new("test", &[7; 32], Random::System));
         for (id, owner, secret) in keys {
-            access.change(|directory| directory.put_key(id, &application(owner), &[access.verifier(secret)], None));
+            access.change(|directory| {
+                directory.put_key(id, &application(owner), &[access.secret(owner, id, secret).unwrap()], None)
+            });
         }
         access
     }

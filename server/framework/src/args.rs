@@ -61,7 +61,7 @@ pub struct Taken<A> {
 /// # Errors
 /// Names every argument that is missing, unknown, given twice or not a value of its type.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
-    let members = serde_json::from_str::<Members<'_>>(raw).map(|members| members.0).unwrap_or_default();
+    let members = members(raw).unwrap_or_default();
     let mut reader = Reader {
         members,
         known: Vec::new(),
@@ -79,6 +79,12 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
         }
         _ => Err(reader.refuse()),
     }
+}
+
+/// Returns the members of a JSON object in their order, duplicates included. `None` for anything else.
+#[must_use]
+pub fn members(raw: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    serde_json::from_str::<Members<'_>>(raw).ok().map(|Members(members)| members)
 }
 
 /// Checks whether arguments are valid.

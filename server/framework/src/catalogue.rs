@@ -31,6 +31,9 @@ pub struct Catalogue {
     pub probes: &'static [ProbeDef],
     /// What the framework's own answers say.
     pub phrases: PhraseDefs,
+    /// The OpenAPI document of `/v1`, as compact JSON. It says `"servers":[{"url":"/"}]`, in these characters and once; whoever serves
+    /// the routes below another path puts its URL there, in quotes as JSON writes it.
+    pub openapi: &'static str,
 }
 
 impl Catalogue {

@@ -4,6 +4,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -36,6 +37,10 @@ impl Timestamp {
     pub fn seconds_from(self, now: Self) -> u64 {
         self.0.saturating_sub(now.0).div_ceil(1000)
     }
+}
+
+fn wall() -> Timestamp {
+    Timestamp(millis(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()))
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -85,15 +90,22 @@ pub enum Clock {
         start: Instant,
     },
     /// Stands still until it is advanced. Clones share the time.
-    Manual(Arc<watch::Sender<Timestamp>>),
+    Manual(Arc<ManualClock>),
+}
+
+/// The time of a test.
+#[derive(Debug)]
+pub struct ManualClock {
+    now: watch::Sender<Timestamp>,
+    /// What the wall clock is ahead, in milliseconds.
+    wall_ahead: AtomicI64,
 }
 
 impl Clock {
     /// Returns the clock of this process.
     #[must_use]
     pub fn system() -> Self {
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self::starting(Timestamp(millis(wall)))
+        Self::starting(wall())
     }
 
     /// Returns a clock that starts at `now` and runs as tokio's does. Under a paused tokio, it is simulated.
@@ -105,7 +117,7 @@ impl Clock {
     /// Returns a manual clock that stands at `at`.
     #[must_use]
     pub fn manual(at: Timestamp) -> Self {
-        Self::Manual(Arc::new(watch::Sender::new(at)))
+        Self::Manual(Arc::new(ManualClock { now: watch::Sender::new(at), wall_ahead: AtomicI64::new(0) }))
     }
 
     /// Returns the current time.
@@ -113,7 +125,16 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System { wall, start } => Timestamp(*wall).plus(start.elapsed()),
-            Self::Manual(time) => *time.borrow(),
+            Self::Manual(time) => *time.now.borrow(),
+        }
+    }
+
+    /// Returns the wall clock as it is. Unlike [`Self::now`] it goes on while the machine is suspended, and can be set back.
+    #[must_use]
+    pub fn wall(&self) -> Timestamp {
+        match self {
+            Self::System { .. } => wall(),
+            Self::Manual(time) => Timestamp(self.now().0.saturating_add_signed(time.wall_ahead.load(Relaxed))),
         }
     }
 
@@ -126,7 +147,7 @@ impl Clock {
                     tokio::time::sleep(moment.since(self.now())).await;
                 }
             }
-            Self::Manual(time) => drop(time.subscribe().wait_for(|now| *now >= moment).await),
+            Self::Manual(time) => drop(time.now.subscribe().wait_for(|now| *now >= moment).await),
         }
     }
 
@@ -142,7 +163,14 @@ impl Clock {
     /// Moves a manual clock forward. Does nothing to the process clock.
     pub fn advance(&self, by: Duration) {
         if let Self::Manual(time) = self {
-            time.send_modify(|now| *now = now.plus(by));
+            time.now.send_modify(|now| *now = now.plus(by));
+        }
+    }
+
+    /// Moves the wall clock of a manual clock alone, as a suspended machine or an operator does. Does nothing to the process clock.
+    pub fn shift_wall(&self, millis: i64) {
+        if let Self::Manual(time) = self {
+            time.wall_ahead.fetch_add(millis, Relaxed);
         }
     }
 }

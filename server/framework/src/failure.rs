@@ -95,6 +95,13 @@ impl Failure {
         self.0.def
     }
 
+    /// Returns the seconds to wait before a repeat; `None` if it is not retryable.
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        let field = self.0.fields.iter().find(|(name, _)| *name == RETRY_AFTER);
+        field.filter(|_| self.0.def.retryable()).and_then(|(_, value)| value.as_u64())
+    }
+
     /// Returns the message for its reader.
     #[must_use]
     pub fn message(&self) -> String {

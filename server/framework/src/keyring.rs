@@ -26,6 +26,15 @@ pub struct KeyRing {
     random: Random,
 }
 
+/// A stored secret: its verifier, and the secret itself under a seal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretRow {
+    /// Its verifier: a MAC under the pepper.
+    pub verifier: Digest,
+    /// The secret, sealed for its key and application.
+    pub sealed: Vec<u8>,
+}
+
 /// A seal does not open: another master key, another purpose, or damaged bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the seal does not fit: it was made with another master key, or damaged")]

@@ -17,6 +17,7 @@ pub mod handler;
 pub mod hex;
 pub mod keyring;
 pub mod limit;
+pub mod nonces;
 pub mod permissions;
 pub mod pipeline;
 pub mod random;

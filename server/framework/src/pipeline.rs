@@ -1,7 +1,7 @@
 //! The spine: the order in which a request and its calls are checked, and the proof that each step returns.
 //!
 //! ```text
-//! once a request   authenticate  -> Caller    unauthenticated
+//! once a request   authenticate  -> Caller    unauthenticated; for a signed request, verify
 //!                  charge_budget -> Admitted  rate_limited
 //! once a call      find    -> ToolDef         unknown tool
 //!                  permit  -> Grant           forbidden, before the arguments are looked at
@@ -17,8 +17,10 @@
 //! dispatch calls [`run`].
 
 mod refusals;
+mod signed;
 
 pub use refusals::unrouted;
+pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
 use super::args::{self, Arguments};
@@ -27,10 +29,11 @@ use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
+use super::nonces::Nonces;
 use super::reply::{Answer, Reply, ToolLists, quote};
 use super::revision::Revision;
 use super::survive;
-use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRequest};
+use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRefusal, WriteRequest};
 use super::text::Secret;
 use super::wording::Echo;
 use super::wording::Words;
@@ -129,6 +132,7 @@ pub struct Pipeline<H> {
     access: Arc<Access>,
     audit: Audit,
     tasks: Arc<dyn Tasks>,
+    nonces: Nonces,
     clock: Clock,
     counts: Arc<Requests>,
     /// What `tools/list` shows, by the names of the tools in it.
@@ -137,9 +141,16 @@ pub struct Pipeline<H> {
 
 impl<H: Handlers> Pipeline<H> {
     /// Creates the pipeline in front of `handlers`.
-    pub fn new(handlers: H, access: Arc<Access>, audit: Audit, tasks: Arc<dyn Tasks>, clock: Clock) -> Self {
+    pub fn new(
+        handlers: H,
+        access: Arc<Access>,
+        audit: Audit,
+        tasks: Arc<dyn Tasks>,
+        nonces: Nonces,
+        clock: Clock,
+    ) -> Self {
         let counts = Arc::new(Requests::new(H::CATALOGUE));
-        Self { handlers, access, audit, tasks, clock, counts, lists: Mutex::default() }
+        Self { handlers, access, audit, tasks, nonces, clock, counts, lists: Mutex::default() }
     }
 
     /// Returns its counters.
@@ -263,18 +274,6 @@ impl<H: Handlers> Pipeline<H> {
         witness.outcome = outcome(result.as_ref().err());
         result
     }
-
-    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at most one line a second, which states
-    /// how many calls it covers: refusing must not cost more than serving.
-    pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
-        let now = self.now();
-        let Some(tool) = H::CATALOGUE.tool(name) else { return };
-        self.counts.called(tool, failure.def().code, 1);
-        let Some(calls) = caller.application.window.take_unlogged(now) else { return };
-        if let Some(slot) = self.audit.reserve() {
-            slot.write(&Line { calls, ..line(caller, tool, request_id, now, Some(failure)) });
-        }
-    }
 }
 
 /// Takes one call through its steps. `T` is the generated description of the called tool.
@@ -294,6 +293,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         };
     };
     let Plan { key, policy, arguments } = plan;
+    let nonce = call.caller.nonce.as_deref();
     let mut proposal = WriteRequest {
         application: &call.caller.application.id,
         tool: call.tool.name,
@@ -302,6 +302,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         key: key.map(Box::from),
         policy: *policy,
         arguments,
+        nonce,
         now: call.now,
     };
     if let Some(hit) = call.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
@@ -310,8 +311,11 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
     proposal.policy = proof.policy(call.tool, proposal.policy);
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
-    let task = call.tasks.accept(&proposal, command).await.map_err(|error| not_accepted(call, error))?;
-    accepted(call, &task)
+    let answer = call.tasks.accept(&proposal, command).await;
+    if let (Some(nonce), Ok(_) | Err(WriteRefusal::Busy { .. })) = (nonce, &answer) {
+        nonce.set_stored();
+    }
+    accepted(call, &answer.map_err(|error| not_accepted(call, error))?)
 }
 
 /// Checks that the target is granted, then finds it. For a target that is not granted, the handlers are not asked.
@@ -408,8 +412,9 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
         let what = "`idempotency_key` is that of another task in flight; use another key";
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
-    Answer::of(&task.shown(call.catalogue, call.tool, call.caller.application.permissions))
-        .map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))
+    let shown = task.shown(call.catalogue, call.tool, call.caller.application.permissions);
+    let answer = Answer::of(&shown).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+    Ok(if task.hit { answer } else { answer.of_new_task(&task.task_id) })
 }
 
 fn line<'a>(

@@ -2,15 +2,15 @@
 //!
 //! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
 
-use super::access::{Access, Application, Grants, LIVE_SECRETS};
+use super::access::{Access, Application, Grants, LIVE_SECRETS, purpose};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
 use super::text::Secret;
 use crate::clock::{Clock, Timestamp};
 use crate::hex;
-use crate::keyring::{BrokenSeal, Digest, KeyRing};
+use crate::keyring::{BrokenSeal, KeyRing};
 use crate::random::Random;
-use crate::store::{ApplicationRow, DirectoryStore, KeyRow, SecretRow, StoreError};
+use crate::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,6 @@ pub struct Registry {
     prefixes: KeyPrefixes,
     catalogue: &'static Catalogue,
     store: Arc<dyn DirectoryStore>,
-    keyring: KeyRing,
     clock: Clock,
     random: Random,
     /// What is stored. The lock is held while a change is written, so changes happen one after the other.
@@ -120,16 +119,16 @@ impl Registry {
             let application = application(&row, catalogue, window);
             known.applications.insert(row.id.clone(), (row, application));
         }
-        let access = Arc::new(Access::new(keyring.clone()));
+        let access = Arc::new(Access::new(keyring));
         access.change(|directory| {
             for key in &keys {
                 if let Some((_, application)) = known.applications.get(&key.application) {
-                    directory.put_key(&key.id, application, &verifiers(key), key.expires_at);
+                    directory.put_key(&key.id, application, &key.secrets, key.expires_at);
                 }
             }
         });
         known.keys = keys.into_iter().map(|key| (key.id.clone(), key)).collect();
-        Ok(Self { access, prefixes, catalogue, store, keyring, clock, random, known: Mutex::new(known) })
+        Ok(Self { access, prefixes, catalogue, store, clock, random, known: Mutex::new(known) })
     }
 
     /// Returns the directory that requests are checked against.
@@ -264,8 +263,7 @@ impl Registry {
     async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, RegistryError> {
         let key_id = key.id.clone();
         let secret = format!("{}{}", self.prefixes.secret, self.hex::<32>()?);
-        let sealed = self.keyring.seal(&purpose(&key), &secret).map_err(broken)?;
-        key.secrets.insert(0, SecretRow { verifier: self.access.verifier(&secret), sealed });
+        key.secrets.insert(0, self.access.secret(&key.application, &key_id, &secret).map_err(broken)?);
         key.secrets.truncate(LIVE_SECRETS);
         self.put_key(known, key).await?;
         Ok(NewKey { key_id, secret: Secret::new(secret) })
@@ -277,7 +275,7 @@ impl Registry {
             .get(&key.application)
             .ok_or_else(|| RegistryError::Unknown(format!("application `{}`", key.application)))?;
         self.store.put_key(key.clone()).await?;
-        self.access.change(|directory| directory.put_key(&key.id, application, &verifiers(&key), key.expires_at));
+        self.access.change(|directory| directory.put_key(&key.id, application, &key.secrets, key.expires_at));
         known.keys.insert(key.id.clone(), key);
         Ok(())
     }
@@ -300,16 +298,9 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
 /// # Errors
 /// A secret was sealed with another master key, or is damaged.
 pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
-    key.secrets.iter().try_for_each(|secret| keyring.open(&purpose(key), &secret.sealed).map(drop))
-}
-
-/// The purpose that secrets of a key are sealed for.
-fn purpose(key: &KeyRow) -> String {
-    format!("{} {}", key.application, key.id)
-}
-
-fn verifiers(key: &KeyRow) -> Vec<Digest> {
-    key.secrets.iter().map(|secret| secret.verifier).collect()
+    key.secrets
+        .iter()
+        .try_for_each(|secret| keyring.open(&purpose(&key.application, &key.id), &secret.sealed).map(drop))
 }
 
 fn broken(error: impl fmt::Display) -> RegistryError {

@@ -66,6 +66,8 @@ pub struct Answer(Arc<Written>);
 struct Written {
     json: String,
     quoted: OnceLock<Bytes>,
+    /// The id of the task that the call has made, if it has.
+    new_task: Option<Box<str>>,
 }
 
 impl Answer {
@@ -75,7 +77,21 @@ impl Answer {
     /// If it cannot be written as JSON.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         let json = serde_json::to_string(value)?;
-        Ok(Self(Arc::new(Written { json, quoted: OnceLock::new() })))
+        Ok(Self(Arc::new(Written { json, quoted: OnceLock::new(), new_task: None })))
+    }
+
+    /// Says that the call has made this task.
+    pub(super) fn of_new_task(mut self, id: &str) -> Self {
+        if let Some(written) = Arc::get_mut(&mut self.0) {
+            written.new_task = Some(id.into());
+        }
+        self
+    }
+
+    /// Returns the id of the task that the call has made; `None` if it made none, or repeats one in flight.
+    #[must_use]
+    pub fn new_task(&self) -> Option<&str> {
+        self.0.new_task.as_deref()
     }
 
     /// Returns the JSON.

@@ -6,6 +6,7 @@
 use crate::BoxFuture;
 use crate::access::Grants;
 use crate::clock::Timestamp;
+pub use crate::keyring::SecretRow;
 use std::fmt::Debug;
 
 /// The future that a store's method returns.
@@ -67,13 +68,4 @@ pub struct KeyRow {
     pub created_at: Timestamp,
     /// When it expires; `None` for never.
     pub expires_at: Option<Timestamp>,
-}
-
-/// A stored secret: its verifier, and the secret itself under a seal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretRow {
-    /// Its verifier: a MAC under the pepper.
-    pub verifier: [u8; 32],
-    /// The secret, sealed for its key and application.
-    pub sealed: Vec<u8>,
 }

@@ -6,10 +6,12 @@ use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
+use super::nonces::UsedNonce;
 use super::permissions::PermissionSet;
 pub use super::report::UpstreamReport;
 use super::text::{Remark, Secret};
 use crate::clock::Timestamp;
+use crate::store::Stored;
 use crate::wording::Words;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -63,7 +65,7 @@ pub trait Tasks: Debug + Send + Sync + 'static {
         proposal: &'a WriteRequest<'a>,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>>;
 
-    /// Accepts `command`, durably. If a duplicate came first in a race, returns its task.
+    /// Accepts `command`, durably, and keeps the nonce of the proposal with it. If a duplicate came first in a race, returns its task.
     fn accept<'a>(
         &'a self,
         proposal: &'a WriteRequest<'a>,
@@ -72,6 +74,9 @@ pub trait Tasks: Debug + Send + Sync + 'static {
 
     /// Reads a task that the caller may see. The answer may be held until the task ends, at most as long as `poll` says.
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>>;
+
+    /// Keeps the nonce of a request that is no read and has not come to [`Self::accept`].
+    fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()>;
 }
 
 /// A request to read a task.
@@ -208,6 +213,8 @@ pub struct WriteRequest<'a> {
     pub policy: PolicyDef,
     /// The typed arguments as canonical JSON, secrets included.
     pub arguments: Secret<String>,
+    /// The nonce of a signed request.
+    pub nonce: Option<&'a UsedNonce>,
     /// When the call arrived.
     pub now: Timestamp,
 }

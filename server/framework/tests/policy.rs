@@ -12,9 +12,11 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::{Call, Flag, Resource, Target, ToolCall, Unresolved};
 use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::limit::Window;
+use toolwarrant_core::nonces::{Nonces, UsedNonce};
 use toolwarrant_core::pipeline::{Handlers, Outcome, Pipeline, ToolSteps, require, run};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::reply::Answer;
+use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
     AcceptedTask, LongPoll, Plan, Poll, TaskReadError, TaskView, Tasks, WriteRefusal, WriteRequest,
 };
@@ -108,12 +110,17 @@ impl Tasks for Ledger {
         proposal: &'a WriteRequest<'a>,
         _: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
+        assert!(proposal.nonce.is_some(), "it is kept with the task");
         self.0.lock().expect("no panic").push(proposal.policy);
         Box::pin(async { Err(WriteRefusal::Full) })
     }
 
     fn poll<'a>(&'a self, _: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
         Box::pin(async { Err(TaskReadError::NotFound) })
+    }
+
+    fn keep_nonce<'a>(&'a self, _: &'a UsedNonce) -> Stored<'a, ()> {
+        Box::pin(async { Ok(()) })
     }
 }
 
@@ -122,8 +129,8 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
     let access = Access::new(KeyRing::new("test", &[7; 32], Random::seeded(1)));
     let window = Arc::new(Window::new(300));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
-    access.change(|directory| directory.put_key("key", &all, &[access.verifier("secret")], None));
-    let caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
+    access.change(|directory| directory.put_key("key", &all, &[access.secret("app", "key", "secret").unwrap()], None));
+    let mut caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
     let access = Arc::new(access);
 
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };
@@ -135,7 +142,9 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         let folder = std::env::temp_dir().join(format!("policy-{}-{n}", std::process::id()));
         let audit = Audit::start(&folder).unwrap();
         let clock = Clock::manual(Timestamp(0));
-        let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), clock);
+        let nonces = Nonces::starting(clock.clone(), []);
+        caller.nonce = nonces.take("key", "nonce", 0).ok().map(Arc::new);
+        let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), nonces, clock);
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();
         let asked = ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never };
         pipeline.call(&pipeline.charge_budget(&caller, 1).unwrap(), asked).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC at `/mcp`, `v1` answers signed
+//! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC at `/mcp`, `v1` serves signed
 //! HTTP below `/v1`, and [`monitor`] serves health and metrics.
 //!
 //! No transport knows a tool by name. This file owns what they share: the routes, request ids and JSON responses. No other
@@ -33,18 +33,21 @@ pub struct Endpoint<H> {
     limits: Limits,
     throttle: AuthThrottle,
     ids: RequestIds,
+    routes: v1::Routes,
     answers: mcp::Answers,
 }
 
 impl<H: Handlers> Endpoint<H> {
-    /// Serves `pipeline` to the requests that `policy` allows. `process` identifies this process in request ids.
-    pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, process: u32) -> Self {
+    /// Serves `pipeline` to the requests that `policy` allows. `base` is the path of the public URL, without a slash at its end.
+    /// `process` identifies this process in request ids.
+    pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, base: &str, process: u32) -> Self {
         Self {
             pipeline,
             policy,
             limits,
             throttle: AuthThrottle::default(),
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
+            routes: v1::Routes::new(H::CATALOGUE, base),
             answers: mcp::Answers::of(&H::CATALOGUE.service),
         }
     }
@@ -60,13 +63,12 @@ impl<H: Handlers> Endpoint<H> {
     }
 }
 
-/// Answers on paths without a route. Below `/v1` the answer is that the request is not signed.
+/// Answers below `/v1`, and on paths without a route.
 async fn other_path<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
-    let path = request.uri().path();
-    let id = endpoint.ids.of(request.headers());
-    if path == "/v1" || path.starts_with("/v1/") {
-        return v1::unsigned(H::CATALOGUE, &id);
+    if v1::owns(request.uri().path()) {
+        return v1::serve(&endpoint, request).await;
     }
+    let id = endpoint.ids.of(request.headers());
     refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id)
 }
 
@@ -100,6 +102,13 @@ impl RequestIds {
             }
         }
     }
+}
+
+/// Whether a body is declared as JSON.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let essence = types.next().and_then(|value| value.to_str().ok()).and_then(|value| value.split(';').next());
+    types.next().is_none() && essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
 fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) -> Response<Body> {

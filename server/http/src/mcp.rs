@@ -9,16 +9,15 @@ mod metadata;
 mod session;
 
 pub(crate) use answers::Answers;
+pub(crate) use envelope::reason;
 
 use super::edge::{self, BodyError, Peer};
 use super::spliced::Spliced;
-use super::{Endpoint, credentials, respond, status};
+use super::{Endpoint, credentials, is_json, respond, status};
 use answers::error;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
-};
+use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::http::{Method, Response, StatusCode};
 use envelope::{Body as Posted, Message};
 use session::Session;
@@ -182,10 +181,4 @@ fn check_batch(revision: Revision, messages: &[Message<'_>]) -> Result<(), Words
         true => Err("`initialize` cannot stand in a batch".into()),
         false => Ok(()),
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let essence = types.next().and_then(|value| value.to_str().ok()).and_then(|value| value.split(';').next());
-    types.next().is_none() && essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }

@@ -1,16 +1,271 @@
-//! `/v1`: the same tools over signed HTTP. This version verifies no signature, so it refuses every request before routing.
+//! `/v1`: the same tools over signed HTTP, at the routes that the contract gives them.
+//!
+//! A request is authenticated before it is routed: without a valid signature nothing shows which paths there are. Then it takes the
+//! way of a call on `/mcp`; only its status and headers are HTTP's own. `routes` finds the tool, `arguments` reads what it is
+//! called with. Start at [`serve`].
 
+mod arguments;
+mod routes;
+
+use super::edge::{self, BodyError, Peer};
+use super::{Endpoint, is_json, respond};
 use axum::body::Body;
-use axum::http::{HeaderValue, Response};
-use toolwarrant_core::catalogue::Catalogue;
+use axum::extract::Request;
+use axum::http::header::{ALLOW, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
+use axum::http::{Method, Response, StatusCode};
+use bytes::Bytes;
+pub(super) use routes::Routes;
+use routes::{DOCUMENT, Matched};
+use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
+use toolwarrant_core::handler::ToolCall;
+use toolwarrant_core::pipeline::{Handlers, SignedRequest};
+use toolwarrant_core::reply::Answer;
+use toolwarrant_core::tasks::LongPoll;
+use toolwarrant_core::wording::{Echo, Words};
+use toolwarrant_core::words;
+use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
 
-/// The answer to a request without a valid signature.
-pub(super) fn unsigned(catalogue: &'static Catalogue, request_id: &HeaderValue) -> Response<Body> {
-    let failure = Failure::exactly(
-        catalogue.roles.unauthenticated,
-        "Requests under /v1 are signed: they carry X-Api-Key, X-Timestamp, X-Nonce and X-Signature, and no Authorization. \
-         Key and secret as they are belong to /mcp.",
-    );
-    super::refuse(&failure, request_id)
+/// Whether a path is below `/v1`.
+pub(super) fn owns(path: &str) -> bool {
+    path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Answers one HTTP request below `/v1`.
+pub(super) async fn serve<H: Handlers>(endpoint: &Endpoint<H>, request: Request) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let request_id = endpoint.ids.of(&head.headers);
+    let public = head.uri.path() == DOCUMENT && head.method == Method::GET;
+    if public && !head.headers.contains_key(AUTHORIZATION) {
+        return respond(StatusCode::OK, endpoint.routes.document().clone(), &request_id);
+    }
+    match answer(endpoint, &head, body, request_id.to_str().unwrap_or_default()).await {
+        Ok(Success { status, answer, location }) => {
+            let mut response = respond(status, answer.as_json().to_owned(), &request_id);
+            if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
+                response.headers_mut().insert(LOCATION, location);
+            }
+            response
+        }
+        Err(Refusal { failure, allowed }) => {
+            let mut response = super::refuse(&failure, &request_id);
+            let unauthenticated = response.status() == StatusCode::UNAUTHORIZED;
+            let headers = response.headers_mut();
+            if let Some(seconds) = failure.retry_after_seconds() {
+                headers.insert(RETRY_AFTER, seconds.into());
+            }
+            if let Some(allowed) = allowed.and_then(|methods| HeaderValue::try_from(methods).ok()) {
+                headers.insert(ALLOW, allowed);
+            }
+            if unauthenticated && let Ok(challenge) = HeaderValue::try_from(challenge::<H>()) {
+                headers.insert(WWW_AUTHENTICATE, challenge);
+            }
+            response
+        }
+    }
+}
+
+fn challenge<H: Handlers>() -> String {
+    format!("{SCHEME} realm=\"{}\"", H::CATALOGUE.service.name)
+}
+
+/// What a call is answered with.
+struct Success {
+    status: StatusCode,
+    answer: Answer,
+    /// The path of the task that it has made.
+    location: Option<String>,
+}
+
+/// A refusal, with the methods that the path takes if another one was used.
+struct Refusal {
+    failure: Failure,
+    allowed: Option<String>,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self { failure, allowed: None }
+    }
+}
+
+/// Authenticates a request and carries it out. The nonce of one that is no read is on the disk before the answer.
+async fn answer<H: Handlers>(
+    endpoint: &Endpoint<H>,
+    head: &Parts,
+    body: Body,
+    request_id: &str,
+) -> Result<Success, Refusal> {
+    let matched = endpoint.routes.find(head.method.as_str(), head.uri.path());
+    let reads = match &matched {
+        Matched::Route(route, _) => route.tool.hints.read_only,
+        Matched::OtherMethod(_) | Matched::Nothing => matches!(head.method, Method::GET | Method::HEAD),
+    };
+    let (caller, sent) = authenticate(endpoint, head, body, reads).await?;
+    let outcome = carry_out(endpoint, head, &sent, &caller, matched, request_id).await;
+    endpoint.pipeline.keep_nonce(&caller, reads).await?;
+    outcome
+}
+
+/// What a signed request brings besides its head.
+struct Sent<'a> {
+    idempotency_key: &'a str,
+    body: Bytes,
+}
+
+async fn authenticate<'a, H: Handlers>(
+    endpoint: &Endpoint<H>,
+    head: &'a Parts,
+    body: Body,
+    reads: bool,
+) -> Result<(Caller, Sent<'a>), Failure> {
+    let refused =
+        |what: Words, canonical: Option<&str>| endpoint.pipeline.unsigned(what).with("canonical_request", canonical);
+    let signed = match SignedHeaders::read(&head.headers) {
+        Ok(signed) => signed,
+        Err(what) => {
+            delay(endpoint, head).await;
+            return Err(refused(what, None));
+        }
+    };
+    let SignedHeaders { key_id, timestamp, nonce, idempotency_key, signature } = signed;
+    let roles = &H::CATALOGUE.roles;
+    let body = edge::read_body(body, &endpoint.limits).await.map_err(|error| match error {
+        BodyError::TooLarge => Failure::plain(roles.body_too_large),
+        BodyError::Timeout => Failure::plain(roles.request_timeout),
+        BodyError::Broken => refused("the body ended early.".into(), None),
+    })?;
+    let canonical = signing::Request {
+        key_id,
+        timestamp: timestamp.1,
+        nonce,
+        method: head.method.as_str(),
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        idempotency_key,
+        body: &body,
+    };
+    let canonical = canonical.canonical();
+    let shown = SignedRequest { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
+    match endpoint.pipeline.verify(&shown, reads) {
+        Ok(caller) => Ok((caller, Sent { idempotency_key, body })),
+        Err(failure) if *failure.def() == *roles.unauthenticated => {
+            delay(endpoint, head).await;
+            Err(failure.with("canonical_request", canonical))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Slows who fails often.
+async fn delay<H: Handlers>(endpoint: &Endpoint<H>, head: &Parts) {
+    let peer = head.extensions.get::<Peer>();
+    if let Some(delay) = peer.and_then(|peer| endpoint.throttle.failed(peer.0, endpoint.pipeline.now())) {
+        tokio::time::sleep(delay).await;
+    }
+}
+
+async fn carry_out<H: Handlers>(
+    endpoint: &Endpoint<H>,
+    head: &Parts,
+    Sent { idempotency_key, body }: &Sent<'_>,
+    caller: &Caller,
+    matched: Matched<'_>,
+    request_id: &str,
+) -> Result<Success, Refusal> {
+    let (pipeline, roles) = (&endpoint.pipeline, &H::CATALOGUE.roles);
+    let admitted = pipeline.charge_budget(caller, 1).inspect_err(|failure| {
+        if let Matched::Route(route, _) = &matched {
+            pipeline.refused(caller, route.tool.name, request_id, failure);
+        }
+    })?;
+    let (route, values) = match matched {
+        Matched::Route(route, values) => (route, values),
+        Matched::OtherMethod(methods) => {
+            let what = words!["this path does not take ", Echo::of(head.method.as_str()), ": see the header Allow."];
+            let failure = Failure::exactly(roles.method_not_allowed, what);
+            return Err(Refusal { failure, allowed: Some(methods.join(", ")) });
+        }
+        Matched::Nothing => {
+            let what = "nothing is served at this path: /v1/openapi.json has those that are.";
+            return Err(Failure::exactly(roles.no_route, what).into());
+        }
+    };
+    if !body.is_empty() && matches!(head.method, Method::PUT | Method::POST) && !is_json(&head.headers) {
+        return Err(Failure::plain(roles.unsupported_media_type).into());
+    }
+    let tool = route.tool;
+    let arguments = arguments::read(route, &values, head.uri.query(), body, idempotency_key);
+    let arguments = arguments.map_err(|what| pipeline.reject(&admitted, tool, request_id, what))?;
+    if !tool.hints.read_only && tool.task.is_none() {
+        pipeline.keep_nonce(caller, false).await?;
+    }
+    let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold: LongPoll::Allowed };
+    let answer = pipeline.call(&admitted, asked).await?;
+    let location = answer.new_task().and_then(|task| endpoint.routes.of_task(task));
+    let status = match (tool.hints.read_only, tool.task.is_some(), answer.new_task()) {
+        (true, _, _) | (false, true, None) => StatusCode::OK,
+        (false, true, Some(_)) => StatusCode::ACCEPTED,
+        (false, false, _) => StatusCode::CREATED,
+    };
+    Ok(Success { status, answer, location })
+}
+
+/// The headers of a signed request.
+struct SignedHeaders<'a> {
+    key_id: &'a str,
+    /// As a number, and as it was sent.
+    timestamp: (u64, &'a str),
+    nonce: &'a str,
+    /// Empty for none.
+    idempotency_key: &'a str,
+    signature: Signature,
+}
+
+impl<'a> SignedHeaders<'a> {
+    /// Reads the headers, or says which is missing or malformed.
+    fn read(headers: &'a HeaderMap) -> Result<Self, Words> {
+        if headers.contains_key(AUTHORIZATION) {
+            return Err(
+                "requests under /v1 are signed and carry no Authorization: that header, and a secret as it is, belong \
+                        to /mcp."
+                    .into(),
+            );
+        }
+        let [key_id, timestamp, nonce, signature] =
+            [(KEY, "X-Api-Key"), (TIMESTAMP, "X-Timestamp"), (NONCE, "X-Nonce"), (SIGNATURE, "X-Signature")]
+                .map(|(name, shown)| one(headers, name, shown).and_then(|value| value.ok_or_else(|| missing(shown))));
+        let (key_id, timestamp, nonce, signature) = (key_id?, timestamp?, nonce?, signature?);
+        Ok(Self {
+            key_id,
+            timestamp: signing::read_timestamp(timestamp)
+                .map(|seconds| (seconds, timestamp))
+                .ok_or("X-Timestamp is not a time in Unix seconds, of 10 digits.")?,
+            nonce: Some(nonce)
+                .filter(|nonce| signing::is_nonce(nonce))
+                .ok_or("X-Nonce is not 16 to 64 characters of A-Z, a-z, 0-9, _ and -.")?,
+            idempotency_key: one(headers, IDEMPOTENCY_KEY, "Idempotency-Key")?.unwrap_or_default(),
+            signature: signing::read_header(signature)
+                .ok_or("X-Signature is not 64 digits of 0-9 and a-f, as HMAC-SHA256 has.")?,
+        })
+    }
+}
+
+fn missing(shown: &'static str) -> Words {
+    words![
+        "requests under /v1 are signed, and ",
+        shown,
+        " is missing: send X-Api-Key, X-Timestamp, X-Nonce and X-Signature. Key and secret as they are belong to /mcp."
+    ]
+}
+
+/// The value of a header that may be there once. A value that is not visible ASCII, or a second one, cannot be signed.
+fn one<'a>(headers: &'a HeaderMap, name: &'static str, shown: &'static str) -> Result<Option<&'a str>, Words> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(words![shown, " is sent twice."]);
+    }
+    first.map(|value| value.to_str().map_err(|_| words![shown, " is not visible ASCII."])).transpose()
 }

@@ -10,7 +10,8 @@ use crate::names::Names;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_client::{ClientCommand, ClientNames};
+use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
 use tracing::level_filters::LevelFilter;
 
 /// The flags that a service adds: any type that derives `clap::Args`.
@@ -47,6 +48,8 @@ pub enum Invocation<F> {
         /// Whether to print JSON instead of text.
         json: bool,
     },
+    /// Carry out one command of a client.
+    Connect(ClientCommand),
     /// Carry out one command of a maintainer.
     Maintain(MaintainerCommand),
 }
@@ -145,6 +148,26 @@ impl CommandLine<'_> {
         self.invocation(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
+    /// The names that the commands of a client go by.
+    #[must_use]
+    pub fn client_names(&self) -> ClientNames {
+        let Names { program, version, environment, .. } = self.names;
+        let reads = |permission: &&PermissionDef| {
+            let granted = |tool: &&ToolDef| permission.grants.covers(tool.permission.bit);
+            self.catalogue.tools.iter().filter(granted).all(|tool| tool.hints.read_only)
+        };
+        let read_permission = self.catalogue.permissions.iter().find(reads);
+        ClientNames {
+            program: (*program).to_owned(),
+            bridge: format!("{program} bridge"),
+            operator: (*program).to_owned(),
+            version,
+            environment: environment.clone(),
+            read_permission: read_permission.map(|permission| permission.name.to_owned()),
+            resources: resources(self.catalogue).into_iter().map(str::to_owned).collect(),
+        }
+    }
+
     fn command<F: Flags>(&self) -> clap::Command {
         let (name, about) = (self.names.program, self.about);
         let with_flags = |command| LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
@@ -152,8 +175,8 @@ impl CommandLine<'_> {
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; this is what happens without a command").long_about(None);
-        let command =
-            MaintainerCommand::augment_subcommands(OperatorCommand::augment_subcommands(command.subcommand(serve)));
+        let command = OperatorCommand::augment_subcommands(command.subcommand(serve));
+        let command = MaintainerCommand::augment_subcommands(self.with_client(command));
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
         // The commands for resources come after those for applications and keys.
@@ -171,6 +194,18 @@ impl CommandLine<'_> {
             let named = named.subcommand_required(true).arg_required_else_help(true);
             command.subcommand(HelpWords { target: resource.to_owned(), ..words.clone() }.fill(named))
         })
+    }
+
+    /// Adds the commands of a client. They ask no data folder, so they do not show the flags of every command.
+    fn with_client(&self, command: clap::Command) -> clap::Command {
+        let common: Vec<_> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
+        let hidden: Vec<_> = common.into_iter().map(|arg| arg.hide(true)).collect();
+        let command = ClientCommand::augment(command, &self.client_names());
+        let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
+        names
+            .iter()
+            .filter(|name| ClientCommand::has_subcommand(name))
+            .fold(command, |command, name| command.mut_subcommand(name, |client| client.args(&hidden)))
     }
 
     /// Gives each flag its environment variable.
@@ -201,6 +236,9 @@ impl CommandLine<'_> {
             Some(("serve", matches)) => return serving(matches),
             Some((name, inner)) if resources(self.catalogue).contains(&name) => {
                 OperatorCommand::Target { resource: name.to_owned(), command: TargetCommand::from_arg_matches(inner)? }
+            }
+            Some((name, _)) if ClientCommand::has_subcommand(name) => {
+                return Ok(Invocation::Connect(ClientCommand::from_arg_matches(matches)?));
             }
             Some((name, _)) if MaintainerCommand::has_subcommand(name) => {
                 return Ok(Invocation::Maintain(MaintainerCommand::from_arg_matches(matches)?));
@@ -279,7 +317,7 @@ mod tests {
     #[test]
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
-        let commands = MaintainerCommand::augment_subcommands(commands);
+        let commands = ClientCommand::augment_subcommands(MaintainerCommand::augment_subcommands(commands));
         let names: BTreeSet<_> =
             commands.get_subcommands().map(clap::Command::get_name).chain(["help", "serve"]).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));

@@ -19,6 +19,7 @@
 //! This program serves the contract at `/mcp`. It has operator commands, a doctor, metrics and a data folder. A service needs no
 //! other crate of the framework, since this one re-exports what its author uses. Start at [`Program`].
 
+mod client;
 mod log;
 mod program;
 mod server;

@@ -1,5 +1,6 @@
 //! A service as a program: reads the command line, then serves or carries out one operator command.
 
+use crate::client;
 use crate::log;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::{Service, Setup};
@@ -95,6 +96,7 @@ impl<F: Flags> Program<F> {
                 log::start(log);
                 self.serve(serve, &data, flags, compose).map(|()| ExitCode::SUCCESS)
             }
+            Invocation::Connect(command) => client::run(&command, &line.client_names(), H::CATALOGUE),
             Invocation::Maintain(command) => maintain(H::CATALOGUE, &command).map_err(|why| anyhow!(why)).map(|text| {
                 say(&text);
                 ExitCode::SUCCESS

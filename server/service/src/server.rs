@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use toolwarrant_core::audit::Audit;
 use toolwarrant_core::clock::Clock;
+use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
@@ -107,11 +108,13 @@ impl Server {
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
         let keys = demo.keys(&registry, H::CATALOGUE).await?;
-        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
+        let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
+        let nonces = Nonces::starting(clock.clone(), kept);
+        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         let limiter = ConnectionLimiter::new(Limits::default());
         let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
-        let router = Endpoint::new(pipeline, policy, Limits::default(), process).router();
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
+        let router = Endpoint::new(pipeline, policy, Limits::default(), base_path(&url), process).router();
         let socket = OperatorSocket::open(folder.path())?;
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
@@ -140,7 +143,14 @@ impl Server {
         let Names { program, version, .. } = *self.names;
         let (url, folder) = (self.url(), self.folder.path().display());
         let serves = self.serves.as_deref().unwrap_or(self.context.catalogue.service.name);
-        let mut out = format!("{program} {version} serves {serves} at {url}/mcp\n\n");
+        let mut out = format!("{program} {version} serves {serves} at {url}/mcp\n");
+        match self.listener.local_addr() {
+            Ok(bound) if format!("http://{bound}") != url => {
+                let _ = writeln!(out, "It listens on {bound}.");
+            }
+            _ => {}
+        }
+        out.push('\n');
         out += &self.demo.text(program, url, &self.keys);
         if let Some((monitor, _)) = &self.monitor {
             let _ = writeln!(out, "/healthz, /readyz and /metrics are at http://{}", monitor.address());
@@ -174,6 +184,12 @@ impl Server {
         }
         drop(folder);
     }
+}
+
+/// The path of a URL, without a slash at its end.
+fn base_path(url: &str) -> &str {
+    let after = url.split_once("://").map_or("", |(_, after)| after);
+    after.find('/').map_or("", |at| after[at..].trim_end_matches('/'))
 }
 
 fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {

@@ -11,6 +11,7 @@ use toolwarrant_core::audit::Audit;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::keyring::KeyRing;
+use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
@@ -130,8 +131,9 @@ pub async fn serve<H: Handlers>(
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
-    let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), clock.clone());
-    let router = Endpoint::new(pipeline, policy, Limits::default(), 7).router();
+    let nonces = Nonces::starting(clock.clone(), []);
+    let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
+    let router = Endpoint::new(pipeline, policy, Limits::default(), "", 7).router();
     let task =
         tokio::spawn(edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()));
     let url = format!("http://{address}/mcp");

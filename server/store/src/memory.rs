@@ -35,7 +35,7 @@ struct Tables {
     applications: Vec<ApplicationRow>,
     keys: BTreeMap<String, KeyRow>,
     /// Marks: until when each must exist, by space and key.
-    marks: BTreeMap<(&'static str, Vec<u8>), Timestamp>,
+    marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
 }
 
 #[derive(Debug)]
@@ -128,6 +128,16 @@ impl TaskStore for Memory {
         let mut tables = self.lock();
         let marked = tables.unmarked(&marks).map(|()| tables.mark(marks));
         Box::pin(std::future::ready(marked))
+    }
+
+    fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
+        let tables = self.lock();
+        let above = tables
+            .marks
+            .keys()
+            .filter(|(known, key)| *known == space && after.as_ref().is_none_or(|after| key > after));
+        let page = above.map(|(_, key)| key.clone()).take(limit as usize).collect();
+        Box::pin(std::future::ready(Ok(page)))
     }
 
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {

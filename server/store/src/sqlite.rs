@@ -164,6 +164,10 @@ impl TaskStore for Sqlite {
         self.writer.write(move |db| tasks::mark(db, &marks))
     }
 
+    fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
+        self.readers.read(move |db| tasks::marks(db, space, after.as_deref(), limit))
+    }
+
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.writer.write(move |db| tasks::purge_marks(db, now, limit))
     }

@@ -11,7 +11,7 @@ use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
 use crate::counts::EngineCounts;
-use crate::store::{self, DuplicateOf, Identity, NewTask, OpenTask, Record, TaskStore};
+use crate::store::{self, DuplicateOf, Identity, Mark, NewTask, OpenTask, Record, TaskStore};
 use due::{DueList, State, Wake};
 use in_flight::InFlightIndex;
 use std::fmt;
@@ -22,8 +22,9 @@ use tokio::task::JoinSet;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::keyring::{Digest, KeyRing};
+use toolwarrant_core::nonces::UsedNonce;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::store::StoreError;
+use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
     AcceptedTask, Poll, TaskReadError, TaskStatus, TaskView, Tasks, WriteRefusal, WriteRequest,
 };
@@ -92,6 +93,21 @@ impl Engine {
         }
     }
 
+    /// Returns the nonces that are kept.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn kept_nonces(&self) -> Result<Vec<Box<[u8]>>, StoreError> {
+        let mut kept: Vec<Box<[u8]>> = Vec::new();
+        loop {
+            let page = self.parts.store.marks(NONCES, kept.last().cloned(), PAGE).await?;
+            if page.is_empty() {
+                return Ok(kept);
+            }
+            kept.extend(page);
+        }
+    }
+
     /// Returns the number of tasks in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
@@ -149,7 +165,7 @@ impl Engine {
             sealed: keyring.seal(&id.to_string(), command.expose()).map_err(broken)?,
             policy: (&proposal.policy).into(),
             at,
-            marks: Vec::new(),
+            marks: proposal.nonce.map(mark).into_iter().collect(),
         };
         let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));
         let accepting = async move {
@@ -249,6 +265,17 @@ impl Tasks for Engine {
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {
         Box::pin(self.told(poll))
     }
+
+    fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()> {
+        self.parts.store.mark(vec![mark(nonce)])
+    }
+}
+
+/// The name space of nonces among the marks.
+const NONCES: &str = "nonce";
+
+fn mark(nonce: &UsedNonce) -> Mark {
+    Mark { space: NONCES, key: nonce.entry.clone(), until: nonce.until }
 }
 
 fn repeated(hit: DuplicateOf, asked: &Digest) -> AcceptedTask {

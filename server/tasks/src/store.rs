@@ -46,6 +46,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Writes all marks, or none: if one of them exists already, the answer is a conflict.
     fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()>;
 
+    /// Returns at most `limit` keys of a name space, in their order, above `after`.
+    fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>>;
+
     /// Deletes at most `limit` marks with `until` before `now`, the earliest first. Returns how many.
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32>;
 }
@@ -92,7 +95,7 @@ pub struct Mark {
     /// The name space of the key.
     pub space: &'static str,
     /// The key, unique in its name space.
-    pub key: Vec<u8>,
+    pub key: Box<[u8]>,
     /// Until when it must exist.
     pub until: Timestamp,
 }

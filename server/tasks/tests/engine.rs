@@ -9,6 +9,7 @@ use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::limit::Window;
+use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::tasks::{
     LongPoll, Poll, TaskReadError, TaskStatus, TaskView, Tasks, UpstreamReport, WriteRequest,
@@ -97,6 +98,7 @@ fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
         key: None,
         policy: POLICY,
         arguments: Secret::new(format!("{{\"target\":\"{target}\"}}")),
+        nonce: None,
         now: START,
     }
 }
@@ -111,7 +113,14 @@ fn caller(application: &str, grants: Grants) -> Caller {
     let access = Access::new(keyring());
     let window = Arc::new(Window::new(300));
     let application = Arc::new(Application::new(application, application, PermissionSet(1), grants, window));
-    access.change(|directory| directory.put_key("key", &application, &[access.verifier("secret")], None));
+    access.change(|directory| {
+        directory.put_key(
+            "key",
+            &application,
+            &[access.secret(&application.id, "key", "secret").expect("random")],
+            None,
+        )
+    });
     access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).expect("a live key")
 }
 
@@ -198,4 +207,21 @@ async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
             "{target}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_nonce_of_a_write_is_kept_with_its_task_or_refusal_and_known_after_a_start() {
+    let clock = Clock::manual(START);
+    let engine = engine(Obedient, &clock).await;
+    let nonces = Nonces::starting(clock.clone(), []);
+    for (nonce, target) in [("fresh", "p-1"), ("hit", "p-1"), ("busy", "p-1")] {
+        let used = nonces.take("key", nonce, 0).expect("new");
+        let arguments = Secret::new(if nonce == "busy" { "{}".to_owned() } else { "{\"n\":1}".to_owned() });
+        let write = WriteRequest { nonce: Some(&used), arguments, ..write("printer", target) };
+        let _ = engine.accept(&write, write.arguments.clone()).await;
+    }
+    engine.keep_nonce(&nonces.take("key", "refused", 0).expect("new")).await.expect("kept");
+    let kept = engine.kept_nonces().await.expect("read");
+    let kept: Vec<_> = kept.iter().map(|entry| String::from_utf8_lossy(entry)).collect();
+    assert_eq!(kept, ["key\nbusy", "key\nfresh", "key\nhit", "key\nrefused"]);
 }

@@ -1,6 +1,7 @@
 //! Lowers tools: resolves the names that they use and derives what follows from them. `tasks` lowers the policies of tools that make
-//! tasks; `reading` derives the tool that reads tasks.
+//! tasks; `reading` derives the tool that reads tasks; `http` lowers their twins under `/v1`.
 
+mod http;
 mod reading;
 mod tasks;
 
@@ -10,13 +11,14 @@ use super::types::{Place, Types};
 use super::words::Words;
 use super::{FIRST_TOOLS, at, require_distinct, require_name, require_text};
 use crate::model::{
-    Domain, EffectSpec, ErrorCode, Example, Field, Http, Kind, NamedType, PermissionSpec, ProbeSpec, ResourceSpec,
+    Domain, EffectSpec, ErrorCode, Example, Field, Kind, NamedType, PermissionSpec, ProbeSpec, ResourceSpec,
     TargetSpec, ToolSpec, Type,
 };
 use crate::raw::{self, At, EffectName, Files, Named, Unread};
 use crate::report::{Report, Source, line_column};
 use crate::rules::Rule;
 use crate::{fit, names};
+use http::Routes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -74,7 +76,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report
 struct Seen {
     /// By name in Rust: the name on the wire, and the place.
     names: HashMap<String, (String, String)>,
-    routes: HashMap<String, String>,
+    routes: Routes,
 }
 
 struct Lowering<'a> {
@@ -100,10 +102,8 @@ impl<'a> Lowering<'a> {
             self.add(Rule::DuplicateName, name, message, Some("choose another name".to_owned()));
         }
         let Some(http) = tool.http.as_ref().or_else(|| Some(&self.default(tool)?.http)) else { return };
-        let shape: String = http.split('/').map(|part| if part.starts_with('{') { "{}/" } else { part }).collect();
-        if let Some(other) = seen.routes.insert(shape, name.to_string()) {
-            let message = format!("`{other}` has this HTTP twin already");
-            self.add(Rule::DuplicateRoute, tool.http.as_ref().unwrap_or(name), message, None);
+        if let Some((message, help)) = seen.routes.add(name, http) {
+            self.add(Rule::DuplicateRoute, tool.http.as_ref().unwrap_or(name), message, help);
         }
     }
 
@@ -189,7 +189,7 @@ impl<'a> Lowering<'a> {
                 Arguments { lowered: reading::arguments(&self.scope.words), names: vec!["task_id", "wait_seconds"] };
         }
         let http = match http.as_ref().or(default.map(|words| &words.http)) {
-            Some(http) => self.http(http, &arguments).map(Some),
+            Some(http) => self.http(http, effect.as_ref(), &arguments).map(Some),
             None => Some(None),
         };
         require_distinct(self.file, errors.iter().flatten(), self.report);
@@ -313,36 +313,6 @@ impl<'a> Lowering<'a> {
         Some(TargetSpec { resource, arg: arg.to_string(), requires: requires.as_ref().map(|name| name.to_string()) })
     }
 
-    fn http(&mut self, raw: &At<String>, args: &Arguments<'_>) -> Option<Http> {
-        let http = raw
-            .split_once(' ')
-            .filter(|(method, path)| {
-                ["GET", "POST", "PUT", "PATCH", "DELETE"].contains(method)
-                    && path.starts_with("/v1/")
-                    && path[1..].split('/').all(is_segment)
-            })
-            .map(|(method, path)| Http { method: method.to_owned(), path: path.to_owned() });
-        let Some(http) = http else {
-            let help = Some("write it as `PUT /v1/things/{thing_id}`, in lower case".to_owned());
-            self.add(Rule::Http, raw, "this is no HTTP twin", help);
-            return None;
-        };
-        for parameter in http.parameters() {
-            match args.find(parameter) {
-                Err(()) => {
-                    let help = Some(names::help(parameter, args.names.iter().copied()));
-                    self.add(Rule::Http, raw, format!("`{{{parameter}}}` is no argument of this tool"), help);
-                }
-                Ok(Some(field)) if field.optional => {
-                    let help = Some("require it, or take it out of the path".to_owned());
-                    self.add(Rule::Http, raw, format!("`{{{parameter}}}` stands in the path but is optional"), help);
-                }
-                Ok(_) => {}
-            }
-        }
-        Some(http)
-    }
-
     fn result(&mut self, name: &At<String>) -> Option<Arc<NamedType>> {
         let found = self.scope.types.named(self.file, name, self.report)?;
         if !matches!(found.kind, Kind::Object(_)) {
@@ -431,10 +401,4 @@ impl<'a> Lowering<'a> {
     fn place_text<T>(&self, place: &At<T>) -> String {
         format!("{}:{}", self.source.shown, line_column(&self.source.text, place.span().start).0)
     }
-}
-
-/// Checks whether a segment of a path is a word, or an argument in braces.
-fn is_segment(part: &str) -> bool {
-    let inner = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).unwrap_or(part);
-    !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
 }

@@ -1,10 +1,14 @@
-//! The failures of the steps of a call, in words that say what to do next.
+//! The failures of the steps of a call, in words that say what to do next, and the refusals that come before a call.
 
+use super::{Admitted, Handlers, Pipeline, line, permit};
+use crate::access::Caller;
 use crate::advice::Advice;
-use crate::catalogue::Catalogue;
+use crate::audit::Line;
+use crate::catalogue::{Catalogue, ToolDef};
 use crate::failure::Failure;
 use crate::handler::{Call, Flag};
 use crate::tasks::WriteRefusal;
+use crate::wording::Words;
 use crate::words;
 
 /// The failure for a target that does not exist or is not granted. A client cannot tell which.
@@ -61,4 +65,37 @@ pub(super) fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str)
 
 pub(super) fn overloaded(catalogue: &'static Catalogue, what: &'static str) -> Failure {
     Failure::new(catalogue.roles.overloaded, what)
+}
+
+impl<H: Handlers> Pipeline<H> {
+    /// Refuses a call whose arguments a transport cannot read, with an audit line.
+    ///
+    /// # Errors
+    /// `forbidden`, or else `invalid_argument` with `what`.
+    pub fn reject(
+        &self,
+        Admitted(caller): &Admitted<'_>,
+        tool: &'static ToolDef,
+        request_id: &str,
+        what: Words,
+    ) -> Failure {
+        let Some(slot) = self.audit.reserve() else { return overloaded(H::CATALOGUE, "the audit cannot keep up") };
+        let failure = permit(H::CATALOGUE, caller, tool).err();
+        let failure = failure.unwrap_or_else(|| Failure::new(H::CATALOGUE.roles.invalid_argument, what));
+        slot.write(&line(caller, tool, request_id, self.now(), Some(&failure)));
+        self.counts.called(tool, failure.def().code, 1);
+        failure.told_to(caller.application.permissions)
+    }
+
+    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at most one line a second, which states
+    /// how many calls it covers: refusing must not cost more than serving.
+    pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
+        let now = self.now();
+        let Some(tool) = H::CATALOGUE.tool(name) else { return };
+        self.counts.called(tool, failure.def().code, 1);
+        let Some(calls) = caller.application.window.take_unlogged(now) else { return };
+        if let Some(slot) = self.audit.reserve() {
+            slot.write(&Line { calls, ..line(caller, tool, request_id, now, Some(failure)) });
+        }
+    }
 }

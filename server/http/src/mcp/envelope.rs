@@ -145,7 +145,7 @@ pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Res
 }
 
 /// The message of serde_json about JSON of the wrong shape, without the position in the text.
-pub(super) fn reason(error: &serde_json::Error) -> Echo {
+pub(crate) fn reason(error: &serde_json::Error) -> Echo {
     let text = error.to_string();
     Echo::of(text.split(" at line ").next().unwrap_or_default())
 }

@@ -240,6 +240,14 @@ pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Reads the keys of marks, in order.
+pub(super) fn marks(db: &Connection, space: &str, after: Option<&[u8]>, limit: u32) -> Result<Vec<Box<[u8]>>, Fault> {
+    let sql = "SELECT key FROM mark WHERE space = ?1 AND key > ifnull(?2, x'') ORDER BY key LIMIT ?3";
+    let mut select = db.prepare_cached(sql)?;
+    let rows = select.query_map((space, after, limit), |row| row.get::<_, Vec<u8>>(0))?;
+    Ok(rows.map(|key| key.map(Vec::into_boxed_slice)).collect::<Result<_, _>>()?)
+}
+
 /// Deletes marks whose time is over.
 pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result<u32, Fault> {
     let sql = "DELETE FROM mark WHERE (space, key) IN

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) fn mark(space: &'static str, key: &str) -> Mark {
-    Mark { space, key: key.as_bytes().to_vec(), until: AT }
+    Mark { space, key: key.as_bytes().into(), until: AT }
 }
 
 fn marked(number: u128, key: &str, target: &str, marks: Vec<Mark>) -> NewTask {
@@ -46,6 +46,12 @@ pub(super) async fn a_mark_is_made_once_and_again_after_it_was_purged(store: Arc
     assert!(is_conflict(store.mark(vec![until("d", 40), until("a", 99)]).await));
     store.mark(vec![until("d", 40), mark("other", "a")]).await.unwrap();
     store.mark(vec![]).await.unwrap();
+    // They are read in pages, in the order of keys.
+    let page = async |after: Option<&str>| {
+        let page = store.marks("nonce", after.map(|key| key.as_bytes().into()), 3).await.unwrap();
+        page.iter().map(|key| String::from_utf8(key.to_vec()).unwrap()).collect::<String>()
+    };
+    assert_eq!([page(None).await, page(Some("c")).await, page(Some("d")).await], ["abc", "d", ""]);
     // Those that stand longest come last, and none goes before its time.
     assert_eq!(store.purge_marks(Timestamp(10), 9).await.unwrap(), 0);
     assert_eq!(store.purge_marks(Timestamp(40), 2).await.unwrap(), 2);

@@ -186,6 +186,8 @@ impl Engine {
         let store = &self.parts.store;
         let purged = async {
             while store.purge(now.minus(RETENTION), PURGE_MAX).await? == PURGE_MAX {}
+            // A mark outlives its time by both clocks.
+            let now = now.min(self.parts.clock.wall());
             while store.purge_marks(now, PURGE_MAX).await? == PURGE_MAX {}
             Ok::<_, StoreError>(())
         };

@@ -216,6 +216,10 @@ impl TaskStore for Disk {
         self.platters.memory.mark(marks)
     }
 
+    fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
+        self.platters.memory.marks(space, after, limit)
+    }
+
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.platters.memory.purge_marks(now, limit)
     }

@@ -327,6 +327,7 @@ impl World {
                 key: key.map(Box::from),
                 policy: *act.policy(),
                 arguments: arguments.clone(),
+                nonce: None,
                 now,
             };
             let asking = async {

@@ -2,6 +2,7 @@
 
 mod process;
 
+mod client;
 mod folders;
 mod grants;
 mod help;

@@ -110,7 +110,7 @@ fn identity(application: u8, key: Option<u8>, resource: u8, target: u8, fingerpr
 }
 
 fn mark(key: u8, until: Timestamp) -> Mark {
-    Mark { space: "nonce", key: vec![key], until }
+    Mark { space: "nonce", key: [key].into(), until }
 }
 
 /// Everything, or of two resources all or a few.

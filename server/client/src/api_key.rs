@@ -1,0 +1,217 @@
+//! The key of a client: read from the environment or from a file, and never from a command line, which every user of a machine can see.
+//!
+//! Both hold the same text: `KEY_ID:SECRET`, or the JSON object with `key_id` and `secret` that `key create --json` prints. No message
+//! of this module, and no `Debug` output, contains a secret or any other part of what was read.
+
+use serde::Deserialize;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The id of a key, and its secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// The id, which is no secret.
+    pub id: String,
+    secret: String,
+}
+
+/// Where the key comes from, and the key that was read there last.
+#[derive(Debug)]
+pub struct KeySource {
+    origin: Origin,
+    latest: Mutex<Arc<ApiKey>>,
+}
+
+#[derive(Debug)]
+enum Origin {
+    /// A variable of this name.
+    Environment(String),
+    File(PathBuf),
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// Nothing says where the key is.
+    #[error("no key is given: set {variable} to KEY_ID:SECRET, or name a file that holds it with --key-file")]
+    Absent {
+        /// The variable that may hold the key.
+        variable: String,
+    },
+    /// The text holds no key.
+    #[error("{origin} holds no key: {why}")]
+    Malformed {
+        /// The variable or the file.
+        origin: String,
+        /// What is wrong with the text, and what is expected.
+        why: &'static str,
+    },
+    /// The file cannot be read.
+    #[error("cannot read the key file {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others may read or change the file.
+    #[error("others can use the key file {0}, whose mode is {mode:04o}: `chmod 600 {0}` mends it", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl ApiKey {
+    /// Returns the secret, to be sent or to be signed with.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        #[derive(Deserialize)]
+        struct Printed {
+            key_id: String,
+            secret: String,
+        }
+        // Editors on Windows begin a file with a byte order mark.
+        let text = text.trim_start_matches('\u{feff}').trim();
+        let (id, secret) = if text.starts_with('{') {
+            let printed: Printed =
+                serde_json::from_str(text).map_err(|_| "expected the JSON that `key create --json` prints")?;
+            (printed.key_id, printed.secret)
+        } else {
+            let (id, secret) = text.split_once(':').ok_or(EXPECTED)?;
+            (id.to_owned(), secret.to_owned())
+        };
+        let sound = |half: &str| !half.is_empty() && half.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
+        if sound(&id) && sound(&secret) { Ok(Self { id, secret }) } else { Err(EXPECTED) }
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ApiKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl KeySource {
+    /// Reads the key from `file`, or else from the environment variable `variable`.
+    ///
+    /// # Errors
+    /// Neither is given, or there is no key in it, or others can use the file.
+    pub fn open(file: Option<&Path>, variable: &str) -> Result<Self, KeyError> {
+        let (origin, key) = match file {
+            Some(path) => (Origin::File(path.to_owned()), read(path)?),
+            None => {
+                let text = std::env::var(variable).unwrap_or_default();
+                if text.is_empty() {
+                    return Err(KeyError::Absent { variable: variable.to_owned() });
+                }
+                let malformed = |why| KeyError::Malformed { origin: variable.to_owned(), why };
+                (Origin::Environment(variable.to_owned()), ApiKey::parse(&text).map_err(malformed)?)
+            }
+        };
+        Ok(Self { origin, latest: Mutex::new(Arc::new(key)) })
+    }
+
+    /// The key that was read last.
+    #[must_use]
+    pub fn latest(&self) -> Arc<ApiKey> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the file again, after a server has refused `refused`. Returns `None` if the key is still that one, as it always is in the
+    /// environment.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn renewed(&self, refused: &ApiKey) -> Result<Option<Arc<ApiKey>>, KeyError> {
+        let Origin::File(path) = &self.origin else { return Ok(None) };
+        let key = Arc::new(read(path)?);
+        if *key == *refused {
+            return Ok(None);
+        }
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = key.clone();
+        Ok(Some(key))
+    }
+
+    /// What a person does so that the client has another key.
+    pub(crate) fn how_to_replace(&self) -> String {
+        match &self.origin {
+            Origin::Environment(variable) => {
+                format!("set {variable} to KEY_ID:SECRET of a live key, and start this program again")
+            }
+            Origin::File(path) => {
+                format!("write KEY_ID:SECRET of a live key to {}, which is read again at the next call", path.display())
+            }
+        }
+    }
+}
+
+const EXPECTED: &str = "expected KEY_ID:SECRET, both without white space and further colons";
+
+/// A key is a line. A larger file was named by mistake.
+const LONGEST: u64 = 4096;
+
+fn read(path: &Path) -> Result<ApiKey, KeyError> {
+    let unreadable = |error| KeyError::Unreadable { path: path.to_owned(), error };
+    let about = fs::metadata(path).map_err(unreadable)?;
+    let malformed = |why| KeyError::Malformed { origin: format!("the key file {}", path.display()), why };
+    if !about.is_file() {
+        return Err(malformed("it is no file"));
+    }
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Exposed { path: path.to_owned(), mode });
+        }
+    }
+    if about.len() > LONGEST {
+        return Err(malformed(EXPECTED));
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8; save it as UTF-8 or ASCII text"))?;
+    ApiKey::parse(&text).map_err(malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ApiKey;
+
+    #[test]
+    fn a_key_is_a_pair_or_what_the_operator_was_shown() {
+        let cases = [
+            ("key_1:secret_1", true),
+            ("  key_1:secret_1\r\n", true),
+            ("\u{feff}key_1:secret_1", true),
+            (r#"{"key_id":"key_1","secret":"secret_1","note":"the secret is shown this once"}"#, true),
+            ("key_1", false),
+            (":secret_1", false),
+            ("key_1:", false),
+            ("key_1:secret:1", false),
+            ("key_1:secret 1", false),
+            ("key_1:secret_1\nkey_2:secret_2", false),
+            ("key_1:s\u{e9}cret", false),
+            (r#"{"key_id":"key_1"}"#, false),
+            (r#"{"key_id":"key_1","secret":"a:b"}"#, false),
+            ("{", false),
+            ("", false),
+        ];
+        for (text, sound) in cases {
+            let key = ApiKey::parse(text);
+            assert_eq!(key.is_ok(), sound, "{text:?}");
+            if let Ok(key) = key {
+                assert_eq!((&*key.id, key.secret()), ("key_1", "secret_1"));
+                assert!(!format!("{key:?}").contains("secret_1"));
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The bridge: JSON-RPC messages, one a line, on standard input and output; Streamable HTTP with a key on the other side.
+//!
+//! It passes messages and answers on as they are, and judges none. It adds the headers that a client of stdio cannot set: the key, the
+//! revision, the method and the name. Nothing but answers goes to standard output; what people should know goes to standard error.
+//!
+//! Requests run side by side, at most [`IN_FLIGHT`] at a time, and answers go out as they come. A request without a usable answer gets an
+//! error in the shape of the server's own, and the bridge stays up: the next request finds out by itself whether the server is back.
+
+mod lines;
+mod message;
+mod reply;
+
+use crate::connection::{Connection, Repeat};
+use crate::error::{ClientError, TOO_LARGE, complain};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderValue, StatusCode, request};
+use lines::{LONGEST_MESSAGE, Lines};
+use message::{Head, Kind, Message, NO_ID};
+use reply::Reply;
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, RwLock, Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+/// Most requests in flight at a time. Further ones wait for their turn.
+const IN_FLIGHT: usize = 64;
+
+/// Most bytes of requests that wait or are in flight. The bridge reads on when there is room, so its memory has a bound.
+const ROOM: usize = 16 << 20;
+
+/// What a request takes of [`ROOM`] at least.
+const LEAST: usize = 4 << 10;
+
+/// Time in which requests in flight can finish once the input has ended. Clients give up on a bridge after two seconds.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Connects `input` and `output` with a server until the input ends or the output breaks. `program` begins each line on standard error.
+///
+/// # Errors
+/// The input cannot be read, or the output cannot be written, other than because nobody reads it any more.
+pub async fn bridge(
+    connection: Connection,
+    program: &str,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> io::Result<()> {
+    let (answers, to_write) = mpsc::channel(IN_FLIGHT);
+    let shared = Shared {
+        connection,
+        program: program.to_owned(),
+        revision: Arc::default(),
+        readers: Mutex::default(),
+        turns: Semaphore::new(IN_FLIGHT),
+        in_trouble: AtomicBool::new(false),
+        answers,
+    };
+    let mut bridge = Bridge {
+        shared: Arc::new(shared),
+        room: Arc::new(Semaphore::new(ROOM)),
+        requests: JoinSet::new(),
+        in_flight: HashMap::new(),
+    };
+    let mut writer = tokio::spawn(write(output, to_write));
+    let mut lines = Lines::of(BufReader::new(input));
+    let ended = loop {
+        tokio::select! {
+            line = lines.next() => match line {
+                Ok(Some(line)) => tokio::select! {
+                    () = bridge.take(Message::read(line)) => {}
+                    written = &mut writer => return written?,
+                },
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            },
+            Some(done) = bridge.requests.join_next_with_id() => {
+                let id = done.map_or_else(|error| error.id(), |(id, ())| id);
+                bridge.in_flight.retain(|_, request| request.id() != id);
+            }
+            written = &mut writer => return written?,
+        }
+    };
+    let finish = async { while bridge.requests.join_next().await.is_some() {} };
+    let _ = timeout(GRACE, finish).await;
+    drop(bridge);
+    // All that has an answer is written, unless nobody reads it.
+    let written = timeout(GRACE, writer).await;
+    ended.and(written.unwrap_or(Ok(Ok(())))?)
+}
+
+struct Bridge {
+    shared: Arc<Shared>,
+    room: Arc<Semaphore>,
+    requests: JoinSet<()>,
+    /// Those that can be cancelled, by their ids.
+    in_flight: HashMap<String, AbortHandle>,
+}
+
+/// What all requests use.
+struct Shared {
+    connection: Connection,
+    program: String,
+    /// The revision that `initialize` agreed on. Whoever holds it for writing is about to agree, and later requests wait for that.
+    revision: Arc<RwLock<Option<HeaderValue>>>,
+    /// The tools that change nothing, as far as lists have said so.
+    readers: Mutex<BTreeSet<String>>,
+    turns: Semaphore,
+    /// Whether the last request failed for a reason that standard error was told.
+    in_trouble: AtomicBool,
+    answers: mpsc::Sender<Bytes>,
+}
+
+impl Bridge {
+    /// Starts what a message asks for. Waits while there is no room for it.
+    async fn take(&mut self, message: Message) {
+        if let Kind::Cancel(id) = &message.kind {
+            // Over HTTP a request is cancelled by closing its connection, so the server need not hear of it otherwise.
+            if let Some(request) = self.in_flight.remove(id) {
+                request.abort();
+            }
+            return;
+        }
+        let size = u32::try_from(message.body.len().clamp(LEAST, ROOM)).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        let Ok(room) = self.room.clone().acquire_many_owned(size).await else { return };
+        let agreement = match message.kind {
+            Kind::Initialize => Some(self.shared.revision.clone().write_owned().await),
+            _ => None,
+        };
+        let id = message.ids.first().filter(|id| *id != NO_ID && message.kind != Kind::Batch).cloned();
+        let request = self.requests.spawn(self.shared.clone().carry(message, agreement, room));
+        if let Some(id) = id {
+            self.in_flight.insert(id, request);
+        }
+    }
+}
+
+/// The revision, to be written by the one request that agrees on it.
+type Agreement = OwnedRwLockWriteGuard<Option<HeaderValue>>;
+
+impl Shared {
+    /// Carries one message to the server, and its answer back.
+    async fn carry(self: Arc<Self>, message: Message, agreement: Option<Agreement>, _room: OwnedSemaphorePermit) {
+        let answer = match self.ask(&message, agreement).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.in_trouble.store(true, Relaxed);
+                complain(&self.program, &error);
+                message.answer(&error.rpc())
+            }
+        };
+        if let Some(answer) = answer {
+            // A failure means that the output is broken, which ends the bridge.
+            let _ = self.answers.send(answer).await;
+        }
+    }
+
+    async fn ask(&self, message: &Message, agreement: Option<Agreement>) -> Result<Option<Bytes>, ClientError> {
+        if message.body.len() > LONGEST_MESSAGE {
+            let why = format!(
+                "The message is larger than {} MiB, which servers do not take. Send less at a time.",
+                LONGEST_MESSAGE >> 20
+            );
+            return Err(ClientError::final_one(TOO_LARGE, why));
+        }
+        let agreed = match &agreement {
+            Some(_) => None,
+            None => self.revision.read().await.clone(),
+        };
+        let _turn = self.turns.acquire().await;
+        let repeat = self.repeat(&message.kind);
+        let head = |request| with_head(request, &message.head, agreed.as_ref());
+        let answer = self.connection.post(message.body.clone(), repeat, head).await?;
+        if answer.status == StatusCode::UNAUTHORIZED {
+            return Err(self.connection.refused(&answer.key_id));
+        }
+        let reply = Reply::read(message, &answer.body).ok_or_else(|| self.connection.strange(&answer))?;
+        if self.in_trouble.swap(false, Relaxed) {
+            complain(&self.program, "the server answers again");
+        }
+        if let Some(why) = reply.complaint().filter(|_| !answer.status.is_success()) {
+            complain(&self.program, why);
+        }
+        match (&message.kind, agreement) {
+            (Kind::Initialize, Some(mut agreement)) => *agreement = reply.revision().or(agreement.take()),
+            (Kind::List, _) => self.readers().extend(reply.readers()),
+            _ => {}
+        }
+        Ok(reply.line)
+    }
+
+    fn repeat(&self, kind: &Kind) -> Repeat {
+        match kind {
+            Kind::Call(tool) if self.readers().contains(tool) => Repeat::Harmless,
+            Kind::Call(_) | Kind::Batch => Repeat::Never,
+            Kind::Cancel(_) | Kind::Initialize | Kind::List | Kind::Other => Repeat::Harmless,
+        }
+    }
+
+    fn readers(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds what the headers of a message say. The revision in a message is its own; else it is the one that was agreed on.
+fn with_head(request: request::Builder, head: &Head, agreed: Option<&HeaderValue>) -> request::Builder {
+    let Head { revision, method, name } = head;
+    let headers = [
+        ("mcp-protocol-version", revision.as_ref().or(agreed)),
+        ("mcp-method", method.as_ref()),
+        ("mcp-name", name.as_ref()),
+    ];
+    headers.into_iter().fold(request, |request, (header, value)| match value {
+        Some(value) => request.header(header, value),
+        None => request,
+    })
+}
+
+/// Writes answers, each as one whole line.
+async fn write(mut output: impl AsyncWrite + Unpin, mut answers: mpsc::Receiver<Bytes>) -> io::Result<()> {
+    while let Some(answer) = answers.recv().await {
+        let mut line = BytesMut::with_capacity(answer.len() + 1);
+        // Line ends in JSON stand between its parts only, where a blank says the same.
+        line.extend(answer.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+        line.put_u8(b'\n');
+        let written = async {
+            output.write_all(&line).await?;
+            output.flush().await
+        };
+        match written.await {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! Calls one tool of a running server, as any client would: over the endpoint with the key in two headers, or over `/v1`, signed.
+//!
+//! The contract that is compiled in says which arguments are no text, which routes there are and which tool reads tasks. Whether a call
+//! is allowed and sound, the server says.
+
+use crate::cli::CallOptions;
+use crate::connection::{Answer, Connection, Repeat};
+use crate::error::ClientError;
+use crate::sign::{Signable, SignatureHeaders, Stamp, content};
+use http::Request;
+use http::header::CONTENT_TYPE;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+use url::Url;
+
+/// What a client must know of a tool.
+#[derive(Clone, Debug)]
+pub struct ToolShape {
+    /// Its name.
+    pub name: &'static str,
+    /// The schema of its arguments, as JSON.
+    pub input_schema: &'static str,
+    /// Method and path of its twin under `/v1`, with `{argument}` for path parameters.
+    pub route: Option<(&'static str, &'static str)>,
+    /// Whether it changes nothing.
+    pub reads: bool,
+}
+
+/// What a call came to.
+#[derive(Debug, PartialEq)]
+pub struct Called {
+    /// The result, or the task at its end.
+    pub result: Value,
+    /// Whether that is what was asked for: a task that was waited for can end otherwise.
+    pub succeeded: bool,
+}
+
+/// Calls a tool. With `wait`, follows its task to the end.
+///
+/// # Errors
+/// The call is malformed, the server refuses it, or there is no answer.
+pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOptions) -> Result<Called, ClientError> {
+    let CallOptions { tool, arguments, v1, wait, connect: _ } = options;
+    let Some(shape) = tools.iter().find(|known| known.name == tool) else {
+        let known: Vec<_> = tools.iter().map(|known| known.name).collect();
+        return Err(malformed(format!("there is no tool `{tool}`; there are {}", known.join(", "))));
+    };
+    let caller = Caller { connection, way: if *v1 { Way::Signed } else { Way::Endpoint } };
+    let mut result = caller.call(shape, shape.arguments(arguments)?).await?;
+    let is_task = |result: &Value| result["task_id"].is_string() && result["terminal"].is_boolean();
+    if !wait || !is_task(&result) {
+        return Ok(Called { result, succeeded: true });
+    }
+    let reader = tools.iter().find(|known| known.reads && known.takes(&["task_id", "wait_seconds"]));
+    let reader = reader.ok_or_else(|| malformed("no tool reads tasks".to_owned()))?;
+    while result["terminal"] == false {
+        let arguments = json!({"task_id": result["task_id"], "wait_seconds": HOLD});
+        let Value::Object(arguments) = arguments else { continue };
+        match caller.call(reader, arguments).await {
+            Ok(task) => result = task,
+            Err(ClientError { retryable: true, retry_after_seconds, .. }) => {
+                tokio::time::sleep(Duration::from_secs(retry_after_seconds.unwrap_or(1).into())).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let succeeded = result["status"].as_str().is_some_and(|status| SUCCEEDED.contains(&status));
+    Ok(Called { result, succeeded })
+}
+
+/// Seconds for which a poll of a task is held. Some gateways end a request after 30.
+const HOLD: u32 = 25;
+
+/// The ends of a task on which a script can go on.
+const SUCCEEDED: [&str; 2] = ["success", "success_unverified"];
+
+/// The revision that calls are made in. It has no session, and every server that has sessions speaks it.
+const REVISION: &str = "2025-03-26";
+
+impl ToolShape {
+    /// The arguments as typed on a command line, in the types of the schema. What does not fit its type goes as text, and the server
+    /// says what it expects.
+    fn arguments(&self, typed: &[String]) -> Result<Map<String, Value>, ClientError> {
+        let properties = self.properties();
+        let mut arguments = Map::new();
+        for typed in typed {
+            let (name, text) =
+                typed.split_once('=').ok_or_else(|| malformed(format!("`{typed}` is not NAME=VALUE")))?;
+            let text = match text.strip_prefix('@') {
+                Some(path) => {
+                    let bytes = content(Path::new(path)).map_err(|error| malformed(error.to_string()))?;
+                    let text = String::from_utf8(bytes).map_err(|_| malformed(format!("{path} is not UTF-8")))?;
+                    text.trim_end_matches(['\r', '\n']).to_owned()
+                }
+                None => text.to_owned(),
+            };
+            let value = match properties[name]["type"].as_str() {
+                None | Some("string") => Value::String(text),
+                Some(_) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+            };
+            if arguments.insert(name.to_owned(), value).is_some() {
+                return Err(malformed(format!("`{name}` is given twice")));
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn takes(&self, names: &[&str]) -> bool {
+        let properties = self.properties();
+        names.iter().all(|name| properties[*name].is_object())
+    }
+
+    fn properties(&self) -> Value {
+        let schema: Value = serde_json::from_str(self.input_schema).unwrap_or_default();
+        schema["properties"].clone()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Endpoint,
+    Signed,
+}
+
+struct Caller<'a> {
+    connection: &'a Connection,
+    way: Way,
+}
+
+impl Caller<'_> {
+    async fn call(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
+        match self.way {
+            Way::Endpoint => self.over_endpoint(tool, arguments).await,
+            Way::Signed => self.signed(tool, arguments).await,
+        }
+    }
+
+    async fn over_endpoint(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
+        let params = json!({"name": tool.name, "arguments": arguments});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let head = |request: http::request::Builder| request.header("mcp-protocol-version", REVISION);
+        let answer = self.connection.post(body.into(), tool.repeat(), head).await?;
+        if answer.status == 401 {
+            return Err(self.connection.refused(&answer.key_id));
+        }
+        let body: Value = serde_json::from_slice(&answer.body).map_err(|_| self.connection.strange(&answer))?;
+        if let Some(error) = body.get("error") {
+            return Err(self.failure(error["data"].clone(), &answer));
+        }
+        let result = &body["result"];
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let value = serde_json::from_str(text).map_err(|_| self.connection.strange(&answer))?;
+        if result["isError"] == true { Err(self.failure(value, &answer)) } else { Ok(value) }
+    }
+
+    async fn signed(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
+        let twin = Twin::of(tool, arguments)?;
+        let Twin { method, path, query, idempotency_key, body } = &twin;
+        let no_base =
+            || malformed(format!("{} does not end in /mcp, so where /v1 is cannot be told", self.connection.url()));
+        let url = self.connection.url().beside(path, query).ok_or_else(no_base)?;
+        // The server signs what it receives, which begins at /v1 whatever stands before it.
+        let target = |url: &Url| url.path().find("/v1/").map(|at| url.path()[at..].to_owned());
+        if target(&url).as_deref() != Some(path) {
+            return Err(malformed(format!("an argument cannot stand in a path: {path}")));
+        }
+        let stamp = || Stamp::fresh().map_err(|error| malformed(error.to_string()));
+        stamp()?;
+        let request = |key: &crate::ApiKey| {
+            let signable = Signable { method, path, query, idempotency_key, body: body.as_bytes() };
+            // Each attempt has a nonce of its own. That there is randomness was seen above.
+            let headers = stamp()
+                .map(|stamp| stamp.sign(key, signable))
+                .map_or(Vec::new(), |SignatureHeaders { headers, .. }| headers);
+            let request = Request::builder().method(*method).uri(url.as_str());
+            let request = if body.is_empty() { request } else { request.header(CONTENT_TYPE, "application/json") };
+            let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+            request.body(body.clone().into())
+        };
+        let answer = self.connection.send(tool.repeat(), request).await?;
+        let value = serde_json::from_slice(&answer.body).map_err(|_| self.connection.strange(&answer))?;
+        if answer.status.is_success() { Ok(value) } else { Err(self.failure(value, &answer)) }
+    }
+
+    /// The failure that a server tells, if that is what it is.
+    fn failure(&self, told: Value, answer: &Answer) -> ClientError {
+        serde_json::from_value(told).unwrap_or_else(|_| self.connection.strange(answer))
+    }
+}
+
+impl ToolShape {
+    fn repeat(&self) -> Repeat {
+        if self.reads { Repeat::Harmless } else { Repeat::Never }
+    }
+}
+
+/// A call as a request under `/v1`.
+#[derive(Debug, PartialEq)]
+struct Twin {
+    method: &'static str,
+    path: String,
+    query: String,
+    idempotency_key: String,
+    body: String,
+}
+
+impl Twin {
+    fn of(tool: &ToolShape, mut arguments: Map<String, Value>) -> Result<Self, ClientError> {
+        let (method, template) =
+            tool.route.ok_or_else(|| malformed(format!("`{}` has no route under /v1; leave --v1 out", tool.name)))?;
+        let mut path = String::new();
+        for (n, segment) in template.split('/').enumerate() {
+            path.push_str(if n == 0 { "" } else { "/" });
+            match segment.strip_prefix('{').and_then(|segment| segment.strip_suffix('}')) {
+                Some(name) => {
+                    let value = arguments.shift_remove(name).ok_or_else(|| {
+                        malformed(format!("`{name}` is missing, which stands in the path {template}"))
+                    })?;
+                    path.push_str(&encoded(&text(&value)));
+                }
+                None => path.push_str(segment),
+            }
+        }
+        let key = if method == "GET" { None } else { arguments.shift_remove(IDEMPOTENCY_KEY) };
+        let idempotency_key = key.as_ref().map(text).unwrap_or_default();
+        let (query, body) = match method {
+            "GET" | "DELETE" => {
+                let pair = |(name, value): (&String, &Value)| format!("{}={}", encoded(name), encoded(&text(value)));
+                (arguments.iter().map(pair).collect::<Vec<_>>().join("&"), String::new())
+            }
+            _ => (String::new(), Value::Object(arguments).to_string()),
+        };
+        Ok(Self { method, path, query, idempotency_key, body })
+    }
+}
+
+/// The argument whose twin is a header.
+const IDEMPOTENCY_KEY: &str = "idempotency_key";
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Percent-encodes all but unreserved characters (RFC 3986).
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte.into());
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+fn malformed(why: String) -> ClientError {
+    ClientError::final_one("invalid_argument", why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"{"type":"object","properties":{"printer_id":{"type":"string"},"copies":{"type":"integer"},"colour":{"type":"boolean"},"idempotency_key":{"type":"string"}}}"#;
+
+    fn twin(method: &'static str, typed: &[&str]) -> Result<Twin, ClientError> {
+        let tool = ToolShape {
+            name: "print",
+            input_schema: SCHEMA,
+            route: Some((method, "/v1/printers/{printer_id}/pages")),
+            reads: false,
+        };
+        let typed: Vec<_> = typed.iter().map(|text| (*text).to_owned()).collect();
+        Twin::of(&tool, tool.arguments(&typed)?)
+    }
+
+    #[test]
+    fn arguments_take_the_types_of_the_schema_and_their_places_in_the_request() {
+        let typed = ["printer_id=p/1 \u{e9}", "copies=2", "colour=true", "idempotency_key=k1", "note=a=b"];
+        let put = twin("PUT", &typed).expect("a request");
+        assert_eq!((&*put.path, &*put.query, &*put.idempotency_key), ("/v1/printers/p%2F1%20%C3%A9/pages", "", "k1"));
+        assert_eq!(put.body, r#"{"copies":2,"colour":true,"note":"a=b"}"#);
+        let get = twin("GET", &["printer_id=p", "copies=x y", "colour=false"]).expect("a request");
+        assert_eq!((&*get.path, &*get.query, &*get.body), ("/v1/printers/p/pages", "copies=x%20y&colour=false", ""));
+        for (typed, why) in [
+            (&["copies=1"][..], "`printer_id` is missing"),
+            (&["printer_id"], "is not NAME=VALUE"),
+            (&["printer_id=a", "printer_id=b"], "given twice"),
+            (&["printer_id=@/nowhere"], "cannot read /nowhere"),
+        ] {
+            assert!(twin("PUT", typed).expect_err("malformed").message.contains(why), "{typed:?}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The commands of a client, as they are typed, and the program that is a bridge and nothing else.
+//!
+//! No flag takes a secret: a command line is seen by every user of a machine, and stays in the history of a shell.
+
+use crate::api_key::{KeyError, KeySource};
+use crate::bridge::bridge;
+use crate::connection::{Connection, SetupError};
+use crate::error::complain;
+use crate::server_url::ServerUrl;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, FromArgMatches, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What a client can be asked to do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ClientCommand {
+    /// Connect a client that can set no headers: JSON-RPC on standard input and output
+    Bridge(BridgeOptions),
+    /// Call a tool of a running server, and print its result
+    Call(CallOptions),
+    /// Print the headers that sign a request under /v1
+    Sign(SignOptions),
+}
+
+/// Where the server is, and which key it is asked with.
+#[derive(Clone, Debug, Args)]
+pub struct ConnectOptions {
+    /// URL of the server's endpoint: https, or http to this machine
+    #[arg(long, value_name = "URL", default_value = ServerUrl::USUAL)]
+    url: String,
+
+    /// Where the key is.
+    #[command(flatten)]
+    pub key: KeyOptions,
+}
+
+/// Where the key is.
+#[derive(Clone, Debug, Args)]
+pub struct KeyOptions {
+    /// File with the key, which nobody else may read; it goes before the variable that holds a key
+    #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    key_file: Option<PathBuf>,
+}
+
+/// The options of the bridge.
+#[derive(Clone, Debug, Args)]
+pub struct BridgeOptions {
+    /// The server, and the key.
+    #[command(flatten)]
+    pub connect: ConnectOptions,
+}
+
+/// The options of a call.
+#[derive(Clone, Debug, Args)]
+pub struct CallOptions {
+    /// The tool
+    pub tool: String,
+
+    /// Its arguments; NAME=@FILE takes the text of a file, NAME=@- of standard input
+    #[arg(value_name = "NAME=VALUE")]
+    pub arguments: Vec<String>,
+
+    /// Call its twin under /v1, with a signed request
+    #[arg(long)]
+    pub v1: bool,
+
+    /// If it makes a task, wait for the task's end and print that
+    #[arg(long)]
+    pub wait: bool,
+
+    /// The server, and the key.
+    #[command(flatten)]
+    pub connect: ConnectOptions,
+}
+
+/// The options of a signature.
+#[derive(Clone, Debug, Args)]
+pub struct SignOptions {
+    /// The method, such as GET
+    pub method: String,
+
+    /// What follows the method in the request, from /v1 on: path and query; or the whole URL
+    pub target: String,
+
+    /// The value of the header Idempotency-Key, which is signed too
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    pub idempotency_key: Option<String>,
+
+    /// File with the body, exactly as it is sent; - takes standard input
+    #[arg(long, value_name = "FILE")]
+    pub body: Option<PathBuf>,
+
+    /// Time of signing in Unix seconds, 10 digits; the present if left out
+    #[arg(long, value_name = "SECONDS")]
+    pub timestamp: Option<String>,
+
+    /// Nonce, 16 to 64 of A-Z a-z 0-9 _ -; a random one if left out
+    #[arg(long, allow_hyphen_values = true)]
+    pub nonce: Option<String>,
+
+    /// Print the canonical request, which is what is signed, on standard error
+    #[arg(long)]
+    pub show: bool,
+
+    /// Where the key is.
+    #[command(flatten)]
+    pub key: KeyOptions,
+}
+
+/// The names that a client's commands go by.
+#[derive(Clone, Debug)]
+pub struct ClientNames {
+    /// The program.
+    pub program: String,
+    /// How its bridge is started: `print-shop bridge`.
+    pub bridge: String,
+    /// The program with the commands of an operator.
+    pub operator: String,
+    /// Its version.
+    pub version: &'static str,
+    /// The prefix of environment variables: `PRINT_SHOP_`.
+    pub environment: String,
+    /// The permission that a key has which only reads, if the contract has one.
+    pub read_permission: Option<String>,
+    /// The resources, each with a command that assigns them.
+    pub resources: Vec<String>,
+}
+
+impl ClientCommand {
+    /// Adds the commands to a command line.
+    #[must_use]
+    pub fn augment(command: clap::Command, names: &ClientNames) -> clap::Command {
+        let command = Self::augment_subcommands(command);
+        let command = command.mut_subcommand("bridge", |bridge| names.describe_bridge(bridge));
+        let command = command.mut_subcommand("call", |call| {
+            let environment = names.key_help();
+            let ends = "Ends with 0 if the call succeeded and, with --wait, its task did too; with 75 if it was refused and a repeat can \
+                        help; with 1 otherwise. A failure is on standard error, as `code: message`.";
+            names.with_environment(call.long_about(None)).after_long_help(format!("{ends}\n\n{environment}"))
+        });
+        command.mut_subcommand("sign", |sign| {
+            let curl = format!(
+                "The headers go to curl as they are:\n\n  {} sign GET /v1/tasks/TASK_ID | curl -H @- http://127.0.0.1:8080/v1/tasks/TASK_ID",
+                names.program
+            );
+            names.with_environment(sign.long_about(None)).after_long_help(format!("{curl}\n\n{}", names.key_help()))
+        })
+    }
+}
+
+impl KeyOptions {
+    /// Reads the key.
+    ///
+    /// # Errors
+    /// There is none, or others can use its file.
+    pub fn open(&self, names: &ClientNames) -> Result<KeySource, KeyError> {
+        // An empty environment variable, which is common in compose files, counts as not set.
+        let file = self.key_file.as_deref().filter(|path| !path.as_os_str().is_empty());
+        KeySource::open(file, &names.key_variable())
+    }
+}
+
+impl ConnectOptions {
+    /// Sets up a client of the server.
+    ///
+    /// # Errors
+    /// The URL is none that a client takes, there is no key, or TLS cannot be set up.
+    pub fn connection(&self, names: &ClientNames) -> Result<Connection, SetupError> {
+        // A wrong URL is not repeated in the message: it may have a password in it.
+        let url = self.url.parse().map_err(SetupError::Url)?;
+        Connection::new(url, self.key.open(names)?)
+    }
+}
+
+impl BridgeOptions {
+    /// Runs the bridge on standard input and output until one of them ends.
+    #[must_use]
+    pub fn run(&self, names: &ClientNames) -> ExitCode {
+        let connection = match self.connect.connection(names) {
+            Ok(connection) => connection,
+            Err(error) => {
+                complain(&names.program, error);
+                return ExitCode::FAILURE;
+            }
+        };
+        let about = format!("passes messages on to {} with the key {}", connection.url(), connection.key_id());
+        complain(&names.program, about);
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                complain(&names.program, error);
+                return ExitCode::FAILURE;
+            }
+        };
+        let done = runtime.block_on(bridge(connection, &names.program, tokio::io::stdin(), tokio::io::stdout()));
+        // A thread that still reads standard input does not hold the end up.
+        runtime.shutdown_background();
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(&names.program, format!("standard input or output: {error}"));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// Runs a program that is a bridge and nothing else.
+#[must_use]
+pub fn bridge_program(names: &ClientNames) -> ExitCode {
+    let command = clap::Command::new(names.program.clone()).version(names.version);
+    let command = names.describe_bridge(BridgeOptions::augment_args(command).about(BRIDGE));
+    let mut described = command.clone();
+    match BridgeOptions::from_arg_matches(&command.get_matches()) {
+        Ok(options) => options.run(names),
+        Err(error) => error.format(&mut described).exit(),
+    }
+}
+
+const BRIDGE: &str = "Connect a client that can set no headers: JSON-RPC on standard input and output";
+
+impl ClientNames {
+    fn key_variable(&self) -> String {
+        format!("{}KEY", self.environment)
+    }
+
+    /// Gives the flags that a client's configuration may hold their environment variables.
+    fn with_environment(&self, command: clap::Command) -> clap::Command {
+        command.mut_args(|arg| match arg.get_long() {
+            Some(long @ ("url" | "key-file")) => {
+                let name = format!("{}{}", self.environment, long.replace('-', "_").to_uppercase());
+                arg.env(name)
+            }
+            _ => arg,
+        })
+    }
+
+    fn key_help(&self) -> String {
+        let Self { operator, .. } = self;
+        format!(
+            "The key comes from --key-file or from {}, and never from the command line. Both hold KEY_ID:SECRET, or what \
+             `{operator} key create APPLICATION --json` prints.",
+            self.key_variable()
+        )
+    }
+
+    fn describe_bridge(&self, command: clap::Command) -> clap::Command {
+        let Self { operator, bridge, read_permission, resources, .. } = self;
+        let permission = read_permission.as_deref().unwrap_or("PERMISSION");
+        let assign: String =
+            resources.iter().map(|resource| format!("  {operator} {resource} assign bridge --all\n")).collect();
+        let help = format!(
+            "{}\n\nThe key then lies in clear where the client's configuration lies. Use one of its own that only reads, so that \
+             it can do no harm, is told apart in the audit trail, and can be revoked alone. On the server's machine:\n\n  \
+             {operator} app create bridge --permission {permission}\n{assign}  \
+             (umask 077; {operator} key create bridge --json > bridge.key)\n\n\
+             On the client's, where bridge.key is for its user alone:\n\n  {bridge} --key-file bridge.key --url URL\n\n\
+             A key that is replaced in its file is taken up without a restart. Problems are told on standard error, and to the client as \
+             errors that say what to do. An https server is reached through the proxy of HTTPS_PROXY, where that is set and NO_PROXY does \
+             not exempt the host; no other proxy is used, and no redirect is followed.",
+            self.key_help()
+        );
+        self.with_environment(command.long_about(None)).after_long_help(help)
+    }
+}

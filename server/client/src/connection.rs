@@ -1,0 +1,220 @@
+//! One request over HTTP, and all that can go wrong on the way: deadlines, certificates, redirects, proxies, keys that were replaced.
+//!
+//! What is repeated, and what never is. A request that the server refused for its key (401, before it read any of it) is sent again if
+//! the key file holds another key by then. A read whose connection ended before the answer came is sent once more, because a server that
+//! restarts closes the connections that a client keeps. A write in that place is not: nobody can tell whether it was carried out, and the
+//! error says so. Only where not one byte of it had left, the HTTP library takes another connection.
+
+mod failed;
+mod http_client;
+
+use crate::api_key::{ApiKey, KeyError, KeySource};
+use crate::error::ClientError;
+use crate::server_url::ServerUrl;
+use bytes::Bytes;
+use failed::Failed;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use http::{Request, Response, StatusCode, request};
+use http_client::HttpClient;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// A server, as seen by one client.
+#[derive(Debug)]
+pub struct Connection {
+    http: HttpClient,
+    url: ServerUrl,
+    keys: Arc<KeySource>,
+}
+
+/// Why a client cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// There is no key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The URL is none that a client takes.
+    #[error("--url: {0}")]
+    Url(String),
+    /// The proxy that the environment names cannot be used.
+    #[error("HTTPS_PROXY or ALL_PROXY names no proxy that is used here; expected a URL like http://proxy.example:3128")]
+    Proxy,
+    /// Encrypted connections cannot be set up.
+    #[error(
+        "cannot set up TLS: {0}; the system's certificate authorities are needed (package ca-certificates, or SSL_CERT_FILE)"
+    )]
+    Tls(String),
+}
+
+/// Time until a connection stands, TLS included.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Time for a whole exchange. A server holds a poll for 50 seconds at most.
+const EXCHANGE: Duration = Duration::from_secs(75);
+
+/// Largest answer, in bytes.
+const LARGEST_ANSWER: usize = 4 << 20;
+
+/// Whether a request may be sent again without asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It reads.
+    Harmless,
+    /// It may change something.
+    Never,
+}
+
+/// The answer to a request, whatever its status.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
+    /// The id of the key that it was sent with.
+    pub(crate) key_id: String,
+    /// Seconds after which to try again, if the server says so.
+    retry_after: Option<u32>,
+    /// The type of the body, or where a redirect leads.
+    content: Option<String>,
+}
+
+impl Connection {
+    /// Sets a client up. Nothing is sent.
+    ///
+    /// An https server is reached through the proxy of `HTTPS_PROXY`, if it is set and `NO_PROXY` does not exempt the host: such a proxy sees
+    /// the name of the server and no content. No other proxy is used, so that no key reaches one.
+    ///
+    /// # Errors
+    /// The system has no certificate authorities, or the proxy's URL is wrong.
+    pub fn new(url: ServerUrl, keys: KeySource) -> Result<Self, SetupError> {
+        Ok(Self { http: HttpClient::to(&url)?, url, keys: Arc::new(keys) })
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub fn url(&self) -> &ServerUrl {
+        &self.url
+    }
+
+    /// The id of the key in use.
+    #[must_use]
+    pub fn key_id(&self) -> String {
+        self.keys.latest().id.clone()
+    }
+
+    /// Posts JSON to the endpoint, with the key in its two headers. `head` adds what else is to be said.
+    pub(crate) async fn post(
+        &self,
+        body: Bytes,
+        repeat: Repeat,
+        head: impl Fn(request::Builder) -> request::Builder,
+    ) -> Result<Answer, ClientError> {
+        let request = |key: &ApiKey| {
+            let request = Request::post(self.url.as_url().as_str()).header(CONTENT_TYPE, "application/json");
+            let request = request.header(ACCEPT, "application/json, text/event-stream");
+            let mut secret = HeaderValue::from_str(key.secret())?;
+            secret.set_sensitive(true);
+            head(request.header("x-api-key", &key.id).header("x-api-secret", secret)).body(body.clone())
+        };
+        self.send(repeat, request).await
+    }
+
+    /// Sends what `request` makes with a key.
+    pub(crate) async fn send(
+        &self,
+        repeat: Repeat,
+        request: impl Fn(&ApiKey) -> Result<Request<Bytes>, http::Error>,
+    ) -> Result<Answer, ClientError> {
+        let mut key = self.keys.latest();
+        let (mut renewed, mut repeated) = (false, repeat == Repeat::Never);
+        loop {
+            let request =
+                request(&key).map_err(|error| ClientError::final_one("invalid_argument", error.to_string()))?;
+            match self.http.exchange(request).await.map(|response| Answer::of(response, &key)) {
+                Ok(answer) if answer.status == StatusCode::UNAUTHORIZED && !renewed => {
+                    match self.renewed(&key).await? {
+                        Some(other) => (key, renewed) = (other, true),
+                        None => return Ok(answer),
+                    }
+                }
+                Err(Failed::Lost(_)) if !repeated => repeated = true,
+                Ok(answer) => return Ok(answer),
+                Err(failed) => return Err(failed.explain(&self.url, repeat)),
+            }
+        }
+    }
+
+    /// The error for a server that refuses the key.
+    pub(crate) fn refused(&self, key_id: &str) -> ClientError {
+        let (url, remedy) = (&self.url, self.keys.how_to_replace());
+        ClientError::final_one(
+            UNAUTHENTICATED,
+            format!(
+                "The server at {url} refuses the key {key_id}: it is wrong, revoked or expired. No repeat helps: \
+                 {remedy}."
+            ),
+        )
+    }
+
+    /// The error for an answer that is not what this server's endpoint says.
+    pub(crate) fn strange(&self, answer: &Answer) -> ClientError {
+        let Answer { status, body, key_id: _, retry_after, content } = answer;
+        let url = &self.url;
+        if status.is_redirection() {
+            let target = content.as_deref().unwrap_or("elsewhere");
+            let message = format!(
+                "{url} redirects to {target}. Redirects are not followed, because they would take the key along: correct --url."
+            );
+            return ClientError::final_one("redirected", message);
+        }
+        let kind = content.as_deref().unwrap_or(if body.is_empty() { "nothing" } else { "no content type" });
+        let message = format!("{url} answered with status {status} and {kind}, which is no answer of an MCP endpoint.");
+        if matches!(status.as_u16(), 429 | 502..=504) {
+            let message = format!(
+                "{message} It may come from a gateway whose server is starting or overloaded: repeat the call later."
+            );
+            return ClientError::retryable("gateway", message, retry_after.unwrap_or(RETRY_SECONDS));
+        }
+        ClientError::final_one(
+            "no_endpoint",
+            format!("{message} --url must be corrected; an endpoint's path ends in /mcp."),
+        )
+    }
+
+    /// The key that stands in the file by now, if it is another one.
+    async fn renewed(&self, refused: &Arc<ApiKey>) -> Result<Option<Arc<ApiKey>>, ClientError> {
+        let (keys, refused) = (self.keys.clone(), refused.clone());
+        let read = tokio::task::spawn_blocking(move || keys.renewed(&refused)).await;
+        let read = read.unwrap_or(Ok(None));
+        read.map_err(|error| {
+            ClientError::final_one(UNAUTHENTICATED, format!("The server refuses the key, and {error}."))
+        })
+    }
+}
+
+const UNAUTHENTICATED: &str = "unauthenticated";
+
+/// Time after which a server that was away is worth another call.
+const RETRY_SECONDS: u32 = 5;
+
+impl Answer {
+    fn of(response: Response<Bytes>, key: &ApiKey) -> Self {
+        let (head, body) = response.into_parts();
+        let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let is_redirect = head.status.is_redirection();
+        let content = if is_redirect { header(LOCATION).map(destination) } else { header(CONTENT_TYPE).map(essence) };
+        let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
+        Self { status: head.status, body, key_id: key.id.clone(), retry_after, content }
+    }
+}
+
+/// A type without its parameters, as far as it is one.
+fn essence(value: &str) -> String {
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.chars().filter(|c| c.is_ascii_alphanumeric() || "/+.-".contains(*c)).take(64).collect()
+}
+
+/// Where a redirect leads, without what may be secret in it.
+fn destination(value: &str) -> String {
+    Url::parse(value).map_or_else(|_| "another path".to_owned(), |url| url.origin().ascii_serialization() + url.path())
+}

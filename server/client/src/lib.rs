@@ -1,0 +1,26 @@
+//! The client's side of a service: [`bridge`] connects clients that speak over standard input and output, [`call`] calls one tool,
+//! and [`sign`] signs one request under `/v1`.
+//!
+//! This crate knows no contract and no server code: what it must know of a service, its caller says ([`ClientNames`], [`ToolShape`]).
+//! It has no database and asks nothing of the system that only Unix has, so that the bridge runs where desktop clients run. Start at
+//! [`ClientCommand`], or at [`bridge_program`] for a program that is a bridge and nothing else.
+
+mod api_key;
+mod bridge;
+mod call;
+mod cli;
+mod connection;
+mod error;
+mod server_url;
+mod sign;
+
+pub use api_key::{ApiKey, KeyError, KeySource};
+pub use bridge::bridge;
+pub use call::{Called, ToolShape, call};
+pub use cli::{
+    BridgeOptions, CallOptions, ClientCommand, ClientNames, ConnectOptions, KeyOptions, SignOptions, bridge_program,
+};
+pub use connection::{Connection, SetupError};
+pub use error::{ClientError, complain};
+pub use server_url::ServerUrl;
+pub use sign::{SignError, SignatureHeaders, sign};

@@ -1,0 +1,228 @@
+//! The nonces of signed requests, so that a request that was seen is not taken again.
+//!
+//! All nonces that can still be repeated are in memory, and decide at once. Those of requests that may have changed something are on
+//! the disk too, before the answer, and come back at a start. Of reads, signatures from before the start are refused instead, so that
+//! only one that was signed ahead of the server's clock is on the disk.
+//! This module knows no signature. Start at [`Nonces::take`].
+
+use crate::clock::{Clock, Timestamp};
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use toolwarrant_signing::SKEW_SECONDS;
+
+/// How long a nonce is kept: longer than a signature can be valid, from the earliest time of signing to the latest.
+pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
+
+/// Parts with a lock each, so that requests seldom wait for each other.
+const SHARDS: usize = 16;
+
+/// Most nonces in memory in one part. More would be 200 MB in all; further requests are then refused.
+const SHARD_MAX: usize = 256 * 1024;
+
+/// The nonces that were used.
+#[derive(Debug)]
+pub struct Nonces {
+    clock: Clock,
+    /// The wall clock at the start.
+    started: Timestamp,
+    hasher: RandomState,
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    used: HashSet<u64>,
+    /// The same, in the order of use.
+    order: VecDeque<Used>,
+}
+
+#[derive(Debug)]
+struct Used {
+    hash: u64,
+    /// When it was used, by the clock of the process.
+    at: Timestamp,
+    /// Until when its signature is valid, by the wall clock.
+    valid_until: Timestamp,
+}
+
+/// A nonce that a verified request has used.
+#[derive(Debug)]
+pub struct UsedNonce {
+    /// The key and its nonce, as storage keeps them.
+    pub entry: Box<[u8]>,
+    /// Until when storage must keep it.
+    pub until: Timestamp,
+    /// Whether the request was signed ahead of the wall clock, so that it could be signed after the next start.
+    ahead: bool,
+    stored: AtomicBool,
+}
+
+impl UsedNonce {
+    /// Returns whether it must still be put on the disk before the answer.
+    #[must_use]
+    pub fn is_due(&self, reads: bool) -> bool {
+        (!reads || self.ahead) && !self.stored.load(Relaxed)
+    }
+
+    /// Says that it is on the disk.
+    pub fn set_stored(&self) {
+        self.stored.store(true, Relaxed);
+    }
+}
+
+/// Why a time of signing is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadTime {
+    /// Seconds behind the wall clock.
+    Behind(u64),
+    /// Seconds ahead of the wall clock.
+    Ahead(u64),
+    /// A read was signed before the start.
+    BeforeStart,
+}
+
+/// Why a nonce is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadNonce {
+    /// It was used.
+    Used,
+    /// There are too many.
+    Full,
+}
+
+impl Nonces {
+    /// Starts with the entries that storage kept.
+    #[must_use]
+    pub fn starting(clock: Clock, kept: impl IntoIterator<Item = Box<[u8]>>) -> Self {
+        let started = clock.wall();
+        let nonces = Self { clock, started, hasher: RandomState::new(), shards: Default::default() };
+        let latest = started.plus(Duration::from_secs(SKEW_SECONDS));
+        for entry in kept {
+            // More than the most in memory would mean that the last process had accepted too many.
+            let _ = nonces.insert(&entry, latest);
+        }
+        nonces
+    }
+
+    /// Judges the time of signing, in Unix seconds, by the wall clock as it is.
+    ///
+    /// # Errors
+    /// [`BadTime`].
+    pub fn judge(&self, timestamp: u64, reads: bool) -> Result<(), BadTime> {
+        let now = self.clock.wall().0 / 1000;
+        match (now.saturating_sub(timestamp), timestamp.saturating_sub(now)) {
+            (behind, _) if behind > SKEW_SECONDS => Err(BadTime::Behind(behind)),
+            (_, ahead) if ahead > SKEW_SECONDS => Err(BadTime::Ahead(ahead)),
+            _ if reads && timestamp <= self.started.0 / 1000 => Err(BadTime::BeforeStart),
+            _ => Ok(()),
+        }
+    }
+
+    /// Uses a nonce of a key: of several equal ones at once, one passes. `timestamp` is the time of signing.
+    ///
+    /// # Errors
+    /// [`BadNonce`].
+    pub fn take(&self, key_id: &str, nonce: &str, timestamp: u64) -> Result<UsedNonce, BadNonce> {
+        let entry: Box<[u8]> = [key_id, nonce].join("\n").into_bytes().into();
+        let signed = Timestamp(timestamp.saturating_mul(1000));
+        self.insert(&entry, signed.plus(Duration::from_secs(SKEW_SECONDS + 1)))?;
+        let until = self.clock.now().max(signed).plus(NONCE_KEPT);
+        Ok(UsedNonce { entry, until, ahead: timestamp > self.clock.wall().0 / 1000, stored: AtomicBool::new(false) })
+    }
+
+    fn insert(&self, entry: &[u8], valid_until: Timestamp) -> Result<(), BadNonce> {
+        let hash = self.hasher.hash_one(entry);
+        #[expect(clippy::cast_possible_truncation, reason = "any bits of the hash choose a part")]
+        let Some(shard) = self.shards.get(hash as usize % SHARDS) else { return Err(BadNonce::Full) };
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, wall) = (self.clock.now(), self.clock.wall());
+        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < at && used.valid_until < wall;
+        while let Some(Used { hash, .. }) = shard.order.pop_front_if(over) {
+            shard.used.remove(&hash);
+        }
+        if shard.used.contains(&hash) {
+            return Err(BadNonce::Used);
+        }
+        if shard.order.len() == SHARD_MAX {
+            return Err(BadNonce::Full);
+        }
+        shard.used.insert(hash);
+        shard.order.push_back(Used { hash, at, valid_until });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp(1_800_000_000_000);
+    const SECOND: u64 = START.0 / 1000;
+
+    fn nonces() -> (Nonces, Clock) {
+        let clock = Clock::manual(START);
+        (Nonces::starting(clock.clone(), []), clock)
+    }
+
+    #[test]
+    fn a_time_may_differ_by_300_seconds_and_that_of_a_read_is_after_the_start() {
+        let (nonces, clock) = nonces();
+        for (timestamp, expected) in [
+            (SECOND - 300, Ok(())),
+            (SECOND - 301, Err(BadTime::Behind(301))),
+            (SECOND + 300, Ok(())),
+            (SECOND + 301, Err(BadTime::Ahead(301))),
+            (0, Err(BadTime::Behind(SECOND))),
+        ] {
+            assert_eq!(nonces.judge(timestamp, false), expected, "{timestamp}");
+        }
+        assert_eq!(nonces.judge(SECOND, true), Err(BadTime::BeforeStart));
+        assert_eq!(nonces.judge(SECOND + 1, true), Ok(()));
+        // A machine that slept for an hour: the wall clock alone counts.
+        clock.shift_wall(3_600_000);
+        assert_eq!(nonces.judge(SECOND, false), Err(BadTime::Behind(3600)));
+        assert_eq!(nonces.judge(SECOND + 3600, true), Ok(()));
+    }
+
+    #[test]
+    fn a_nonce_is_used_once_for_each_key_for_as_long_as_its_signature_is_valid_by_either_clock() {
+        let (nonces, clock) = nonces();
+        let take = |key, timestamp| nonces.take(key, "n", timestamp).map(|used| used.until);
+        assert_eq!(take("key_1", SECOND), Ok(START.plus(NONCE_KEPT)));
+        assert_eq!(take("key_1", SECOND + 9), Err(BadNonce::Used));
+        assert_eq!(take("key_2", SECOND + 300), Ok(START.plus(NONCE_KEPT + Duration::from_secs(300))));
+        clock.advance(NONCE_KEPT);
+        assert_eq!(take("key_1", SECOND), Err(BadNonce::Used));
+        // The wall clock was set back meanwhile, so that the signature is valid again.
+        clock.shift_wall(-600_000);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(take("key_1", SECOND), Err(BadNonce::Used));
+        clock.shift_wall(600_000);
+        assert!(take("key_1", SECOND + 700).is_ok());
+    }
+
+    #[test]
+    fn of_a_read_that_which_was_signed_ahead_of_the_clock_is_stored() {
+        let (nonces, _) = nonces();
+        for (nonce, timestamp, reads, expected) in
+            [("a", SECOND, true, false), ("b", SECOND + 1, true, true), ("c", SECOND, false, true)]
+        {
+            let used = nonces.take("key", nonce, timestamp).unwrap();
+            assert_eq!(used.is_due(reads), expected, "{nonce}");
+            used.set_stored();
+            assert!(!used.is_due(reads), "{nonce}");
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_used_after_a_start() {
+        let (before, clock) = nonces();
+        let kept = before.take("key_1", "n", SECOND).unwrap().entry;
+        let after = Nonces::starting(clock, [kept]);
+        assert_eq!(after.take("key_1", "n", SECOND).unwrap_err(), BadNonce::Used);
+        assert!(after.take("key_1", "m", SECOND).is_ok());
+    }
+}

@@ -1,0 +1,104 @@
+//! Authentication of signed requests, and the keeping of their nonces.
+
+use super::refusals::overloaded;
+use super::{Handlers, Pipeline};
+use crate::access::Caller;
+use crate::failure::Failure;
+use crate::nonces::{BadNonce, BadTime};
+use crate::wording::Words;
+use crate::words;
+use std::sync::Arc;
+use toolwarrant_signing::{SKEW_SECONDS, Signature};
+
+/// A signed request, unchecked. A transport fills it.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedRequest<'a> {
+    /// The id of the key.
+    pub key_id: &'a str,
+    /// The time of signing, in Unix seconds.
+    pub timestamp: u64,
+    /// The nonce.
+    pub nonce: &'a str,
+    /// The canonical request, as the server has built it.
+    pub canonical: &'a str,
+    /// The signature that was sent.
+    pub signature: &'a Signature,
+}
+
+/// Why a signed request is refused.
+enum BadSignature {
+    Time(BadTime),
+    Wrong,
+    Nonce(BadNonce),
+}
+
+impl<H: Handlers> Pipeline<H> {
+    /// Verifies a signed request and uses its nonce. `reads` says that it cannot change anything.
+    ///
+    /// # Errors
+    /// `unauthenticated`, in the same words for every key; `overloaded` where there are too many nonces.
+    pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, Failure> {
+        let what = match self.verified(signed, reads) {
+            Ok(caller) => return Ok(caller),
+            Err(BadSignature::Time(BadTime::Behind(seconds))) => off_by(seconds, " s behind"),
+            Err(BadSignature::Time(BadTime::Ahead(seconds))) => off_by(seconds, " s ahead of"),
+            Err(BadSignature::Time(BadTime::BeforeStart)) => {
+                "this request was signed before the server started: sign it again.".into()
+            }
+            Err(BadSignature::Wrong) => {
+                "no live secret of that key makes this signature: compare `canonical_request`, \
+                                         which the server has built, with what was signed, and check key and secret."
+                    .into()
+            }
+            Err(BadSignature::Nonce(BadNonce::Used)) => {
+                "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.".into()
+            }
+            Err(BadSignature::Nonce(BadNonce::Full)) => {
+                return Err(overloaded(H::CATALOGUE, "too many signed requests came in the last minutes"));
+            }
+        };
+        Err(self.unsigned(what))
+    }
+
+    /// Refuses a request whose signature cannot be verified, or is wrong.
+    pub fn unsigned(&self, what: Words) -> Failure {
+        self.counts.unauthenticated.add(1);
+        Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
+    }
+
+    fn verified(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, BadSignature> {
+        let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
+        self.nonces.judge(timestamp, reads).map_err(BadSignature::Time)?;
+        let mut caller =
+            self.access.verify(key_id, canonical, signature, self.now()).map_err(|_| BadSignature::Wrong)?;
+        let used = self.nonces.take(key_id, nonce, timestamp).map_err(BadSignature::Nonce)?;
+        caller.nonce = Some(Arc::new(used));
+        Ok(caller)
+    }
+
+    /// Puts the nonce of a signed request on the disk if that is due. Called before the answer to every request, and before a call that
+    /// changes something at once. `reads` is that of [`Self::verify`].
+    ///
+    /// # Errors
+    /// `overloaded` if it cannot be written.
+    pub async fn keep_nonce(&self, caller: &Caller, reads: bool) -> Result<(), Failure> {
+        let Some(nonce) = caller.nonce.as_deref().filter(|nonce| nonce.is_due(reads)) else { return Ok(()) };
+        self.tasks.keep_nonce(nonce).await.map_err(|error| {
+            tracing::error!(%error, "the nonce of a signed request could not be kept");
+            overloaded(H::CATALOGUE, "the server cannot write at present")
+        })?;
+        nonce.set_stored();
+        Ok(())
+    }
+}
+
+fn off_by(seconds: u64, way: &'static str) -> Words {
+    words![
+        "X-Timestamp is ",
+        seconds,
+        way,
+        " this server's clock, and ",
+        SKEW_SECONDS,
+        " s are allowed: set the clock, and sign again."
+    ]
+}

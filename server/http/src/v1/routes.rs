@@ -1,0 +1,150 @@
+//! The routes of `/v1`, made once from the contract.
+//!
+//! A path is matched as it was sent, segment by segment; only the values of parameters are decoded, by `arguments`. Where a literal
+//! segment and a parameter both fit, the literal one wins.
+
+use bytes::Bytes;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use toolwarrant_core::catalogue::{Catalogue, ToolDef};
+
+/// The path of the document that says what is served. A GET of it needs no signature.
+pub(super) const DOCUMENT: &str = "/v1/openapi.json";
+
+/// All routes of a contract.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    routes: Vec<Route>,
+    /// The path of a task before its id and after it, with the base path of the public URL.
+    task: Option<(String, String)>,
+    /// The OpenAPI document.
+    document: Bytes,
+}
+
+/// One tool with its method and path.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) tool: &'static ToolDef,
+    method: &'static str,
+    segments: Vec<Segment>,
+    /// The arguments of the tool, each with what its text is.
+    arguments: HashMap<String, Kind>,
+}
+
+#[derive(Debug)]
+enum Segment {
+    Literal(&'static str),
+    Parameter(&'static str),
+}
+
+/// What the text of an argument in a path or query stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Itself.
+    Text,
+    /// A JSON number, true or false.
+    Json,
+}
+
+/// What is served at a path.
+pub(super) enum Matched<'a> {
+    /// A tool, and its arguments that stand in the path, as they were sent.
+    Route(&'a Route, Vec<(&'static str, &'a str)>),
+    /// Tools of other methods.
+    OtherMethod(Vec<&'static str>),
+    Nothing,
+}
+
+impl Routes {
+    /// The routes of a contract. `base` is the path of the public URL, without a slash at its end; only answers show it.
+    pub(crate) fn new(catalogue: &'static Catalogue, base: &str) -> Self {
+        let routes: Vec<_> = catalogue.tools.iter().filter_map(Route::of).collect();
+        let task = routes.iter().filter(|route| route.tool.hints.read_only).find_map(|route| {
+            let (before, after) = route.tool.http.as_ref()?.path.split_once("{task_id}")?;
+            Some((format!("{base}{before}"), after.to_owned()))
+        });
+        let root = r#""servers":[{"url":"/"}]"#;
+        let here = format!(r#""servers":[{{"url":{}}}]"#, Value::from(if base.is_empty() { "/" } else { base }));
+        let document = catalogue.openapi.replacen(root, &here, 1).into();
+        Self { routes, task, document }
+    }
+
+    /// Returns the document that says what is served.
+    pub(super) fn document(&self) -> &Bytes {
+        &self.document
+    }
+
+    /// Returns the path at which a task is read.
+    pub(super) fn of_task(&self, id: &str) -> Option<String> {
+        self.task.as_ref().map(|(before, after)| format!("{before}{id}{after}"))
+    }
+
+    /// Finds what is served at a path.
+    pub(super) fn find<'a>(&'a self, method: &str, path: &'a str) -> Matched<'a> {
+        if path == DOCUMENT {
+            return Matched::OtherMethod(vec!["GET"]);
+        }
+        let fitting = self.routes.iter().filter_map(|route| Some((route, route.values(path)?)));
+        let fewest = fitting.clone().map(|(_, values)| values.len()).min();
+        let mut fitting = fitting.filter(|(_, values)| Some(values.len()) == fewest);
+        match fitting.clone().find(|(route, _)| route.method == method) {
+            Some((route, values)) => Matched::Route(route, values),
+            None if fewest.is_none() => Matched::Nothing,
+            None => Matched::OtherMethod(fitting.by_ref().map(|(route, _)| route.method).collect()),
+        }
+    }
+}
+
+impl Route {
+    fn of(tool: &'static ToolDef) -> Option<Self> {
+        let http = tool.http.as_ref()?;
+        let parameter = |part: &'static str| part.strip_prefix('{')?.strip_suffix('}');
+        let segment = |part| parameter(part).map_or(Segment::Literal(part), Segment::Parameter);
+        let schema: Value = serde_json::from_str(tool.input_schema).unwrap_or_default();
+        let kind = |schema: &Value| if schema["type"] == "string" { Kind::Text } else { Kind::Json };
+        let arguments = schema["properties"].as_object().into_iter().flatten();
+        Some(Self {
+            tool,
+            method: http.method,
+            segments: http.path.split('/').map(segment).collect(),
+            arguments: arguments.map(|(name, schema)| (name.clone(), kind(schema))).collect(),
+        })
+    }
+
+    /// The values of the parameters if the path fits.
+    fn values<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+        let mut values = Vec::new();
+        let mut parts = path.split('/');
+        for segment in &self.segments {
+            let part = parts.next()?;
+            match segment {
+                Segment::Literal(text) if *text == part => {}
+                Segment::Parameter(name) if !part.is_empty() => values.push((*name, part)),
+                Segment::Literal(_) | Segment::Parameter(_) => return None,
+            }
+        }
+        parts.next().is_none().then_some(values)
+    }
+
+    /// Returns whether arguments outside of the path stand in a body.
+    pub(super) fn takes_body(&self) -> bool {
+        matches!(self.method, "PUT" | "POST" | "PATCH")
+    }
+
+    /// Returns whether the tool has this argument.
+    pub(super) fn takes(&self, argument: &str) -> bool {
+        self.arguments.contains_key(argument)
+    }
+
+    /// Returns the JSON that the text of an argument stands for. Text that fits no JSON is a string, which the tool refuses.
+    pub(super) fn json(&self, argument: &str, text: Cow<'_, str>) -> String {
+        let plain = |text: &str| text.starts_with(|first: char| first.is_ascii_digit() || "-tf".contains(first));
+        let known =
+            self.arguments.get(argument) == Some(&Kind::Json) && plain(&text) && !text.ends_with(char::is_whitespace);
+        if known && serde_json::from_str::<Value>(&text).is_ok() {
+            return text.into_owned();
+        }
+        Value::from(text).to_string()
+    }
+}

@@ -1,0 +1,139 @@
+//! Lowers HTTP twins: whether the method fits the effect, whether each argument can stand where the twin puts it, and whether every
+//! path leads to one tool.
+
+use super::{Arguments, Lowering};
+use crate::model::{EffectSpec, Field, Http, Type};
+use crate::names;
+use crate::raw::At;
+use crate::rules::Rule;
+
+/// The twins of the tools so far, each with the name of its tool.
+#[derive(Default)]
+pub(super) struct Routes(Vec<(String, Http)>);
+
+impl Routes {
+    /// Adds a twin. Returns what is wrong, and what helps, if a request could be meant for it and for an earlier one alike. A twin that is
+    /// none is reported elsewhere.
+    pub(super) fn add(&mut self, tool: &str, raw: &str) -> Option<(String, Option<String>)> {
+        let http = read(raw)?;
+        let found = self.0.iter().find_map(|(other, known)| clash(&http, other, known));
+        self.0.push((tool.to_owned(), http));
+        found
+    }
+}
+
+/// Compares two twins. In the same place of a path a word wins over an argument, so both may be there, in one direction.
+fn clash(http: &Http, other: &str, known: &Http) -> Option<(String, Option<String>)> {
+    let [mine, theirs] = [http, known].map(|http| http.path.split('/').collect::<Vec<_>>());
+    let pairs: Vec<_> = mine.iter().zip(&theirs).map(|(mine, theirs)| (*mine, *theirs)).collect();
+    let apart = |(mine, theirs): &(&str, &str)| !is_argument(mine) && !is_argument(theirs) && mine != theirs;
+    if mine.len() != theirs.len() || pairs.iter().any(apart) {
+        return None;
+    }
+    let wins = |(mine, theirs): &(&str, &str)| !is_argument(mine) && is_argument(theirs);
+    let loses = |(mine, theirs): &(&str, &str)| is_argument(mine) && !is_argument(theirs);
+    match (pairs.iter().any(wins), pairs.iter().any(loses)) {
+        (false, false) if http.method == known.method => Some((format!("`{other}` has this HTTP twin already"), None)),
+        (false, false) => {
+            let (mine, theirs) = pairs.iter().find(|(mine, theirs)| mine != theirs)?;
+            let message = format!("`{mine}` stands where the twin of `{other}` has `{theirs}`");
+            Some((message, Some("name the argument of both tools alike: it is the same path".to_owned())))
+        }
+        (true, true) => {
+            let path = pairs.iter().map(|(mine, theirs)| if is_argument(mine) { *theirs } else { *mine });
+            let path = path.collect::<Vec<_>>().join("/");
+            let help = "give the two paths different words in a place where both have one".to_owned();
+            Some((format!("`{path}` fits this twin and that of `{other}`"), Some(help)))
+        }
+        (true, false) | (false, true) => None,
+    }
+}
+
+impl Lowering<'_> {
+    /// Lowers a twin. An `effect` that could not be lowered is `None`.
+    pub(super) fn http(&mut self, raw: &At<String>, effect: Option<&EffectSpec>, args: &Arguments<'_>) -> Option<Http> {
+        let Some(http) = read(raw) else {
+            let help = "write it as `PUT /v1/things/{thing_id}`, with words of a-z, 0-9, `_` and `-`".to_owned();
+            self.add(Rule::Http, raw, "this is no HTTP twin", Some(help));
+            return None;
+        };
+        let mut before: Vec<&str> = Vec::new();
+        for parameter in http.parameters() {
+            if before.contains(&parameter) {
+                let help = Some("take one of them out".to_owned());
+                self.add(Rule::Http, raw, format!("`{{{parameter}}}` stands in the path twice"), help);
+            } else {
+                self.in_path(raw, parameter, args);
+            }
+            before.push(parameter);
+        }
+        let Some((name, methods)) = effect.map(methods) else { return Some(http) };
+        if !methods.contains(&http.method.as_str()) {
+            let help = Some(format!("use {}", methods.join(" or ")));
+            self.add(Rule::Http, raw, format!("{} does not fit the effect `{name}`", http.method), help);
+        } else if !http.has_body() {
+            let free = args.lowered.iter().filter(|field| !before.contains(&field.name.as_str()));
+            free.for_each(|field| self.in_query(raw, field, methods));
+        }
+        Some(http)
+    }
+
+    fn in_path(&mut self, raw: &At<String>, parameter: &str, args: &Arguments<'_>) {
+        let (what, help) = match args.find(parameter) {
+            Err(()) => ("is no argument of this tool", names::help(parameter, args.names.iter().copied())),
+            Ok(Some(field)) if field.optional => {
+                ("stands in the path but is optional", "require it, or take it out of the path".to_owned())
+            }
+            Ok(Some(field)) if matches!(field.ty, Type::List(_)) => {
+                ("stands in the path but is a list", "take it out of the path".to_owned())
+            }
+            Ok(Some(field)) if field.secret => (
+                "is secret, and paths are written to logs on their way",
+                "take it out of the path; the body of a PUT or POST is written to none".to_owned(),
+            ),
+            Ok(_) => return,
+        };
+        self.add(Rule::Http, raw, format!("`{{{parameter}}}` {what}"), Some(help));
+    }
+
+    fn in_query(&mut self, raw: &At<String>, field: &Field, methods: &[&str]) {
+        let what = match (matches!(field.ty, Type::List(_)), field.secret) {
+            (_, true) => "is secret, and queries are written to logs on their way",
+            (true, _) => "is a list, which no query can hold",
+            _ => return,
+        };
+        let help = match methods.contains(&"PUT") {
+            true => "use PUT or POST, whose arguments stand in the body",
+            false => "leave the argument out, or `http`: a read has no body",
+        };
+        self.add(Rule::Http, raw, format!("`{}` {what}", field.name), Some(help.to_owned()));
+    }
+}
+
+/// Reads `METHOD /v1/path/{argument}`.
+fn read(raw: &str) -> Option<Http> {
+    let (method, path) = raw.split_once(' ')?;
+    let known = ["GET", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
+    let sound = known && path.starts_with("/v1/") && path[1..].split('/').all(is_segment);
+    sound.then(|| Http { method: method.to_owned(), path: path.to_owned() })
+}
+
+/// The name of an effect, and the methods that fit it.
+fn methods(effect: &EffectSpec) -> (&'static str, &'static [&'static str]) {
+    match effect {
+        EffectSpec::Read => ("read", &["GET"]),
+        EffectSpec::ReadTask => ("read_task", &["GET"]),
+        EffectSpec::Issue => ("issue", &["POST"]),
+        EffectSpec::Task(_) => ("task", &["PUT", "POST", "DELETE"]),
+    }
+}
+
+fn is_argument(part: &str) -> bool {
+    part.starts_with('{')
+}
+
+/// Checks whether a segment of a path is a word, or an argument in braces.
+fn is_segment(part: &str) -> bool {
+    let inner = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).unwrap_or(part);
+    !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
+}

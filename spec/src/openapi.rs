@@ -1,0 +1,272 @@
+//! The OpenAPI 3.1 document of `/v1`: every HTTP twin with its arguments, answers and failures, for people and for generators of clients.
+//!
+//! It is a function of the contract alone. It says what the server does, and decides none of it. `schemas` owns the components that
+//! arguments and results are made of, `failures` the answers that refuse; limits of values are those of
+//! [`json_schema`](crate::json_schema). Start at [`openapi`].
+
+mod failures;
+mod schemas;
+
+use crate::model::{Contract, EffectSpec, Field, Http, ToolSpec};
+use crate::{description, input_schema};
+use schemas::{Components, reference};
+use serde_json::{Map, Value, json};
+
+/// The path of the document itself. No tool can have it.
+pub const OPENAPI_PATH: &str = "/v1/openapi.json";
+
+/// The headers that sign a request: the name of the scheme, the header, and what stands in it.
+const SIGNED_BY: [(&str, &str, &str); 4] = [
+    ("key", "X-Api-Key", "The id of the key."),
+    (
+        "timestamp",
+        "X-Timestamp",
+        "The time of signing: Unix seconds, 10 digits, at most 300 s away from the server's clock.",
+    ),
+    ("nonce", "X-Nonce", "16 to 64 of `A-Za-z0-9_-`. A key never sends the same one twice."),
+    (
+        "signature",
+        "X-Signature",
+        "HMAC-SHA256 of the canonical request with the secret as the key: 64 lower-case hexadecimal digits.",
+    ),
+];
+
+/// What holds for every request, in CommonMark.
+const RULES: &str = "\
+## Signing
+
+A GET of this document needs no signature. Every other request carries `X-Api-Key`, `X-Timestamp`, `X-Nonce` and `X-Signature`, and none \
+carries `Authorization`. What is signed is the canonical request, nine lines that are joined by one line feed each, with none at the end:
+
+1. `CP1-HMAC-SHA256`
+2. the value of `X-Api-Key`
+3. the value of `X-Timestamp`
+4. the value of `X-Nonce`
+5. the method
+6. the path from `/v1` on, as it is sent: neither decoded nor normalised
+7. the query as it is sent, without `?`; empty if there is none
+8. the value of `Idempotency-Key`; empty if there is none
+9. the SHA-256 of the body as it is sent, as 64 lower-case hexadecimal digits; that of nothing if there is none
+
+A nonce is taken once: whoever repeats a request signs it anew, with another nonce and the same `Idempotency-Key`. A 401 shows the \
+canonical request as the server built it.
+
+## Arguments
+
+Those of the path and the query are percent-encoded; `+` is a plus sign. Where a word and an argument could stand in the same place of a \
+path, the word wins. GET and DELETE take the other arguments from the query, each at most once, and have no body. PUT and POST take them \
+as members of a JSON object, and have no query; the body may be left out where no member is required. Unknown arguments are refused. An \
+empty text counts as left out where an argument is optional, and so does null in a body. The header `Idempotency-Key` and the argument \
+`idempotency_key` are one and the same: a request that has both has them equal.
+
+## Answers
+
+A failure is `{code, message, retryable}` with the fields of its code. Do what `message` says. A mere repeat helps only where `retryable` \
+is true, and not before the seconds of `Retry-After`. Every answer carries `X-Request-Id`: that of the request, if it has one of 1 to 64 \
+letters, digits, `.`, `_` and `-`.";
+
+/// Makes the document. Its `servers` are one, `/`: whoever serves it below another path puts that there.
+#[must_use]
+pub fn openapi(contract: &Contract) -> Value {
+    let service = &contract.service;
+    let mut writing = Writing { contract, components: Components::new(contract) };
+    let mut paths = Map::new();
+    for domain in &contract.domains {
+        for tool in &domain.tools {
+            let Some(Http { method, path }) = &tool.http else { continue };
+            let item = paths.entry(path.clone()).or_insert_with(|| json!({}));
+            item[method.to_lowercase()] = writing.operation(&domain.name, tool);
+        }
+    }
+    paths.insert(OPENAPI_PATH.to_owned(), json!({"get": writing.itself()}));
+    let schemes = SIGNED_BY.map(|(scheme, name, text)| {
+        (scheme.to_owned(), json!({"type": "apiKey", "in": "header", "name": name, "description": text}))
+    });
+    let tags = contract.domains.iter().filter(|domain| domain.tools.iter().any(|tool| tool.http.is_some()));
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": service.title,
+            "version": service.version,
+            "description": format!("{}\n\n{RULES}", service.doc),
+        },
+        "servers": [{"url": "/"}],
+        "security": [signed()],
+        "tags": tags.map(|domain| json!({"name": domain.name})).collect::<Vec<_>>(),
+        "paths": paths,
+        "components": writing.components.finish(schemes.into_iter().collect()),
+    })
+}
+
+/// What asks for all headers of a signature together.
+fn signed() -> Value {
+    SIGNED_BY.iter().map(|(scheme, ..)| ((*scheme).to_owned(), json!([]))).collect::<Map<_, _>>().into()
+}
+
+struct Writing<'a> {
+    contract: &'a Contract,
+    components: Components<'a>,
+}
+
+impl Writing<'_> {
+    fn operation(&mut self, tag: &str, tool: &ToolSpec) -> Value {
+        let ToolSpec { name, title, permission, .. } = tool;
+        let mut operation = json!({
+            "operationId": name,
+            "tags": [tag],
+            "summary": title,
+            "description": description(self.contract, tool).replace('\n', "\n\n"),
+            "x-permission": permission.name,
+        });
+        let arguments = Arguments::of(tool);
+        let parameters = self.parameters(tool, &arguments);
+        if !parameters.is_empty() {
+            operation["parameters"] = parameters.into();
+        }
+        if !arguments.body.is_empty() {
+            operation["requestBody"] = self.body(tool, &arguments.body);
+        }
+        let mut responses = self.successes(tool);
+        responses.extend(self.failures(tool));
+        operation["responses"] = responses.into();
+        operation
+    }
+
+    fn parameters(&mut self, tool: &ToolSpec, arguments: &Arguments<'_>) -> Vec<Value> {
+        let Arguments { path, query, body: _ } = arguments;
+        let places = path.iter().map(|field| ("path", field)).chain(query.iter().map(|field| ("query", field)));
+        let mut parameters: Vec<Value> = Vec::new();
+        for (place, field) in places {
+            let Field { name, doc, .. } = field;
+            let schema = self.argument(tool, field);
+            let mut parameter = json!({"name": name, "in": place, "description": doc, "schema": schema});
+            if !field.optional {
+                parameter["required"] = true.into();
+            }
+            let examples = examples(tool, |arguments| arguments.get(name).cloned());
+            if !examples.is_empty() {
+                parameter["examples"] = examples.into();
+            }
+            parameters.push(parameter);
+        }
+        if let Some(key) = tool.args.iter().find(|field| field.name == IDEMPOTENCY_KEY) {
+            let schema = self.argument(tool, key);
+            let text = format!("The argument `{IDEMPOTENCY_KEY}`. {}", key.doc);
+            parameters.push(json!({"name": "Idempotency-Key", "in": "header", "description": text, "schema": schema}));
+        }
+        parameters
+    }
+
+    fn body(&mut self, tool: &ToolSpec, fields: &[&Field]) -> Value {
+        let mut properties = Map::new();
+        for field in fields {
+            let mut schema = self.argument(tool, field);
+            schema["description"] = field.doc.clone().into();
+            properties.insert(field.name.clone(), schema);
+        }
+        let required: Vec<_> = fields.iter().filter(|field| !field.optional).map(|field| &field.name).collect();
+        let mut schema = json!({"type": "object", "properties": properties});
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        schema["additionalProperties"] = false.into();
+        let examples = examples(tool, |arguments| {
+            let members = arguments.iter().filter(|(name, _)| fields.iter().any(|field| field.name == **name));
+            let members: Map<_, _> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
+            (!members.is_empty()).then(|| members.into())
+        });
+        let mut content = json!({"schema": schema});
+        if !examples.is_empty() {
+            content["examples"] = examples.into();
+        }
+        json!({"required": !required.is_empty(), "content": {"application/json": content}})
+    }
+
+    /// Makes the schema of an argument: a reference where its type has a name. What is said of it stands beside it.
+    fn argument(&mut self, tool: &ToolSpec, field: &Field) -> Value {
+        let mut schema = self.components.typed(&field.ty, input_schema(tool)["properties"][&field.name].take());
+        if let Some(keywords) = schema.as_object_mut() {
+            keywords.shift_remove("description");
+            keywords.extend(field.default.clone().map(|default| ("default".to_owned(), default)));
+            keywords.extend(field.secret.then(|| ("format".to_owned(), "password".into())));
+        }
+        schema
+    }
+
+    fn successes(&mut self, tool: &ToolSpec) -> Map<String, Value> {
+        let schema = self.components.named(&tool.result);
+        let content = json!({"application/json": {"schema": schema}});
+        let answer = |text: &str| json!({"description": text, "headers": headers(&[REQUEST_ID]), "content": content});
+        let answers = match &tool.effect {
+            EffectSpec::Read | EffectSpec::ReadTask => vec![("200", answer(&tool.result.doc))],
+            EffectSpec::Issue => vec![("201", answer(&tool.result.doc))],
+            EffectSpec::Task(_) => {
+                let mut made = answer("A task was made.");
+                made["headers"] = headers(&[REQUEST_ID, LOCATION]);
+                vec![("200", answer("A task in flight before; nothing was sent again.")), ("202", made)]
+            }
+        };
+        let mut answers: Map<_, _> = answers.into_iter().map(|(status, answer)| (status.to_owned(), answer)).collect();
+        if let (Some(_), Some(read)) = (tool.task(), self.contract.read_tool().filter(|read| read.http.is_some())) {
+            for answer in answers.values_mut() {
+                answer["links"] = json!({&read.name: reference("links", &read.name)});
+            }
+        }
+        answers
+    }
+
+    /// The operation that answers with this document.
+    fn itself(&mut self) -> Value {
+        let document = json!({"type": "object", "required": ["openapi", "info", "paths"]});
+        let mut responses = Map::new();
+        responses.insert(
+            "200".to_owned(),
+            json!({
+                "description": "The document.",
+                "headers": headers(&[REQUEST_ID]),
+                "content": {"application/json": {"schema": document}},
+            }),
+        );
+        responses.extend(self.failures_of_the_document());
+        json!({"summary": "This document", "security": [], "responses": responses})
+    }
+}
+
+/// The argument that is a header, too.
+const IDEMPOTENCY_KEY: &str = "idempotency_key";
+
+const REQUEST_ID: &str = "X-Request-Id";
+const RETRY_AFTER: &str = "Retry-After";
+const LOCATION: &str = "Location";
+const ALLOW: &str = "Allow";
+
+/// The headers of an answer, by their names.
+fn headers(names: &[&str]) -> Value {
+    names.iter().map(|name| ((*name).to_owned(), reference("headers", name))).collect::<Map<_, _>>().into()
+}
+
+/// Where the arguments of a tool stand in a request.
+struct Arguments<'a> {
+    path: Vec<&'a Field>,
+    query: Vec<&'a Field>,
+    body: Vec<&'a Field>,
+}
+
+impl<'a> Arguments<'a> {
+    fn of(tool: &'a ToolSpec) -> Self {
+        let in_path = |field: &&Field| tool.http.iter().flat_map(Http::parameters).any(|name| name == field.name);
+        let (path, rest): (_, Vec<_>) = tool.args.iter().partition(in_path);
+        let has_body = tool.http.as_ref().is_some_and(Http::has_body);
+        let (body, query) = if has_body { (rest, Vec::new()) } else { (Vec::new(), rest) };
+        Self { path, query, body }
+    }
+}
+
+/// The examples of a tool, as far as `part` of their arguments goes.
+fn examples(tool: &ToolSpec, part: impl Fn(&Map<String, Value>) -> Option<Value>) -> Map<String, Value> {
+    let numbered = (1..).zip(&tool.examples);
+    let shown = numbered.filter_map(|(n, example)| {
+        Some((format!("example_{n}"), json!({"summary": example.title, "value": part(&example.arguments)?})))
+    });
+    shown.collect()
+}

@@ -1,0 +1,130 @@
+//! The answers that refuse: those of the tool, and those of the request itself. Codes that share a status are one response, a union by
+//! `code`.
+
+use super::schemas::{Components, reference};
+use super::{ALLOW, REQUEST_ID, RETRY_AFTER, Writing, headers};
+use crate::model::{Contract, ErrorCode, Http, ToolSpec};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What every request can be refused with, whatever its path asks for.
+const OF_EVERY_REQUEST: [&str; 6] =
+    ["unauthenticated", "method_not_allowed", "request_timeout", "body_too_large", "overloaded", "internal"];
+
+/// What a request for a tool can be refused with, besides.
+const OF_A_CALL: [&str; 3] = ["invalid_argument", "rate_limited", "no_route"];
+
+/// What a request with a body can be refused with, besides.
+const OF_A_BODY: &str = "unsupported_media_type";
+
+impl Writing<'_> {
+    /// Every failure that a call of the tool can end with, by status.
+    pub(super) fn failures(&mut self, tool: &ToolSpec) -> Map<String, Value> {
+        let body = tool.http.as_ref().is_some_and(Http::has_body).then_some(OF_A_BODY);
+        let roles = OF_EVERY_REQUEST.into_iter().chain(OF_A_CALL).chain(body);
+        let (contract, components) = (self.contract, &mut self.components);
+        by_status(contract, components, tool.errors.iter().map(|error| &**error).chain(played(contract, roles)))
+    }
+
+    /// Every failure that a request for the document can end with, by status.
+    pub(super) fn failures_of_the_document(&mut self) -> Map<String, Value> {
+        let (contract, components) = (self.contract, &mut self.components);
+        by_status(contract, components, played(contract, OF_EVERY_REQUEST))
+    }
+}
+
+fn played(contract: &Contract, roles: impl IntoIterator<Item = &'static str>) -> impl Iterator<Item = &ErrorCode> {
+    roles.into_iter().filter_map(|role| contract.role(role).map(|error| &**error))
+}
+
+/// Makes one response a status. Statuses ascend; the codes of one keep their order.
+fn by_status<'a>(
+    contract: &'a Contract,
+    components: &mut Components<'_>,
+    errors: impl Iterator<Item = &'a ErrorCode>,
+) -> Map<String, Value> {
+    let mut statuses: BTreeMap<u16, Vec<&ErrorCode>> = BTreeMap::new();
+    for error in errors {
+        let codes = statuses.entry(error.http).or_default();
+        if !codes.iter().any(|known| known.code == error.code) {
+            codes.push(error);
+        }
+    }
+    // One order for all tools, so that the same codes are the same response.
+    let place = |error: &ErrorCode| contract.errors.iter().position(|known| known.code == error.code);
+    let responses = statuses.into_iter().map(|(status, mut codes)| {
+        codes.sort_by_key(|error| place(error));
+        let name = codes.iter().map(|error| error.code.as_str()).collect::<Vec<_>>().join("_or_");
+        (status.to_string(), components.response(&name, |components| response(components, &codes)))
+    });
+    responses.collect()
+}
+
+fn response(components: &mut Components<'_>, codes: &[&ErrorCode]) -> Value {
+    let schemas: Vec<_> = codes.iter().map(|error| (&error.code, failure(components, error))).collect();
+    let text = match codes {
+        [only] => meaning(only).to_owned(),
+        several => several.iter().map(|error| format!("- `{}`: {}\n", error.code, meaning(error))).collect(),
+    };
+    let mut carried = headers(&[REQUEST_ID]);
+    let retryable = |error: &&ErrorCode| error.retryable;
+    if codes.iter().all(retryable) {
+        carried[RETRY_AFTER] = reference("headers", RETRY_AFTER);
+    } else if codes.iter().any(retryable) {
+        let text = "Seconds to wait before a repeat, where `retryable` is true.";
+        carried[RETRY_AFTER] = json!({"description": text, "schema": {"type": "integer", "minimum": 0}});
+    }
+    if codes.iter().any(|error| plays(error, "method_not_allowed")) {
+        carried[ALLOW] = reference("headers", ALLOW);
+    }
+    let schema = match schemas.as_slice() {
+        [(_, only)] => only.clone(),
+        several => {
+            let mapping: Map<_, _> =
+                several.iter().map(|(code, schema)| ((*code).clone(), schema["$ref"].clone())).collect();
+            let schemas: Vec<_> = several.iter().map(|(_, schema)| schema).collect();
+            json!({"oneOf": schemas, "discriminator": {"propertyName": "code", "mapping": mapping}})
+        }
+    };
+    json!({
+        "description": text.trim_end(),
+        "headers": carried,
+        "content": {"application/json": {"schema": schema}},
+    })
+}
+
+/// Makes the schema of a failure, closed. Types are UpperCamelCase, so none has this name.
+fn failure(components: &mut Components<'_>, error: &ErrorCode) -> Value {
+    let ErrorCode { code, retryable, fields, .. } = error;
+    let mut schema = json!({
+        "type": "object",
+        "description": meaning(error),
+        "properties": {
+            "code": {"type": "string", "const": code},
+            "message": {"type": "string", "description": "What was wrong, and what to do next."},
+            "retryable": {"type": "boolean", "const": retryable},
+        },
+        "required": ["code", "message", "retryable"],
+        "additionalProperties": false,
+    });
+    if *retryable {
+        let text = "Seconds to wait before a repeat.";
+        schema["properties"]["retry_after_seconds"] = json!({"type": "integer", "minimum": 0, "description": text});
+    }
+    let own = components.object(fields);
+    for (name, property) in own["properties"].as_object().into_iter().flatten() {
+        schema["properties"][name] = property.clone();
+    }
+    schema["required"] =
+        schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    components.schema(&format!("error_{code}"), schema)
+}
+
+/// What a failure means under `/v1`.
+fn meaning(error: &ErrorCode) -> &str {
+    if plays(error, "method_not_allowed") { "The path takes other methods." } else { &error.meaning }
+}
+
+fn plays(error: &ErrorCode, role: &str) -> bool {
+    error.role.as_deref() == Some(role)
+}

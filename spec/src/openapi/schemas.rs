@@ -1,0 +1,129 @@
+//! The components of the document: a schema for each named type that a twin takes or returns, and what answers share.
+
+use super::{ALLOW, LOCATION, REQUEST_ID, RETRY_AFTER};
+use crate::model::{Contract, Field, Kind, Member, NamedType, Type};
+use crate::{STATES, type_schema};
+use serde_json::{Map, Value, json};
+
+/// What is referred to so far.
+pub(super) struct Components<'a> {
+    contract: &'a Contract,
+    schemas: Map<String, Value>,
+    responses: Map<String, Value>,
+}
+
+/// Refers to a component. Names have no characters that a JSON pointer escapes.
+pub(super) fn reference(kind: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{kind}/{name}")})
+}
+
+impl<'a> Components<'a> {
+    pub(super) fn new(contract: &'a Contract) -> Self {
+        Self { contract, schemas: Map::new(), responses: Map::new() }
+    }
+
+    /// Returns all components, with these security schemes.
+    pub(super) fn finish(self, schemes: Map<String, Value>) -> Value {
+        let Self { contract, mut schemas, mut responses } = self;
+        schemas.sort_keys();
+        responses.sort_keys();
+        let mut components = json!({
+            "securitySchemes": schemes,
+            "headers": headers(),
+            "responses": responses,
+            "schemas": schemas,
+        });
+        let writes = contract.tools().any(|tool| tool.task().is_some() && tool.http.is_some());
+        if let Some(read) = contract.read_tool().filter(|read| writes && read.http.is_some()) {
+            let parameters = json!({"task_id": "$response.body#/task_id"});
+            components["links"] = json!({&read.name: {"operationId": read.name, "parameters": parameters}});
+        }
+        components
+    }
+
+    /// Adds a response under that name, unless it is there, and refers to it.
+    pub(super) fn response(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Value) -> Value {
+        if !self.responses.contains_key(name) {
+            let response = make(self);
+            self.responses.insert(name.to_owned(), response);
+        }
+        reference("responses", name)
+    }
+
+    /// Refers to a named type.
+    pub(super) fn named(&mut self, ty: &NamedType) -> Value {
+        let mut schema = match &ty.kind {
+            Kind::Object(fields) => self.object(fields),
+            Kind::String(_) | Kind::Integer { .. } | Kind::Enum(_) => type_schema(ty),
+        };
+        schema["description"] = match &ty.kind {
+            Kind::Enum(members) => self.meanings(&ty.doc, members),
+            _ => ty.doc.clone(),
+        }
+        .into();
+        self.schema(&ty.name, schema)
+    }
+
+    /// Adds a schema under that name and refers to it. Derived types of one name can differ: the later ones are numbered.
+    pub(super) fn schema(&mut self, name: &str, schema: Value) -> Value {
+        let numbered = (2..).map(|n| format!("{name}{n}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let fits = |name: &String| self.schemas.get(name).is_none_or(|known| *known == schema);
+        let name = names.find(fits).unwrap_or_default();
+        let reference = reference("schemas", &name);
+        self.schemas.insert(name, schema);
+        reference
+    }
+
+    /// Makes the schema of an object in an answer.
+    pub(super) fn object(&mut self, fields: &[Field]) -> Value {
+        let whole = Kind::Object(fields.to_vec());
+        let mut schema = type_schema(&NamedType { name: String::new(), doc: String::new(), kind: whole });
+        for field in fields {
+            let property = &mut schema["properties"][&field.name];
+            let mut typed = self.typed(&field.ty, property.take());
+            if field.nullable && typed.get("$ref").is_some() {
+                typed = json!({"anyOf": [typed, {"type": "null"}]});
+            }
+            typed["description"] = field.doc.clone().into();
+            *property = typed;
+        }
+        schema
+    }
+
+    /// Puts references in place of the named types in the schema of a value of type `ty`.
+    pub(super) fn typed(&mut self, ty: &Type, mut schema: Value) -> Value {
+        match ty {
+            Type::Named(named) => self.named(named),
+            Type::List(inner) => {
+                let items = schema["items"].take();
+                schema["items"] = self.typed(inner, items);
+                schema
+            }
+            Type::String | Type::Integer | Type::Boolean | Type::Timestamp | Type::Url => schema,
+        }
+    }
+
+    /// Says what an enum is and what each of its values means. Those of states are the contract's.
+    fn meanings(&self, doc: &str, members: &[Member]) -> String {
+        let states = members.iter().map(|member| member.name.as_str()).eq(STATES);
+        let state = |name: &str| self.contract.states.iter().find(|state| states && state.name == name);
+        let lines = members.iter().filter_map(|Member { name, doc }| {
+            let meaning = state(name).map_or(doc, |state| &state.meaning);
+            (!meaning.is_empty()).then(|| format!("\n- `{name}`: {meaning}"))
+        });
+        let lines: String = lines.collect();
+        if lines.is_empty() { doc.to_owned() } else { format!("{doc}\n{lines}") }
+    }
+}
+
+/// The headers of answers.
+fn headers() -> Value {
+    let header = |text: &str, schema: Value| json!({"description": text, "required": true, "schema": schema});
+    json!({
+        REQUEST_ID: header("Names the request in the server's log.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"})),
+        RETRY_AFTER: header("Seconds to wait before a repeat.", json!({"type": "integer", "minimum": 0})),
+        LOCATION: header("Where the task is read.", json!({"type": "string", "format": "uri-reference"})),
+        ALLOW: header("The methods that the path takes.", json!({"type": "string"})),
+    })
+}

@@ -1,0 +1,195 @@
+//! The bridge, driven over its standard input and output: by an official client, and line by line.
+
+mod answers;
+mod door;
+mod fake;
+mod headers;
+pub(crate) mod start;
+pub(crate) mod stdio;
+mod transcript;
+
+use crate::harness::{self, Key, outcome};
+use crate::program::Program;
+use fake::Fake;
+use rmcp::ServiceExt;
+use rmcp::model::CallToolRequestParams;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use stdio::Bridge;
+
+/// A request as a line.
+fn request(id: impl Into<Value>, method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}).to_string()
+}
+
+/// A call of a tool as a line.
+fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> String {
+    request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
+}
+
+fn cancel(id: impl Into<Value>) -> String {
+    let params = json!({"requestId": id.into(), "reason": "it takes too long"});
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string()
+}
+
+/// The answer of a server that does nothing.
+fn done(id: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": {}})
+}
+
+/// Waits until the bridge has read all lines: one that comes after them, and needs no server, is answered.
+async fn all_is_read(bridge: &mut Bridge) {
+    let long = call("long", "get_task", json!({"text": "x".repeat(1 << 20)}));
+    assert_eq!(bridge.ask(long).await["error"]["data"]["code"], "body_too_large");
+}
+
+/// A key that a fake server takes.
+fn any_key() -> Key {
+    Key { id: "key_1".to_owned(), secret: "secret_that_is_shown_nowhere".to_owned() }
+}
+
+#[tokio::test]
+async fn the_official_rust_client_lists_and_calls_over_stdio() {
+    let program = Program::start(&[]).await;
+    let mut bridge = Bridge::with_key(&format!("{}/mcp", program.url), &program.keys[1]);
+    let client = ().serve(bridge.streams()).await.expect("a session");
+    let tools = client.list_all_tools().await.expect("tools");
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
+    assert_eq!(names, ["list_devices", "get_device", "get_task"]);
+    let read = |tool: &'static str, arguments: Value| {
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        client.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments))
+    };
+    let page = read("list_devices", json!({"limit": 2})).await.expect("a page");
+    assert!(page.content[0].as_text().expect("text").text.contains("phone-0000002"));
+    let refused = read("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect("a result");
+    assert_eq!(refused.is_error, Some(true));
+    client.cancel().await.expect("an end");
+    assert!(bridge.exit().await.success(), "{}", bridge.told());
+}
+
+#[tokio::test]
+async fn a_held_poll_delays_no_other_call_and_a_cancelled_one_is_never_answered() {
+    let (server, keys) = harness::mute_phones(vec![harness::Tenant::with(toolwarrant::PermissionSet(u64::MAX))]).await;
+    let mut bridge = Bridge::with_key(&server.url, &keys[0][0]);
+    let boot = json!({"device_id": "phone-0000001", "action": "restart"});
+    let task = outcome(&bridge.ask(call(1, "set_power", boot)).await).expect("a task");
+    let poll = |id: &str| call(id, "get_task", json!({"task_id": task["task_id"], "wait_seconds": 50}));
+    bridge.send(poll("cancelled")).await;
+    bridge.send(poll("kept")).await;
+    assert_eq!(bridge.ask(call(2, "list_devices", json!({"limit": 1}))).await["id"], 2);
+    bridge.send(cancel("cancelled")).await;
+    // What is not in flight cannot be cancelled.
+    bridge.send(cancel(2)).await;
+    bridge.send(cancel(Value::Null)).await;
+    assert_eq!(bridge.ask(request(3, "ping", json!({}))).await["id"], 3);
+    let kept = loop {
+        server.clock.advance(std::time::Duration::from_secs(60));
+        tokio::select! {
+            answer = bridge.next() => break answer,
+            () = tokio::task::yield_now() => {}
+        }
+    };
+    assert_eq!(
+        (&kept["id"], outcome(&kept).expect("the task")["status"].as_str()),
+        (&json!("kept"), Some("dispatched"))
+    );
+    let (rest, exit) = bridge.end().await;
+    assert!(rest.is_empty() && exit.success(), "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_cancelled_is_dropped_on_its_way() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    bridge.send(call("a", "get_task", json!({}))).await;
+    let first = fake.next().await;
+    bridge.send(cancel("a")).await;
+    first.dropped().await;
+    // The id is free again.
+    bridge.send(call("a", "get_task", json!({}))).await;
+    let again = fake.next().await;
+    again.answer(200, done(&json!("a"))).await;
+    assert_eq!(bridge.next().await, done(&json!("a")));
+    assert_eq!(bridge.end().await.0, [""; 0]);
+}
+
+#[tokio::test]
+async fn sixty_four_requests_are_in_flight_at_most_and_none_is_lost() {
+    const REQUESTS: usize = 100;
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    for n in 0..REQUESTS {
+        bridge.send(call(n, "get_task", json!({}))).await;
+    }
+    let mut held = Vec::new();
+    while held.len() < 64 {
+        held.push(fake.next().await);
+    }
+    all_is_read(&mut bridge).await;
+    assert_eq!(fake.waiting(), 0);
+    let mut seen = BTreeSet::new();
+    while let Some(request) = held.pop() {
+        let id = request.body["id"].clone();
+        request.answer(200, done(&id)).await;
+        let answered = bridge.next().await["id"].as_u64().expect("a number");
+        assert!(seen.insert(answered) && json!(answered) == id);
+        if seen.len() + held.len() < REQUESTS {
+            held.push(fake.next().await);
+        }
+    }
+    assert_eq!(seen.len(), REQUESTS);
+}
+
+#[tokio::test]
+async fn what_waits_for_its_turn_has_a_bound_and_can_be_cancelled() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    for n in 0..65 {
+        bridge.send(call(n, "get_task", json!({}))).await;
+    }
+    let mut held = Vec::new();
+    while held.len() < 64 {
+        held.push(fake.next().await);
+    }
+    bridge.send(cancel(64)).await;
+    bridge.send(call("after", "get_task", json!({}))).await;
+    all_is_read(&mut bridge).await;
+    let first = held.pop().expect("a request");
+    let id = first.body["id"].clone();
+    first.answer(200, done(&id)).await;
+    assert_eq!(bridge.next().await["id"], id);
+    assert_eq!(fake.next().await.body["id"], "after", "the cancelled one has no turn");
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_ends_it_whatever_is_in_flight() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    bridge.send(call(1, "get_task", json!({}))).await;
+    let held = fake.next().await;
+    let (rest, exit) = bridge.end().await;
+    assert!(rest.is_empty() && exit.success(), "{rest:?}");
+    held.dropped().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_the_end_of_the_input_is_still_written() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    bridge.send(call(1, "get_task", json!({}))).await;
+    let held = fake.next().await;
+    let (end, ()) = tokio::join!(bridge.end(), held.answer(200, done(&json!(1))));
+    assert_eq!(end.0, [done(&json!(1)).to_string()]);
+    assert!(end.1.success());
+}
+
+#[tokio::test]
+async fn an_output_that_nobody_reads_any_more_ends_it() {
+    let mut fake = Fake::listen().await;
+    let mut bridge = Bridge::with_key(&fake.url, &any_key());
+    bridge.deafen();
+    bridge.send(request(1, "ping", json!({}))).await;
+    fake.next().await.answer(200, done(&json!(1))).await;
+    assert!(bridge.exit().await.success());
+}

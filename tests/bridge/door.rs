@@ -1,0 +1,51 @@
+//! An address that stays while the server behind it comes and goes.
+
+use std::net::SocketAddr;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A loopback address of its own, so that nothing else takes the port while the door is closed.
+const HOST: &str = "127.8.8.8";
+
+/// An address, and what lies behind it.
+pub(super) struct Door {
+    pub(super) address: SocketAddr,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Door {
+    /// Opens a door to a server on this machine.
+    pub(super) async fn to(url: &str) -> Self {
+        let mut door = Self { address: format!("{HOST}:0").parse().expect("an address"), task: None };
+        door.open(url).await;
+        door
+    }
+
+    /// Opens it again, to a server that may be another one.
+    pub(super) async fn open(&mut self, url: &str) {
+        self.close().await;
+        let server = url.trim_start_matches("http://").to_owned();
+        let listener = TcpListener::bind(self.address).await.expect("a free port");
+        self.address = listener.local_addr().expect("an address");
+        let serve = async move {
+            let mut connections = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                let server = server.clone();
+                connections.spawn(async move {
+                    if let Ok(mut far) = TcpStream::connect(server).await {
+                        let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                    }
+                });
+            }
+        };
+        self.task = Some(tokio::spawn(serve));
+    }
+
+    /// Closes it: what is open ends, and what comes is refused.
+    pub(super) async fn close(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+}

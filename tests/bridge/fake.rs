@@ -1,0 +1,107 @@
+//! A server that answers whatever a test wants, one request a connection.
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+
+pub(super) struct Fake {
+    pub(super) url: String,
+    requests: mpsc::UnboundedReceiver<Request>,
+    task: JoinHandle<()>,
+}
+
+/// A request that waits for its answer. Dropped, it has none.
+pub(super) struct Request {
+    /// The lines before the body.
+    pub(super) head: String,
+    pub(super) body: Value,
+    stream: TcpStream,
+}
+
+impl Fake {
+    pub(super) async fn listen() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let (seen, requests) = mpsc::unbounded_channel();
+        let serve = async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let seen = seen.clone();
+                connections.spawn(async move {
+                    if let Some(request) = Request::read(stream).await {
+                        let _ = seen.send(request);
+                    }
+                });
+            }
+        };
+        Self { url, requests, task: tokio::spawn(serve) }
+    }
+
+    /// The next request.
+    pub(super) async fn next(&mut self) -> Request {
+        let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.requests.recv());
+        next.await.expect("a request").expect("it listens")
+    }
+
+    /// How many requests have come that were not taken.
+    pub(super) fn waiting(&self) -> usize {
+        self.requests.len()
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Request {
+    async fn read(mut stream: TcpStream) -> Option<Self> {
+        let mut bytes = Vec::new();
+        loop {
+            if stream.read_buf(&mut bytes).await.ok()? == 0 {
+                return None;
+            }
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let head = head.to_owned();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+            if body.len() >= length {
+                return Some(Self { body: serde_json::from_str(body).unwrap_or_default(), head, stream });
+            }
+        }
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+
+    /// Answers these bytes, and closes the connection.
+    pub(super) async fn answer_raw(mut self, bytes: &[u8]) {
+        // The client may have left.
+        let _ = self.stream.write_all(bytes).await;
+        let _ = self.stream.shutdown().await;
+    }
+
+    /// Answers with this status and JSON.
+    pub(super) async fn answer(self, status: u16, body: Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let head =
+            format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n", body.len());
+        self.answer_raw(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).await;
+    }
+
+    /// Waits until the client has closed the connection.
+    pub(super) async fn dropped(mut self) {
+        let mut rest = [0; 16];
+        let read = tokio::time::timeout(std::time::Duration::from_secs(60), self.stream.read(&mut rest));
+        assert!(matches!(read.await.expect("an end"), Ok(0) | Err(_)), "it went on sending");
+    }
+}
+
+/// A header of that name, which is in lower case as the bridge sends it.
+pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}

@@ -1,0 +1,249 @@
+//! How a bridge starts: where its key may come from, which servers it speaks to, and what a wrong start says.
+
+use super::fake::Fake;
+use super::stdio::{Bridge, Start};
+use super::{any_key, done, request};
+use crate::program::{Program, binary};
+use serde_json::json;
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+/// Writes a file that others may read as far as `mode` says.
+pub(crate) fn write(path: &Path, text: &str, mode: u32) {
+    fs::write(path, text).expect("written");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
+}
+
+#[tokio::test]
+async fn a_wrong_start_is_refused_with_what_mends_it() {
+    let home = TempDir::new().expect("a temporary folder");
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let pair = "key_1:secret_of_mine";
+    for (name, text, mode) in [
+        ("world", pair, 0o644),
+        ("group", pair, 0o640),
+        ("writable", pair, 0o602),
+        ("empty", "", 0o600),
+        ("half", "secret_of_mine", 0o600),
+        ("json", r#"{"key_id": "key_1"}"#, 0o600),
+        ("utf16", "k", 0o600),
+    ] {
+        write(&home.path().join(name), text, mode);
+    }
+    fs::write(at("utf16"), b"\xff\xfek\0").expect("written");
+    fs::write(at("long"), vec![b'x'; 5000]).expect("written");
+    fs::set_permissions(at("long"), fs::Permissions::from_mode(0o600)).expect("changed");
+    let file = |name: &str| vec!["--key-file".to_owned(), at(name)];
+    let url = |url: &str| vec!["--url".to_owned(), url.to_owned()];
+    let cases = [
+        ("", vec![]),
+        ("secret_of_mine", vec![]),
+        ("", file("world")),
+        ("", file("group")),
+        ("", file("writable")),
+        ("", file("empty")),
+        ("", file("half")),
+        ("", file("json")),
+        ("", file("utf16")),
+        ("", file("long")),
+        ("", file("nowhere")),
+        ("", vec!["--key-file".to_owned(), home.path().display().to_string()]),
+        (pair, file("world")),
+        (pair, url("http://example.com/mcp")),
+        (pair, url("https://key_1:secret@example.com/mcp")),
+        (pair, url("example.com")),
+        (pair, vec!["--secret".to_owned(), "x".to_owned()]),
+    ];
+    let mut out = String::new();
+    for (key, flags) in cases {
+        let mut command = Command::new(binary());
+        command.arg("bridge").args(&flags).env_clear().env("CLOUDPHONE_KEY", key).stdin(Stdio::null());
+        let output = command.output().await.expect("it runs");
+        let [answers, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+        assert!(answers.is_empty() && !told.contains("secret_of_mine"), "{answers}{told}");
+        let code = output.status.code().expect("an exit");
+        let key = if key.is_empty() { "" } else { "CLOUDPHONE_KEY=.. " };
+        writeln!(out, "$ {key}cloudphone bridge {}\n{told}exit {code}\n", flags.join(" ")).expect("text");
+    }
+    insta::assert_snapshot!(out.replace(&home.path().display().to_string(), "HOME"));
+}
+
+#[tokio::test]
+async fn url_and_key_come_from_the_environment_too_and_a_file_goes_before_a_variable() {
+    let mut fake = Fake::listen().await;
+    let home = TempDir::new().expect("a temporary folder");
+    let file = home.path().join("key");
+    write(&file, "key_of_file:s", 0o400);
+    let file = file.display().to_string();
+    for (key_file, expected) in [("", "key_of_variable"), (&*file, "key_of_file")] {
+        let environment = [
+            ("CLOUDPHONE_URL", &*fake.url),
+            ("CLOUDPHONE_KEY_FILE", key_file),
+            ("CLOUDPHONE_KEY", "key_of_variable:s"),
+        ];
+        let mut child = Command::new(binary())
+            .arg("bridge")
+            .env_clear()
+            .envs(environment)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("it starts");
+        let line = format!("{}\n", request(1, "ping", json!({})));
+        child.stdin.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
+        assert_eq!(fake.next().await.header("x-api-key"), Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
+    // Plain http goes to this machine, whatever the environment says.
+    let mut fake = Fake::listen().await;
+    let trap = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let proxy = format!("http://user:pass@{}", trap.local_addr().expect("an address"));
+    let key = any_key();
+    let pair = format!("{}:{}", key.id, key.secret);
+    let all = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let mut environment = vec![("CLOUDPHONE_KEY", &*pair)];
+    environment.extend(all.map(|name| (name, &*proxy)));
+    let mut bridge =
+        Bridge::start(Start { url: &fake.url, flags: &[], environment: &environment, secret: &key.secret });
+    bridge.send(request(1, "ping", json!({}))).await;
+    fake.next().await.answer(200, done(&json!(1))).await;
+    assert_eq!(bridge.next().await, done(&json!(1)));
+
+    // A proxy for https is asked for a tunnel.
+    let url = "https://server.example/mcp";
+    let mut bridge = Bridge::start(Start { url, flags: &[], environment: &environment, secret: &key.secret });
+    bridge.send(request(1, "ping", json!({}))).await;
+    let (mut stream, _) = trap.accept().await.expect("a connection");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        assert_ne!(stream.read_buf(&mut head).await.expect("a request"), 0);
+    }
+    let head = String::from_utf8(head).expect("text");
+    assert!(head.starts_with("CONNECT server.example:443 HTTP/1.1\r\n"), "{head}");
+    assert!(!head.contains(&key.secret) && !head.contains(&key.id), "{head}");
+    stream.write_all(b"HTTP/1.1 403 no\r\n\r\n").await.expect("it reads");
+    drop(stream);
+    let answer = bridge.next().await;
+    assert_eq!(answer["error"]["data"]["code"], "unreachable", "{answer}");
+    assert!(!answer.to_string().contains("pass") && !bridge.told().contains("user:pass"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_if_the_system_trusts_who_signed_its_certificate() {
+    let names = ["localhost".to_owned()];
+    let signed = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    let home = TempDir::new().expect("a temporary folder");
+    let roots = home.path().join("roots.pem").display().to_string();
+    fs::write(&roots, signed.cert.pem()).expect("written");
+    let other = rcgen::generate_simple_self_signed(["other.example".to_owned()]).expect("a certificate");
+    let others = home.path().join("others.pem").display().to_string();
+    fs::write(&others, other.cert.pem()).expect("written");
+
+    let secret = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_no_client_auth();
+    let config = config.with_single_cert(vec![signed.cert.der().clone()], secret).expect("a configuration");
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut request = Vec::new();
+            while !request.ends_with(b"}") {
+                if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+            let body = done(&json!(1)).to_string();
+            let head = format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+
+    let key = any_key();
+    let pair = format!("{}:{}", key.id, key.secret);
+    let cases = [
+        (format!("https://localhost:{port}/mcp"), &roots, None),
+        (format!("https://localhost:{port}/mcp"), &others, Some("untrusted_server")),
+        // Another name than the certificate's.
+        (format!("https://127.0.0.1:{port}/mcp"), &roots, Some("untrusted_server")),
+    ];
+    for (url, roots, expected) in cases {
+        let environment = [("CLOUDPHONE_KEY", &*pair), ("SSL_CERT_FILE", &**roots)];
+        let mut bridge = Bridge::start(Start { url: &url, flags: &[], environment: &environment, secret: &key.secret });
+        let answer = bridge.ask(request(1, "ping", json!({}))).await;
+        assert_eq!(answer["error"]["data"]["code"].as_str(), expected, "{answer}");
+    }
+    server.abort();
+}
+
+const DOCUMENT: &str = include_str!("../../docs/clients.md");
+
+/// The blocks of a language below a heading of the document.
+fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
+    let (_, section) = DOCUMENT.split_once(&format!("\n## {heading}\n")).expect("a section");
+    let section = section.split("\n## ").next().expect("its text");
+    let begin = format!("```{language}\n");
+    let blocks = section.split(&*begin).skip(1);
+    blocks.map(|block| block.split("\n```").next().expect("an end")).collect()
+}
+
+#[tokio::test]
+async fn the_commands_of_the_document_work_as_written() {
+    let program = Program::start(&[]).await;
+    let home = TempDir::new().expect("a temporary folder");
+    let calls = blocks("Calling by hand", "sh").join("\n");
+    let parts = [blocks("A key of its own", "sh")[0], blocks("The bridge", "sh")[0], &calls];
+    // What takes real time is tried elsewhere, and signatures of the second of the start are not taken.
+    let script = parts.join("\n").replace(" --wait", "").replace("http://127.0.0.1:8080", &program.url);
+    let begin = "cloudphone() { \"$PROGRAM\" \"$@\"; }\nuntil CLOUDPHONE_KEY=$DEMO cloudphone call list_devices --v1; do :; done";
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", &format!("{begin}\n{script}")]).current_dir(home.path()).env("PROGRAM", binary());
+    shell.env("CLOUDPHONE_DATA", &program.data).env("CLOUDPHONE_URL", format!("{}/mcp", program.url));
+    let output = shell.env("DEMO", format!("{}:{}", program.keys[0].id, program.keys[0].secret)).output().await;
+    let output = output.expect("a shell");
+    let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert!(output.status.success(), "{said}{told}");
+    for part in
+        [r#""tools":[{"name":"list_devices""#, r#""status":"dispatched""#, r#""power_actions""#, r#""next_cursor""#]
+    {
+        assert!(said.contains(part), "{part}: {said}{told}");
+    }
+    let mode = fs::metadata(home.path().join("bridge.key")).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_configurations_of_the_document_are_sound() {
+    for (client, headers) in
+        [("Claude Code", true), ("Claude Desktop", false), ("Cursor", true), ("VS Code", true), ("Gemini CLI", true)]
+    {
+        let blocks = blocks(client, "json");
+        assert!(!blocks.is_empty(), "{client}");
+        for (n, block) in blocks.into_iter().enumerate() {
+            let json: serde_json::Value =
+                serde_json::from_str(block).unwrap_or_else(|error| panic!("{client}: {error}"));
+            let servers = json.get("mcpServers").or(json.get("servers")).expect("servers");
+            let server = &servers["cloudphone"];
+            let by_headers =
+                server["headers"]["X-Api-Key"].is_string() && server["headers"]["X-Api-Secret"].is_string();
+            let by_bridge = server["args"].as_array().is_some_and(|args| args.contains(&json!("--key-file")));
+            assert!(if headers && n == 0 { by_headers } else { by_bridge }, "{client}: {block}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The bridge as a client starts it: lines to its standard input, lines from its standard output, and what it tells people.
+
+use crate::harness::Key;
+use crate::program::binary;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// A running bridge. It ends with the test.
+pub(crate) struct Bridge {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<Lines<BufReader<ChildStdout>>>,
+    errors: PathBuf,
+    /// How much of what people are told was read.
+    told: usize,
+    /// Must stand in nothing that it writes.
+    secret: String,
+    _home: TempDir,
+}
+
+/// How a bridge is started.
+pub(crate) struct Start<'a> {
+    pub(crate) url: &'a str,
+    /// Flags beside the URL.
+    pub(crate) flags: &'a [&'a OsStr],
+    pub(crate) environment: &'a [(&'a str, &'a str)],
+    /// Must stand in nothing that it writes.
+    pub(crate) secret: &'a str,
+}
+
+impl Bridge {
+    /// Starts it with a key in its environment.
+    pub(crate) fn with_key(url: &str, key: &Key) -> Self {
+        let pair = format!("{}:{}", key.id, key.secret);
+        Self::start(Start { url, flags: &[], environment: &[("CLOUDPHONE_KEY", &pair)], secret: &key.secret })
+    }
+
+    /// Starts it with the key in a file.
+    pub(crate) fn with_file(url: &str, file: &Path) -> Self {
+        let flags = [OsStr::new("--key-file"), file.as_os_str()];
+        Self::start(Start { url, flags: &flags, environment: &[], secret: "cps_" })
+    }
+
+    pub(crate) fn start(Start { url, flags, environment, secret }: Start<'_>) -> Self {
+        let home = TempDir::new().expect("a temporary folder");
+        let errors = home.path().join("errors");
+        let mut child = Command::new(binary())
+            .arg("bridge")
+            .args(["--url", url])
+            .args(flags)
+            .env_clear()
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&errors).expect("a file"))
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the bridge starts");
+        let input = child.stdin.take();
+        let output = child.stdout.take().map(|output| BufReader::new(output).lines());
+        Self { child, input, output, errors, told: 0, secret: secret.to_owned(), _home: home }
+    }
+
+    /// The two streams, for a client that brings its own transport.
+    pub(crate) fn streams(&mut self) -> (ChildStdout, ChildStdin) {
+        let output = self.output.take().expect("its output").into_inner().into_inner();
+        (output, self.input.take().expect("its input"))
+    }
+
+    pub(crate) async fn send(&mut self, line: impl AsRef<str>) {
+        let line = format!("{}\n", line.as_ref());
+        self.input.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
+    }
+
+    /// The next line, which must be JSON. That none comes shows in a minute; no other time is measured.
+    pub(crate) async fn next(&mut self) -> Value {
+        let line = self.output.as_mut().expect("its output").next_line();
+        let line = tokio::time::timeout(Duration::from_secs(60), line).await.expect("an answer");
+        let line = line.expect("text").unwrap_or_else(|| panic!("it has ended: {}", self.all_told()));
+        assert!(!line.contains(&self.secret), "{line}");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    /// The answer to one line.
+    pub(crate) async fn ask(&mut self, line: impl AsRef<str>) -> Value {
+        self.send(line).await;
+        self.next().await
+    }
+
+    /// What people were told since this was last asked. It is told before the answer.
+    pub(crate) fn told(&mut self) -> String {
+        let all = self.all_told();
+        let new = all[self.told..].to_owned();
+        self.told = all.len();
+        new
+    }
+
+    fn all_told(&self) -> String {
+        let all = fs::read_to_string(&self.errors).expect("text");
+        assert!(!all.contains(&self.secret) && !all.contains("panicked"), "{all}");
+        all
+    }
+
+    /// Ends its input: the lines that it still writes, and how it ends.
+    pub(crate) async fn end(&mut self) -> (Vec<String>, ExitStatus) {
+        self.input = None;
+        let mut rest = Vec::new();
+        while let Some(line) = self.output.as_mut().expect("its output").next_line().await.expect("text") {
+            rest.push(line);
+        }
+        (rest, self.exit().await)
+    }
+
+    /// Closes its output, as a client that has died.
+    pub(crate) fn deafen(&mut self) {
+        self.output = None;
+    }
+
+    pub(crate) async fn exit(&mut self) -> ExitStatus {
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait());
+        ended.await.expect("it ends").expect("it ran")
+    }
+}

@@ -1,0 +1,157 @@
+//! One bridge through all that happens to a server and to a key, as its client and the people around it see it.
+
+use super::door::Door;
+use super::start::write;
+use super::stdio::Bridge;
+use super::{call, request};
+use crate::cli::{json_of, operate};
+use crate::program::Program;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// What is said, line by line, without what is different each time.
+struct Transcript {
+    text: String,
+    /// What is replaced, and by what.
+    names: Vec<(String, &'static str)>,
+}
+
+impl Transcript {
+    fn note(&mut self, what: &str) {
+        writeln!(self.text, "# {what}").expect("text");
+    }
+
+    /// Sends a line; notes it, its answer, and what people are told meanwhile.
+    async fn ask(&mut self, bridge: &mut Bridge, line: String) {
+        let mut answer = bridge.ask(&line).await;
+        if let Some(tools) = answer.pointer_mut("/result/tools") {
+            *tools = tools.as_array().expect("a list").iter().map(|tool| tool["name"].clone()).collect();
+        }
+        if let Some(instructions) = answer.pointer_mut("/result/instructions") {
+            *instructions = json!("..");
+        }
+        self.told(bridge);
+        writeln!(self.text, "-> {line}\n<- {answer}").expect("text");
+    }
+
+    fn told(&mut self, bridge: &mut Bridge) {
+        for line in bridge.told().lines() {
+            writeln!(self.text, " ! {line}").expect("text");
+        }
+    }
+
+    fn steady(&self) -> String {
+        self.names.iter().fold(self.text.clone(), |text, (value, name)| text.replace(value, name))
+    }
+}
+
+/// A key of an application, and its id.
+async fn new_key(data: &Path, file: &Path) -> String {
+    let key = json_of(data, "key create bridge").await;
+    write(file, &key.to_string(), 0o600);
+    key["key_id"].as_str().expect("text").to_owned()
+}
+
+#[tokio::test]
+async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    let (data, file) = (program.data.clone(), home.path().join("bridge.key"));
+    let mut door = Door::to(&program.url).await;
+    // What the help says about a key that only reads.
+    for line in ["app create bridge --permission device_read", "device assign bridge --all"] {
+        assert_eq!(operate(&data, line).await.0, 0, "{line}");
+    }
+    let key = new_key(&data, &file).await;
+    let mut log = Transcript { text: String::new(), names: Vec::new() };
+    log.names.push((key.clone(), "KEY_1"));
+    log.names.push((door.address.to_string(), "SERVER"));
+    log.names.push((home.path().display().to_string(), "HOME"));
+    let mut bridge = Bridge::with_file(&format!("http://{}/mcp", door.address), &file);
+    let page = |id: u32| call(id, "list_devices", json!({"limit": 1}));
+
+    log.note("it lists and calls");
+    let offer =
+        json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    log.ask(&mut bridge, request(1, "initialize", offer)).await;
+    log.ask(&mut bridge, request(2, "tools/list", json!({}))).await;
+    log.ask(&mut bridge, page(3)).await;
+    log.ask(&mut bridge, call(4, "set_power", json!({"device_id": "phone-0000001", "action": "boot"}))).await;
+
+    log.note("the server is down");
+    door.close().await;
+    program.stop().await;
+    log.ask(&mut bridge, page(5)).await;
+    log.ask(&mut bridge, request(6, "ping", json!({}))).await;
+
+    log.note("the server is back");
+    program = Program::start_at(home.clone(), &[]).await;
+    door.open(&program.url).await;
+    log.ask(&mut bridge, page(7)).await;
+
+    log.note("the server has restarted between two calls");
+    program.kill().await;
+    program = Program::start_at(home.clone(), &[]).await;
+    door.open(&program.url).await;
+    log.ask(&mut bridge, page(8)).await;
+
+    log.note("the key is revoked");
+    operate(&data, &format!("key revoke {key}")).await;
+    log.ask(&mut bridge, page(9)).await;
+    log.ask(&mut bridge, page(10)).await;
+
+    log.note("its file holds another key");
+    let second = new_key(&data, &file).await;
+    log.names.push((second.clone(), "KEY_2"));
+    log.ask(&mut bridge, page(11)).await;
+
+    log.note("that key is rotated twice, so that its first secret ends");
+    operate(&data, &format!("key rotate {second}")).await;
+    let rotated = json_of(&data, &format!("key rotate {second}")).await;
+    log.ask(&mut bridge, page(12)).await;
+    let secret = rotated["secret"].as_str().expect("text");
+    write(&file, &format!("{second}:{secret}\n"), 0o600);
+    log.ask(&mut bridge, page(13)).await;
+
+    log.note("others can read the file of the next key");
+    operate(&data, &format!("key revoke {second}")).await;
+    let third = new_key(&data, &file).await;
+    log.names.push((third, "KEY_3"));
+    let text = std::fs::read_to_string(&file).expect("text");
+    write(&file, &text, 0o644);
+    log.ask(&mut bridge, page(14)).await;
+    write(&file, &text, 0o600);
+    log.ask(&mut bridge, page(15)).await;
+
+    log.note("the client leaves");
+    let (rest, exit) = bridge.end().await;
+    assert!(rest.is_empty() && exit.success());
+    log.told(&mut bridge);
+    program.stop().await;
+    insta::assert_snapshot!(log.steady());
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_refused_until_its_file_holds_a_right_one() {
+    let program = Program::start(&[]).await;
+    let home = TempDir::new().expect("a temporary folder");
+    let file = home.path().join("key");
+    write(&file, &format!("{}:cps_wrong", program.keys[0].id), 0o600);
+    let mut bridge = Bridge::with_file(&format!("{}/mcp", program.url), &file);
+    let ping = request("p", "ping", json!({}));
+    let refused = bridge.ask(&ping).await;
+    assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!("p"), &json!("unauthenticated")));
+    let all = format!("[{ping},{}]", request(2, "ping", json!({})));
+    let both = bridge.ask(&all).await;
+    let codes: Vec<_> =
+        both.as_array().expect("a batch").iter().map(|one| one["error"]["data"]["code"].clone()).collect();
+    assert_eq!(codes, ["unauthenticated", "unauthenticated"]);
+    write(&file, &format!("{}:{}", program.keys[0].id, program.keys[0].secret), 0o600);
+    assert_eq!(bridge.ask(&ping).await["result"], json!({}));
+    // The key in use is asked for again only where it is refused.
+    write(&file, "cpk_other:cps_wrong", 0o600);
+    assert_eq!(bridge.ask(&ping).await["result"], json!({}));
+}

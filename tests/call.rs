@@ -1,0 +1,291 @@
+//! `call` and `sign`, as typed: over `/mcp` and over its signed twin.
+
+use crate::bridge::start::write;
+use crate::cli::{json_of, operate};
+use crate::harness::{self, Key};
+use crate::program::{Program, binary};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::process::Output;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::Command;
+use toolwarrant_signing::{Request, header, sign};
+
+/// How a command ends, and what it prints.
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+/// A command of a client with a key in its environment. The secret is in nothing that it prints.
+async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
+    let mut command = Command::new(binary());
+    command.args(arguments).env_clear().env("CLOUDPHONE_URL", url);
+    command.env("CLOUDPHONE_KEY", format!("{}:{}", key.id, key.secret)).kill_on_drop(true);
+    let Output { status, stdout, stderr } = command.output().await.expect("the program runs");
+    let [out, err] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    for text in [&out, &err] {
+        assert!(!text.contains(&key.secret) && !text.contains("panicked"), "{text}");
+    }
+    Said { code: status.code().expect("an exit"), out, err }
+}
+
+/// Waits until signatures are taken: those of the second in which a server starts may be from before its start.
+async fn signatures_are_taken(program: &Program) {
+    let url = format!("{}/mcp", program.url);
+    while client(&url, &program.keys[0], &["call", "list_devices", "--v1"]).await.code != 0 {}
+}
+
+const CALLS: &[&[&str]] = &[
+    &["list_devices", "limit=2"],
+    &["list_devices", "limit=2", "cursor=", "capability=power"],
+    &["get_device", "device_id=phone-0000001"],
+    &["get_device", "device_id=phone 1/\u{fc}?#%"],
+    &["get_device"],
+    &["get_device", "device_id=phone-0000001", "colour=red"],
+    &["get_device", "phone-0000001"],
+    &["get_device", "device_id=phone-0000001", "device_id=phone-0000002"],
+    &["list_devices", "limit=many"],
+    &["list_devices", "limit=0"],
+    &["set_power", "device_id=phone-0000001", "action=fly"],
+    &["get_task", "task_id=task_00000000000000000000000000000000", "wait_seconds=0"],
+    &["reboot_everything"],
+];
+
+#[tokio::test]
+async fn a_call_answers_the_same_over_the_endpoint_and_over_its_signed_twin() {
+    let program = Program::start(&[]).await;
+    signatures_are_taken(&program).await;
+    let url = format!("{}/mcp", program.url);
+    let mut shown = String::new();
+    for arguments in CALLS {
+        let mut seen = Vec::new();
+        for way in [&[][..], &["--v1"]] {
+            let Said { code, out, err } = client(&url, &program.keys[0], &[&["call"], *arguments, way].concat()).await;
+            let exit = if code == 0 { String::new() } else { format!("exit {code}\n") };
+            seen.push(format!("{out}{err}{exit}"));
+        }
+        let [endpoint, signed] = &seen[..] else { panic!("two ways") };
+        writeln!(shown, "$ cloudphone call {}\n{endpoint}", arguments.join(" ")).expect("text");
+        if signed != endpoint {
+            writeln!(shown, "with --v1:\n{signed}").expect("text");
+        }
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test]
+async fn a_write_goes_out_once_either_way_and_its_idempotency_key_with_it() {
+    let program = Program::start(&[]).await;
+    signatures_are_taken(&program).await;
+    let url = format!("{}/mcp", program.url);
+    let write = ["call", "set_power", "device_id=phone-0000018", "action=restart", "idempotency_key=k-1"];
+    let mut tasks = Vec::new();
+    for way in [&[][..], &["--v1"], &[]] {
+        let Said { code, out, err } = client(&url, &program.keys[0], &[&write[..], way].concat()).await;
+        assert_eq!(code, 0, "{err}");
+        tasks.push(serde_json::from_str::<Value>(&out).expect("JSON"));
+    }
+    let ids: Vec<_> = tasks.iter().map(|task| &task["task_id"]).collect();
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{tasks:?}");
+    let hits: Vec<_> = tasks.iter().map(|task| task["idempotent_hit"].clone()).collect();
+    assert_eq!(hits, [json!(false), json!(true), json!(true)]);
+    let busy = client(&url, &program.keys[0], &["call", "clear_proxy", "device_id=phone-0000018"]).await;
+    assert!(busy.code == 75 && busy.err.starts_with("device_busy: "), "{}", busy.err);
+}
+
+#[tokio::test]
+async fn waiting_prints_the_end_of_the_task_and_tells_by_the_exit_code_whether_it_succeeded() {
+    let (server, key, _) = harness::cast().await;
+    for (device, status, code) in [("phone-0000001", "success", 0), ("phone-0000013", "failed_silent", 1)] {
+        let device_id = format!("device_id={device}");
+        let proxy = ["call", "set_proxy", &device_id, "scheme=socks5", "host=proxy.example.com", "port=1080", "--wait"];
+        let call = client(&server.url, &key, &proxy);
+        tokio::pin!(call);
+        let said = loop {
+            tokio::select! {
+                said = &mut call => break said,
+                () = tokio::task::yield_now() => server.clock.advance(Duration::from_millis(100)),
+            }
+        };
+        let task: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err));
+        assert_eq!((&task["status"], &task["terminal"], said.code), (&json!(status), &json!(true), code), "{task}");
+    }
+}
+
+#[tokio::test]
+async fn an_argument_can_come_from_a_file_so_that_no_command_line_shows_it() {
+    let program = Program::start(&[]).await;
+    let home = TempDir::new().expect("a temporary folder");
+    let password = home.path().join("password");
+    write(&password, "@hunter=2\n", 0o600);
+    let password = format!("password=@{}", password.display());
+    let mut proxy =
+        vec!["call", "set_proxy", "device_id=phone-0000001", "scheme=socks5", "host=proxy.example.com", "port=1080"];
+    proxy.extend(["username=me", &password]);
+    let said = client(&format!("{}/mcp", program.url), &program.keys[0], &proxy).await;
+    assert_eq!(said.code, 0, "{}", said.err);
+    let nowhere = client(&program.url, &program.keys[0], &["call", "set_proxy", "password=@/nowhere"]).await;
+    assert!(
+        nowhere.code == 1 && nowhere.err.starts_with("invalid_argument: cannot read /nowhere: "),
+        "{}",
+        nowhere.err
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_that_a_repeat_can_mend_has_an_exit_code_of_its_own() {
+    let mut program = Program::start(&[]).await;
+    signatures_are_taken(&program).await;
+    operate(&program.data, "app create frugal --permission device_read --requests-per-minute 1").await;
+    let key = json_of(&program.data, "key create frugal").await;
+    let text = |member: &str| key[member].as_str().expect("text").to_owned();
+    let key = Key { id: text("key_id"), secret: text("secret") };
+    let url = format!("{}/mcp", program.url);
+    let page = ["call", "list_devices"];
+    let mut seen = Vec::new();
+    for way in [&[][..], &[], &["--v1"]] {
+        let Said { code, err, .. } = client(&url, &key, &[&page[..], way].concat()).await;
+        seen.push((code, err.split(": ").next().unwrap_or_default().to_owned()));
+    }
+    let wrong = Key { secret: "cps_wrong".to_owned(), ..key };
+    for way in [&[][..], &["--v1"]] {
+        let Said { code, err, .. } = client(&url, &wrong, &[&page[..], way].concat()).await;
+        seen.push((code, err.split(": ").next().unwrap_or_default().to_owned()));
+    }
+    program.stop().await;
+    let Said { code, err, .. } = client(&url, &wrong, &page).await;
+    seen.push((code, err.split(": ").next().unwrap_or_default().to_owned()));
+    let expected = [
+        (0, ""),
+        (75, "rate_limited"),
+        (75, "rate_limited"),
+        (1, "unauthenticated"),
+        (1, "unauthenticated"),
+        (75, "unreachable"),
+    ];
+    assert_eq!(seen, expected.map(|(code, error)| (code, error.to_owned())));
+}
+
+#[tokio::test]
+async fn a_signature_is_that_of_the_canonical_request_which_can_be_shown() {
+    let home = TempDir::new().expect("a temporary folder");
+    let body = home.path().join("body");
+    std::fs::write(&body, "{\"action\":\"boot\"}\n").expect("written");
+    let key = Key { id: "cpk_1".to_owned(), secret: "cps_1_secret".to_owned() };
+    let (timestamp, nonce) = ("1800000000", "0123456789abcdef");
+    let flags = ["--timestamp", timestamp, "--nonce", nonce, "--show"];
+    let cases = [
+        ("GET", "/v1/devices?limit=2&cursor=%2F", "", false),
+        ("GET", "/v1/devices?", "", false),
+        ("PUT", "/v1/devices/phone-0000001/power", "k-1", true),
+    ];
+    for (method, target, idempotency_key, with_body) in cases {
+        let mut line = vec!["sign", method, target];
+        line.extend(flags);
+        let path = body.display().to_string();
+        line.extend(if with_body { vec!["--body", &path] } else { vec![] });
+        line.extend(if idempotency_key.is_empty() { vec![] } else { vec!["--idempotency-key", idempotency_key] });
+        let Said { code, out, err } = client("", &key, &line).await;
+        assert_eq!(code, 0, "{err}");
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let body: &[u8] = if with_body { b"{\"action\":\"boot\"}\n" } else { b"" };
+        let request = Request { key_id: &key.id, timestamp, nonce, method, path, query, idempotency_key, body };
+        assert_eq!(err, format!("{}\n", request.canonical()));
+        let mut expected = format!("X-Api-Key: cpk_1\nX-Timestamp: {timestamp}\nX-Nonce: {nonce}\n");
+        writeln!(expected, "X-Signature: {}", header(&sign(&key.secret, &request.canonical()))).expect("text");
+        if with_body {
+            expected += "Idempotency-Key: k-1\nContent-Type: application/json\n";
+        }
+        assert_eq!(out, expected);
+    }
+}
+
+#[tokio::test]
+async fn sign_agrees_with_every_vector_but_the_one_whose_secret_no_header_could_carry() {
+    let vectors = include_str!("../server/signing/vectors.json");
+    let vectors: Value = serde_json::from_str(vectors).expect("JSON");
+    let home = TempDir::new().expect("a temporary folder");
+    let body = home.path().join("body").display().to_string();
+    let mut left_out = Vec::new();
+    for vector in vectors["vectors"].as_array().expect("a list") {
+        let text = |member: &str| vector[member].as_str().unwrap_or_default();
+        let bytes = match vector["body_hex"].as_str() {
+            Some(hex) => toolwarrant::hex::decode(hex).expect("octets"),
+            None => text("body").as_bytes().to_vec(),
+        };
+        std::fs::write(&body, &bytes).expect("written");
+        let key = Key { id: text("key_id").to_owned(), secret: text("secret").to_owned() };
+        let mut line = vec!["sign", text("method"), text("target"), "--timestamp", text("timestamp")];
+        line.extend([
+            "--nonce",
+            text("nonce"),
+            "--idempotency-key",
+            text("idempotency_key"),
+            "--body",
+            &body,
+            "--show",
+        ]);
+        let said = client("", &key, &line).await;
+        if said.code == 0 {
+            assert_eq!(said.err.trim_end(), text("canonical_request"), "{}", text("title"));
+            let signature = format!("X-Signature: {}\n", text("signature"));
+            assert!(said.out.contains(&signature), "{}: {}", text("title"), said.out);
+        } else {
+            left_out.push(text("title"));
+        }
+    }
+    assert_eq!(left_out, ["a secret that is not ASCII"]);
+}
+
+#[tokio::test]
+async fn what_sign_prints_goes_to_curl_as_it_is() {
+    let program = Program::start(&[]).await;
+    signatures_are_taken(&program).await;
+    let key = &program.keys[0];
+    let script = r#"
+        "$PROGRAM" sign GET "/v1/devices?limit=1" | curl -sS -H @- "$SERVER/v1/devices?limit=1"
+        printf '{"action":"restart"}' > "$FOLDER/body"
+        "$PROGRAM" sign POST /v1/devices/phone-0000018/power --idempotency-key k-1 --body "$FOLDER/body" |
+            curl -sS -H @- -X POST --data-binary "@$FOLDER/body" "$SERVER/v1/devices/phone-0000018/power"
+    "#;
+    let home = TempDir::new().expect("a temporary folder");
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", script]).env("PROGRAM", binary()).env("SERVER", &program.url).env("FOLDER", home.path());
+    let output = shell.env("CLOUDPHONE_KEY", format!("{}:{}", key.id, key.secret)).output().await.expect("a shell");
+    let answers = String::from_utf8_lossy(&output.stdout);
+    assert!(answers.contains("phone-0000001") && answers.contains(r#""status":"dispatched""#), "{answers}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_signed_is_refused_with_what_is_expected() {
+    let key = Key { id: "cpk_1".to_owned(), secret: "cps_1_secret".to_owned() };
+    let cases: &[(&[&str], &str)] = &[
+        (&["get", "/v1/devices"], "written in capital letters"),
+        (&["GET", "v1/devices"], "it begins with /"),
+        (&["GET", "https://api.example"], "it begins with /"),
+        (&["GET", "/v1/a b"], "has no blank"),
+        (&["GET", "/v1/a#b"], "the target is the path and the query"),
+        (&["GET", "/v1/a", "--timestamp", "1"], "10 digits"),
+        (&["GET", "/v1/a", "--nonce", "short"], "--nonce has 16 to 64"),
+        (&["GET", "/v1/a", "--idempotency-key", "a b"], "--idempotency-key has no blank"),
+        (&["PUT", "/v1/a", "--body", "/nowhere"], "cannot read /nowhere"),
+        (&["GET"], "<TARGET>"),
+    ];
+    for (arguments, expected) in cases {
+        let Said { code, out, err } = client("", &key, &[&["sign"], *arguments].concat()).await;
+        assert!(code != 0 && out.is_empty() && err.contains(expected), "{arguments:?}: {err}");
+    }
+}
+
+#[tokio::test]
+async fn each_command_of_a_client_says_how_it_is_used() {
+    let mut out = String::new();
+    for command in ["bridge", "call", "sign"] {
+        let help = Command::new(binary()).args([command, "--help"]).env_clear().output().await.expect("it runs");
+        writeln!(out, "$ cloudphone {command} --help\n{}", String::from_utf8_lossy(&help.stdout)).expect("text");
+    }
+    insta::assert_snapshot!(out);
+}

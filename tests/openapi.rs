@@ -1,0 +1,246 @@
+//! The OpenAPI document of `/v1`, of both services: that it is sound in itself, and says of each twin what the contract says.
+
+use crate::shop::CATALOGUE as SHOP;
+use cloudphone::phones::contract::CATALOGUE as PHONES;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_spec::model::{Contract, EffectSpec, Http, ToolSpec};
+use toolwarrant_spec::{OPENAPI_PATH, openapi};
+
+/// Both contracts, with their documents.
+fn both() -> [(&'static Catalogue, Contract, Value); 2] {
+    [(&PHONES, "../spec"), (&SHOP, "../tests/print_shop/spec")].map(|(catalogue, folder)| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let contract = toolwarrant_spec::load(&folder).expect("a contract without problems");
+        let document = openapi(&contract);
+        (catalogue, contract, document)
+    })
+}
+
+/// The twins of a contract, each with its operation.
+fn operations<'a>(
+    contract: &'a Contract,
+    document: &'a Value,
+) -> impl Iterator<Item = (&'a ToolSpec, &'a Http, &'a Value)> {
+    let twins = contract.tools().filter_map(|tool| Some((tool, tool.http.as_ref()?)));
+    twins.map(|(tool, http)| (tool, http, &document["paths"][&http.path][http.method.to_lowercase()]))
+}
+
+/// Calls `visit` with every object in a value.
+fn each<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
+    match value {
+        Value::Object(members) => {
+            visit(members);
+            members.values().for_each(|member| each(member, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|item| each(item, visit)),
+        _ => {}
+    }
+}
+
+/// What a reference leads to; anything else is itself.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let Some(reference) = value["$ref"].as_str() else { return value };
+    let pointer = reference.strip_prefix('#').expect("a reference into the document");
+    document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
+}
+
+/// A validator of a schema in the document.
+fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
+    let whole = json!({"allOf": [schema], "components": document["components"]});
+    jsonschema::validator_for(&whole).expect("a schema")
+}
+
+#[test]
+fn the_catalogue_carries_the_document_and_its_server_can_be_replaced() {
+    for (catalogue, _, document) in both() {
+        assert_eq!(serde_json::from_str::<Value>(catalogue.openapi).expect("JSON"), document);
+        assert_eq!(catalogue.openapi.matches(r#""servers":[{"url":"/"}]"#).count(), 1);
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_component_is_referred_to() {
+    for (_, _, document) in both() {
+        let mut used = BTreeSet::new();
+        each(&document, &mut |object| {
+            if object.contains_key("$ref") {
+                let reference = object["$ref"].as_str().expect("a reference");
+                assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference} leads nowhere");
+                used.insert(reference.to_owned());
+            }
+        });
+        let components = document["components"].as_object().expect("components");
+        for (kind, all) in components.iter().filter(|(kind, _)| *kind != "securitySchemes") {
+            for name in all.as_object().expect("components").keys() {
+                let reference = format!("#/components/{kind}/{name}");
+                assert!(used.contains(&reference), "nothing refers to {reference}");
+            }
+        }
+    }
+}
+
+#[test]
+fn there_is_an_operation_for_each_twin_and_one_for_the_document_itself() {
+    for (_, contract, document) in both() {
+        let mut named = 0;
+        for (_, item) in document["paths"].as_object().expect("paths") {
+            named += item.as_object().expect("operations").len();
+        }
+        assert_eq!(named, operations(&contract, &document).count() + 1);
+        for (tool, _, operation) in operations(&contract, &document) {
+            assert_eq!(operation["operationId"], tool.name);
+            assert_eq!(operation["x-permission"], tool.permission.name);
+            assert_eq!(operation.get("security"), None, "signed, as all are");
+        }
+        assert_eq!(document["paths"][OPENAPI_PATH]["get"]["security"], json!([]));
+        assert_eq!(document["security"], json!([{"key": [], "timestamp": [], "nonce": [], "signature": []}]));
+    }
+}
+
+#[test]
+fn every_argument_stands_in_one_place_and_the_idempotency_key_in_two() {
+    for (_, contract, document) in both() {
+        for (tool, http, operation) in operations(&contract, &document) {
+            let mut places: Vec<(String, String)> = Vec::new();
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let text = |member: &str| parameter[member].as_str().expect("text").to_owned();
+                assert_eq!(parameter["required"] == true, text("in") == "path", "{parameter}");
+                places.push((text("name"), text("in")));
+            }
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+            if !body.is_null() {
+                assert_eq!(body["additionalProperties"], false);
+                let required = body["required"].as_array().is_some_and(|names| !names.is_empty());
+                assert_eq!(operation["requestBody"]["required"], required);
+            }
+            let members = body["properties"].as_object().into_iter().flatten();
+            places.extend(members.map(|(name, _)| (name.clone(), "body".to_owned())));
+            let rest = if http.has_body() { "body" } else { "query" };
+            let mut expected: Vec<_> = tool
+                .args
+                .iter()
+                .map(|field| {
+                    let place = if http.path.contains(&format!("{{{}}}", field.name)) { "path" } else { rest };
+                    (field.name.clone(), place.to_owned())
+                })
+                .collect();
+            if tool.task().is_some() {
+                expected.push(("Idempotency-Key".to_owned(), "header".to_owned()));
+            }
+            places.sort();
+            expected.sort();
+            assert_eq!(places, expected, "{}", tool.name);
+        }
+    }
+}
+
+#[test]
+fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
+    for (_, contract, document) in both() {
+        for (tool, http, operation) in operations(&contract, &document) {
+            let successes: &[u16] = match tool.effect {
+                EffectSpec::Read | EffectSpec::ReadTask => &[200],
+                EffectSpec::Issue => &[201],
+                EffectSpec::Task(_) => &[200, 202],
+            };
+            let of_requests =
+                ["unauthenticated", "method_not_allowed", "request_timeout", "body_too_large", "no_route", "internal"];
+            let of_bodies = http.has_body().then_some("unsupported_media_type");
+            let roles = of_requests.into_iter().chain(of_bodies).map(|role| contract.role(role).expect("a role"));
+            let errors: Vec<_> = tool.errors.iter().chain(roles).collect();
+            let mut expected: BTreeSet<_> = errors.iter().map(|error| error.http).collect();
+            expected.extend(successes);
+            let responses = operation["responses"].as_object().expect("responses");
+            let statuses: BTreeSet<u16> = responses.keys().map(|status| status.parse().expect("a status")).collect();
+            assert_eq!(statuses, expected, "{}", tool.name);
+            for error in errors {
+                let response = resolved(&document, &responses[&error.http.to_string()]);
+                let failure = json!({"code": error.code, "message": "Why.", "retryable": error.retryable});
+                let mut failure = failure.as_object().expect("an object").clone();
+                failure.extend(error.retryable.then(|| ("retry_after_seconds".to_owned(), json!(1))));
+                failure.extend(error.fields.iter().map(|field| (field.name.clone(), json!("text"))));
+                let validator = validator(&document, &response["content"]["application/json"]["schema"]);
+                assert!(validator.is_valid(&json!(failure)), "{}: {failure:?}", tool.name);
+                assert!(!validator.is_valid(&json!({"code": "no_such_code", "message": "Why.", "retryable": false})));
+                let more = failure.into_iter().chain([("more".to_owned(), json!(1))]).collect::<Map<_, _>>();
+                assert!(!validator.is_valid(&json!(more)), "it is closed");
+                assert_eq!(response["headers"].get("Retry-After").is_some(), retries(&document, response));
+            }
+        }
+    }
+}
+
+/// Whether a failure of this response can be retryable.
+fn retries(document: &Value, response: &Value) -> bool {
+    let schema = &response["content"]["application/json"]["schema"];
+    let several = schema["oneOf"].as_array();
+    let schemas = several.map_or(vec![schema], |several| several.iter().collect());
+    schemas.into_iter().any(|schema| resolved(document, schema)["properties"]["retryable"]["const"] == true)
+}
+
+#[test]
+fn every_answer_carries_a_request_id_and_a_new_task_its_place() {
+    for (_, contract, document) in both() {
+        for (_, item) in document["paths"].as_object().expect("paths") {
+            for (_, operation) in item.as_object().expect("operations") {
+                for (status, response) in operation["responses"].as_object().expect("responses") {
+                    let response = resolved(&document, response);
+                    let header = |name: &str| resolved(&document, &response["headers"][name]);
+                    assert_eq!(header("X-Request-Id")["required"], true);
+                    assert_eq!(header("Location")["required"] == true, status == "202", "{response}");
+                    assert_eq!(header("Allow")["required"] == true, status == "405", "{response}");
+                    assert!(response["description"].as_str().is_some_and(|text| !text.is_empty()));
+                }
+            }
+        }
+        let link = &document["components"]["links"][&contract.read_tool().expect("a tool").name];
+        assert_eq!(link["operationId"], contract.read_tool().expect("a tool").name);
+    }
+}
+
+/// The schemas of the document take what those of `tools/list` take, and refer to each other where those repeat.
+#[test]
+fn every_example_is_what_its_schema_says_and_all_of_its_arguments_are_there() {
+    for (_, contract, document) in both() {
+        for (tool, _, operation) in operations(&contract, &document) {
+            for (n, example) in (1..).zip(&tool.examples) {
+                let name = format!("example_{n}");
+                let mut shown = Map::new();
+                for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                    let Some(value) = parameter["examples"].get(&name).map(|example| &example["value"]) else {
+                        continue;
+                    };
+                    assert!(validator(&document, &parameter["schema"]).is_valid(value), "{}: {value}", tool.name);
+                    shown.insert(parameter["name"].as_str().expect("a name").to_owned(), value.clone());
+                }
+                let content = &operation["requestBody"]["content"]["application/json"];
+                if let Some(value) = content["examples"].get(&name).map(|example| &example["value"]) {
+                    assert!(validator(&document, &content["schema"]).is_valid(value), "{}: {value}", tool.name);
+                    shown.extend(value.as_object().expect("an object").clone());
+                }
+                let sorted = |map: &Map<String, Value>| {
+                    map.iter().map(|(name, value)| (name.clone(), value.to_string())).collect::<BTreeSet<_>>()
+                };
+                assert_eq!(sorted(&shown), sorted(&example.arguments), "{}", tool.name);
+            }
+        }
+    }
+}
+
+/// Tasks on printers and on trays have a field each for what they act on.
+#[test]
+fn derived_results_of_one_name_are_told_apart() {
+    let [_, (_, contract, document)] = both();
+    let result = |tool: &str| {
+        let mut twins = operations(&contract, &document);
+        let (_, _, operation) = twins.find(|(known, ..)| known.name == tool).expect("a twin");
+        let schema = &operation["responses"]["202"]["content"]["application/json"]["schema"];
+        let properties = resolved(&document, schema)["properties"].as_object().expect("properties");
+        properties.keys().cloned().collect::<Vec<_>>()
+    };
+    assert!(result("print_page").contains(&"printer_id".to_owned()));
+    assert!(result("fill_tray").contains(&"tray_id".to_owned()));
+}

@@ -1,0 +1,62 @@
+//! The commands of a client: this service has them like every other, under its own names.
+
+use crate::process::{Process, program};
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// A command of a client, with the key of the first start.
+fn client(shop: &Process, arguments: &[&str]) -> Command {
+    let mut command = program();
+    command.args(arguments).env_clear().env("PRINT_SHOP_URL", &shop.url).kill_on_drop(true);
+    command.env("PRINT_SHOP_KEY", format!("{}:{}", shop.demo.id, shop.demo.secret));
+    command
+}
+
+#[tokio::test]
+async fn a_page_is_called_for_and_waited_for_either_way() {
+    let shop = Process::start().await;
+    for (printer, way, status, code) in [
+        ("printer_id=p-1", &[][..], "success", 0),
+        ("printer_id=p-1", &["--v1"], "success", 0),
+        ("printer_id=p-3", &[], "failed_silent", 1),
+    ] {
+        let page = [&["call", "print_page", printer, "mode=fine", "--wait"], way].concat();
+        let output = loop {
+            let output = client(&shop, &page).output().await.expect("the program runs");
+            // A signature of the second in which the server starts may be from before its start.
+            if !String::from_utf8_lossy(&output.stderr).contains("before the server started") {
+                break output;
+            }
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        let job: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+        assert_eq!((&job["status"], output.status.code()), (&json!(status), Some(code)), "{job}");
+    }
+}
+
+#[tokio::test]
+async fn its_bridge_lists_its_tools_and_says_how_a_key_is_made_for_it() {
+    let shop = Process::start().await;
+    let mut bridge =
+        client(&shop, &["bridge"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    bridge.stdin.take().expect("its input").write_all(list.as_bytes()).await.expect("it reads");
+    let answer = bridge.wait_with_output().await.expect("its answer").stdout;
+    let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+    let names: Vec<_> =
+        answer["result"]["tools"].as_array().expect("a list").iter().map(|tool| &tool["name"]).collect();
+    assert!(names.contains(&&json!("print_page")), "{names:?}");
+
+    let help = client(&shop, &["bridge", "--help"]).output().await.expect("the program runs").stdout;
+    let help = String::from_utf8(help).expect("text");
+    for line in [
+        "  print-shop app create bridge --permission look\n",
+        "  print-shop printer assign bridge --all\n  print-shop tray assign bridge --all\n",
+        "  (umask 077; print-shop key create bridge --json > bridge.key)\n",
+        "[env: PRINT_SHOP_KEY_FILE=]",
+    ] {
+        assert!(help.contains(line), "{line}: {help}");
+    }
+}

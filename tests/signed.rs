@@ -1,0 +1,158 @@
+//! A client of `/v1` that writes its requests octet by octet, so that a test decides what is signed and what is sent.
+
+use crate::harness::{Key, Server};
+use serde_json::Value;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use toolwarrant::testing::START;
+use toolwarrant_signing as signing;
+
+/// A request, to be signed and sent.
+#[derive(Clone)]
+pub(crate) struct Signed {
+    pub(crate) key: Key,
+    pub(crate) timestamp: String,
+    pub(crate) nonce: String,
+    pub(crate) method: &'static str,
+    /// As on the request line.
+    pub(crate) target: String,
+    /// What is signed in place of path and query.
+    pub(crate) signed_target: Option<String>,
+    pub(crate) idempotency_key: String,
+    pub(crate) body: String,
+    /// Further header lines, or others in place of those that are made.
+    pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// In lower case, with its value.
+    headers: Vec<(String, String)>,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Signed {
+    /// A request that is signed at `now`, in Unix seconds.
+    pub(crate) fn at(now: u64, key: &Key, method: &'static str, target: &str) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            key: key.clone(),
+            timestamp: now.to_string(),
+            nonce: format!("nonce-{:012}", NEXT.fetch_add(1, Relaxed)),
+            method,
+            target: target.to_owned(),
+            signed_target: None,
+            idempotency_key: String::new(),
+            body: String::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn body(self, body: Value) -> Self {
+        Self { body: body.to_string(), ..self }
+    }
+
+    pub(crate) fn keyed(self, key: &str) -> Self {
+        Self { idempotency_key: key.to_owned(), ..self }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    /// The octets of the request.
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        let Self { key, timestamp, nonce, method, target, signed_target, idempotency_key, body, headers } = self;
+        let signed = signed_target.as_ref().unwrap_or(target);
+        let signed = match signed.strip_prefix("http://") {
+            Some(rest) => &rest[rest.find('/').unwrap_or(rest.len())..],
+            None => signed,
+        };
+        let (path, query) = signed.split_once('?').unwrap_or((signed, ""));
+        let request = signing::Request {
+            key_id: &key.id,
+            timestamp,
+            nonce,
+            method,
+            path,
+            query,
+            idempotency_key,
+            body: body.as_bytes(),
+        };
+        let signature = signing::header(&signing::sign(&key.secret, &request.canonical()));
+        let mut lines = vec![
+            ("host", "127.0.0.1".to_owned()),
+            ("connection", "close".to_owned()),
+            ("x-api-key", key.id.clone()),
+            ("x-timestamp", timestamp.clone()),
+            ("x-nonce", nonce.clone()),
+            ("x-signature", signature),
+        ];
+        if !idempotency_key.is_empty() {
+            lines.push(("idempotency-key", idempotency_key.clone()));
+        }
+        if !body.is_empty() {
+            lines.extend([("content-type", "application/json".to_owned()), ("content-length", body.len().to_string())]);
+        }
+        lines.retain(|(name, _)| headers.iter().all(|(other, _)| other != name));
+        // A header whose value is `-` is left out.
+        lines.extend(headers.iter().filter(|(_, value)| value != "-").cloned());
+        let lines: String = lines.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        format!("{method} {target} HTTP/1.1\r\n{lines}\r\n{body}").into_bytes()
+    }
+
+    pub(crate) async fn send(&self, address: &str) -> Answer {
+        self.try_send(address).await.expect("an answer")
+    }
+
+    /// An error is a connection that ends before the answer is whole.
+    pub(crate) async fn try_send(&self, address: &str) -> io::Result<Answer> {
+        exchange(address, &self.octets()).await
+    }
+}
+
+impl Server {
+    /// A request that is signed now, which is a second after the start or later.
+    pub(crate) fn signed(&self, key: &Key, method: &'static str, target: &str) -> Signed {
+        if self.clock.wall() == START {
+            self.clock.advance(Duration::from_secs(1));
+        }
+        Signed::at(self.clock.wall().0 / 1000, key, method, target)
+    }
+
+    pub(crate) async fn v1(&self, request: &Signed) -> Answer {
+        request.send(&self.address.to_string()).await
+    }
+}
+
+/// Sends a request whole and reads the answer until the server closes the connection.
+pub(crate) async fn exchange(address: &str, octets: &[u8]) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(octets).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    let answer = String::from_utf8(answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or(ErrorKind::UnexpectedEof)?;
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status");
+    let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+    let headers: Vec<_> = lines.filter_map(header).collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
+    if length.parse() != Ok(body.len()) && !octets.starts_with(b"HEAD") {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") };
+    Ok(Answer { status, headers, body })
+}

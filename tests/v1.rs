@@ -1,0 +1,405 @@
+//! `/v1`: the signed twin of each tool, and all that is refused before one is reached.
+
+use crate::harness::{Key, Server, Tenant, open_phones, phones};
+use crate::program::Program;
+use crate::signed::{Answer, Signed};
+use cloudphone::phones::contract::CATALOGUE;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+use toolwarrant_core::catalogue::PermissionSet;
+use toolwarrant_tasks::store::TaskStore;
+
+const PROXY: &str = "/v1/devices/phone-0000001/proxy";
+
+fn proxy(port: u16) -> Value {
+    json!({"scheme": "http", "host": "203.0.113.7", "port": port})
+}
+
+/// The code of a refusal, with its status.
+fn refusal(answer: &Answer) -> (u16, &str) {
+    (answer.status, answer.body["code"].as_str().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn the_applications_of_mcp_have_the_same_tools_and_permissions_at_v1() {
+    let (server, key) = open_phones().await;
+    let page = server.v1(&server.signed(&key, "GET", "/v1/devices?limit=2&state=running")).await;
+    let same = server.call(&key, "list_devices", json!({"limit": 2, "state": "running"})).await.unwrap();
+    assert_eq!((page.status, &page.body), (200, &same));
+    let device = server.v1(&server.signed(&key, "GET", "/v1/devices/phone-0000001")).await;
+    assert_eq!(device.body, server.call(&key, "get_device", json!({"device_id": "phone-0000001"})).await.unwrap());
+
+    let write = server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1");
+    let made = server.v1(&write).await;
+    let task_id = made.body["task_id"].as_str().expect("a task");
+    assert_eq!((made.status, made.body["idempotent_hit"].as_bool()), (202, Some(false)), "{made:?}");
+    assert_eq!(made.header("location"), Some(format!("/v1/tasks/{task_id}").as_str()));
+    let again = server.v1(&server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1")).await;
+    assert_eq!((again.status, &again.body["task_id"], again.header("location")), (200, &json!(task_id), None));
+    assert_eq!(again.body["idempotent_hit"], true);
+    let by_mcp = json!({"device_id": "phone-0000001", "scheme": "http", "host": "203.0.113.7", "port": 3128, "idempotency_key": "k1"});
+    assert_eq!(server.call(&key, "set_proxy", by_mcp).await.unwrap()["task_id"], task_id);
+    let task = server.v1(&server.signed(&key, "GET", &format!("/v1/tasks/{task_id}?wait_seconds=0"))).await;
+    assert_eq!((task.status, &task.body["status"]), (200, &json!("dispatched")));
+
+    let session = server.v1(&server.signed(&key, "POST", "/v1/devices/phone-0000001/sessions")).await;
+    assert_eq!((session.status, &session.body["mode"]), (201, &json!("control")));
+    let clear = server.v1(&server.signed(&key, "DELETE", "/v1/devices/phone-0000010/proxy?idempotency_key=c")).await;
+    assert_eq!(clear.status, 202, "{clear:?}");
+    let power = server.signed(&key, "POST", "/v1/devices/phone-0000011/power").body(json!({"action": "restart"}));
+    assert_eq!(server.v1(&power).await.status, 202);
+
+    let (server, keys) = phones(vec![Tenant::with(CATALOGUE.permissions[0].grants)]).await;
+    assert_eq!(refusal(&server.v1(&server.signed(&keys[0][0], "PUT", PROXY).body(proxy(1))).await), (403, "forbidden"));
+}
+
+/// What is changed of a request that is sound, and how the 401 begins.
+type Broken = (&'static str, fn(&mut Signed), &'static str);
+
+#[tokio::test]
+async fn what_is_not_signed_by_a_live_key_is_401_in_one_shape() {
+    fn header(request: &mut Signed, name: &'static str, value: &str) {
+        request.headers.push((name, value.to_owned()));
+    }
+    let (server, key) = open_phones().await;
+    let wrong = "no live secret of that key";
+    let cases: &[Broken] = &[
+        (
+            "a bearer",
+            |r| header(r, "authorization", "Bearer a:b"),
+            "requests under /v1 are signed and carry no Authorization",
+        ),
+        ("no key", |r| header(r, "x-api-key", "-"), "requests under /v1 are signed, and X-Api-Key is missing"),
+        ("no time", |r| header(r, "x-timestamp", "-"), "requests under /v1 are signed, and X-Timestamp is missing"),
+        ("no nonce", |r| header(r, "x-nonce", "-"), "requests under /v1 are signed, and X-Nonce is missing"),
+        (
+            "no signature",
+            |r| header(r, "x-signature", "-"),
+            "requests under /v1 are signed, and X-Signature is missing",
+        ),
+        (
+            "two keys",
+            |r| r.headers = vec![("x-api-key", "a".into()), ("x-api-key", "a".into())],
+            "X-Api-Key is sent twice",
+        ),
+        ("two nonces", |r| r.headers = vec![("x-nonce", "a".into()), ("x-nonce", "a".into())], "X-Nonce is sent twice"),
+        (
+            "two keys of writes",
+            |r| r.headers = vec![("idempotency-key", "a".into()), ("idempotency-key", "a".into())],
+            "Idempotency-Key is sent twice",
+        ),
+        ("a short nonce", |r| r.nonce = "n".repeat(15), "X-Nonce is not"),
+        ("a long nonce", |r| r.nonce = "n".repeat(65), "X-Nonce is not"),
+        ("another nonce", |r| r.nonce = "n ".repeat(10), "X-Nonce is not"),
+        ("a time in milliseconds", |r| r.timestamp += "000", "X-Timestamp is not"),
+        ("a signed time", |r| r.timestamp = "+180000000".into(), "X-Timestamp is not"),
+        ("a signature in capitals", |r| header(r, "x-signature", &"A".repeat(64)), "X-Signature is not"),
+        ("a signature that is short", |r| header(r, "x-signature", &"a".repeat(63)), "X-Signature is not"),
+        ("another signature", |r| header(r, "x-signature", &"a".repeat(64)), wrong),
+        ("an unknown key", |r| r.key.id = "cpk_0000000000000000".into(), wrong),
+        ("another secret", |r| r.key.secret.push('x'), wrong),
+        ("another path", |r| r.signed_target = Some("/v1/devices/phone-0000002".into()), wrong),
+        ("another query", |r| r.signed_target = Some("/v1/devices/phone-0000001?a".into()), wrong),
+        (
+            "a path that was decoded",
+            |r| {
+                r.target = "/v1/devices/phone%2D0000001".into();
+                r.signed_target = Some("/v1/devices/phone-0000001".into())
+            },
+            wrong,
+        ),
+        ("a key of a write that was not signed", |r| header(r, "idempotency-key", "k"), wrong),
+        (
+            "a path that is nothing",
+            |r| {
+                r.target = "/v1/nothing".into();
+                r.signed_target = Some("/v1/other".into())
+            },
+            wrong,
+        ),
+    ];
+    let mut shown = String::new();
+    for (case, change, expected) in cases {
+        let mut request = server.signed(&key, "GET", "/v1/devices/phone-0000001");
+        change(&mut request);
+        let answer = server.v1(&request).await;
+        let Value::Object(body) = &answer.body else { panic!("{case}: {answer:?}") };
+        let members: Vec<_> = body.keys().map(String::as_str).collect();
+        assert_eq!(
+            (refusal(&answer), members),
+            ((401, "unauthenticated"), vec!["code", "message", "retryable", "canonical_request"]),
+            "{case}"
+        );
+        assert!(body["message"].as_str().unwrap().starts_with(expected), "{case}: {answer:?}");
+        assert_eq!(body["canonical_request"].is_string(), *expected == wrong, "{case}: {answer:?}");
+        assert_eq!(answer.header("www-authenticate"), Some("CP1-HMAC-SHA256 realm=\"service-cloudphone\""), "{case}");
+        assert!(!answer.body.to_string().contains(&key.secret), "{case}");
+        shown += &format!("{case}: {}\n", body["message"].as_str().unwrap());
+    }
+    insta::assert_snapshot!("refused_signatures", shown);
+    // The same path is fine as it was sent.
+    for target in
+        ["/v1/devices/phone%2D0000001", "http://127.0.0.1/v1/devices/phone-0000001", "/v1/devices/phone-0000001?"]
+    {
+        assert_eq!(server.v1(&server.signed(&key, "GET", target)).await.status, 200, "{target}");
+    }
+    let mut absolute = server.signed(&key, "GET", "http://127.0.0.1/v1/devices/phone-0000001");
+    absolute.signed_target = Some("/http://127.0.0.1/v1/devices/phone-0000001".into());
+    assert_eq!(server.v1(&absolute).await.status, 401);
+}
+
+#[tokio::test]
+async fn an_unknown_key_is_answered_as_a_wrong_secret_is() {
+    let (server, key) = open_phones().await;
+    let answer = async |key: Key| {
+        let mut request = server.signed(&key, "GET", "/v1/devices");
+        request.nonce = "0123456789abcdef".into();
+        server.v1(&request).await.body.to_string().replace(&key.id, "KEY")
+    };
+    let wrong = Key { secret: "cps_0".into(), ..key.clone() };
+    let unknown = Key { id: "cpk_0000000000000000".into(), ..wrong.clone() };
+    assert_eq!(answer(wrong).await, answer(unknown).await);
+}
+
+#[tokio::test]
+async fn the_canonical_request_of_a_refusal_is_what_the_server_has_built() {
+    let (server, key) = open_phones().await;
+    let mut request = server.signed(&key, "PUT", "/v1/devices/x%C3%A9/proxy?a=1&a=+").body(json!({})).keyed("k");
+    let (timestamp, id, nonce) = (request.timestamp.clone(), key.id.clone(), request.nonce.clone());
+    request.key.secret.push('x');
+    let answer = server.v1(&request).await;
+    let digest = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+    let expected =
+        format!("CP1-HMAC-SHA256\n{id}\n{timestamp}\n{nonce}\nPUT\n/v1/devices/x%C3%A9/proxy\na=1&a=+\nk\n{digest}");
+    assert_eq!(answer.body["canonical_request"], expected);
+}
+
+#[tokio::test]
+async fn a_time_may_differ_by_299_seconds_and_not_by_301_also_after_the_machine_slept() {
+    let (server, key) = open_phones().await;
+    for slept in [0, 3_600_000] {
+        server.clock.shift_wall(slept);
+        let now = server.clock.wall().0 / 1000;
+        for (timestamp, status) in [(now - 299, 202), (now - 301, 401), (now + 299, 202), (now + 301, 401)] {
+            server.clock.advance(Duration::ZERO);
+            let key_of_write = format!("k{timestamp}");
+            let target = format!("/v1/devices/phone-000000{}/power", 1 + timestamp % 2);
+            let request =
+                Signed::at(timestamp, &key, "POST", &target).body(json!({"action": "boot"})).keyed(&key_of_write);
+            let answer = server.v1(&request).await;
+            let passed = if answer.status == 409 { 202 } else { answer.status };
+            assert_eq!(passed, status, "{answer:?}");
+        }
+    }
+    let old = Signed::at(server.clock.wall().0 / 1000 - 400, &key, "GET", "/v1/devices");
+    insta::assert_snapshot!(server.v1(&old).await.body["message"].as_str().unwrap());
+}
+
+#[tokio::test]
+async fn a_request_is_taken_once_whatever_it_was_answered() {
+    let (server, key) = open_phones().await;
+    let budget = Tenant { requests_per_minute: 1, ..Tenant::with(PermissionSet(u64::MAX)) };
+    let (poor, keys) = phones(vec![budget]).await;
+    let first = server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1");
+    let made = server.v1(&first).await;
+    assert_eq!(poor.v1(&poor.signed(&keys[0][0], "GET", "/v1/devices")).await.status, 200);
+    let cases: [(&str, &Server, Signed, u16); 8] = [
+        ("a read", &server, server.signed(&key, "GET", "/v1/devices"), 200),
+        ("a write", &server, server.signed(&key, "PUT", "/v1/devices/phone-0000010/proxy").body(proxy(1)), 202),
+        ("a hit", &server, server.signed(&key, "PUT", PROXY).body(proxy(3128)).keyed("k1"), 200),
+        ("a busy device", &server, server.signed(&key, "PUT", PROXY).body(proxy(99)), 409),
+        ("a refused write", &server, server.signed(&key, "PUT", PROXY).body(json!({})), 400),
+        ("a session", &server, server.signed(&key, "POST", "/v1/devices/phone-0000001/sessions"), 201),
+        ("a path that is nothing", &server, server.signed(&key, "POST", "/v1/nothing"), 404),
+        ("a spent budget", &poor, poor.signed(&keys[0][0], "PUT", PROXY).body(proxy(1)), 429),
+    ];
+    for (case, server, request, expected) in &cases {
+        let answer = server.v1(request).await;
+        assert_eq!(answer.status, *expected, "{case}: {answer:?}");
+        assert_eq!(refusal(&server.v1(request).await), (401, "unauthenticated"), "{case}");
+        // Of all but reads it is stored.
+        let stored = server.store.marks("nonce", None, 99).await.unwrap();
+        let entry = format!("{}\n{}", request.key.id, request.nonce);
+        assert_eq!(stored.iter().any(|known| **known == *entry.as_bytes()), *case != "a read", "{case}");
+    }
+    // A hit is no write of its own, also once its task has ended.
+    let ended = server.end(&key, &made.body["task_id"]).await;
+    assert_eq!((&ended["terminal"], server.v1(&cases[2].2).await.status), (&json!(true), 401));
+    // Another key may use the same nonce.
+    let (server, keys) = phones(vec![Tenant { keys: 2, ..Tenant::with(PermissionSet(u64::MAX)) }]).await;
+    for key in &keys[0] {
+        let request = Signed { nonce: "0123456789abcdef".into(), ..server.signed(key, "GET", "/v1/devices") };
+        assert_eq!((server.v1(&request).await.status, server.v1(&request).await.status), (200, 401));
+    }
+}
+
+#[tokio::test]
+async fn of_many_equal_requests_at_once_one_passes() {
+    let (server, key) = open_phones().await;
+    for request in [server.signed(&key, "GET", "/v1/devices"), server.signed(&key, "PUT", PROXY).body(proxy(5))] {
+        let sent = (0..32).map(|_| {
+            let (request, address) = (request.clone(), server.address.to_string());
+            tokio::spawn(async move { request.send(&address).await.status })
+        });
+        let mut passed = 0;
+        for answer in sent.collect::<Vec<_>>() {
+            passed += usize::from(answer.await.unwrap() != 401);
+        }
+        assert_eq!(passed, 1);
+    }
+}
+
+#[tokio::test]
+async fn arguments_stand_in_the_path_and_the_query_or_the_body_and_nowhere_twice() {
+    let (server, key) = open_phones().await;
+    let raw = |method, target: &str, body: &str| Signed { body: body.into(), ..server.signed(&key, method, target) };
+    let cases = [
+        raw("GET", "/v1/devices?limit=1&limit=2", ""),
+        raw("GET", "/v1/devices?limit=%31&state=running", ""),
+        raw("GET", "/v1/devices?limit=&cursor=", ""),
+        raw("GET", "/v1/devices?limit=1e0", ""),
+        raw("GET", "/v1/devices?limit=x", ""),
+        raw("GET", "/v1/devices?limit=%22", ""),
+        raw("GET", "/v1/devices?limit=[1]", ""),
+        raw("GET", "/v1/devices?state=run+ning", ""),
+        raw("GET", "/v1/devices?state=run%20ning", ""),
+        raw("GET", "/v1/devices?state=%zz", ""),
+        raw("GET", "/v1/devices?state=%ff", ""),
+        raw("GET", "/v1/devices?&&", ""),
+        raw("GET", "/v1/devices?Limit=1", ""),
+        raw("GET", "/v1/devices?", "{}"),
+        raw("GET", "/v1/devices/phone-0000001?device_id=phone-0000001", ""),
+        raw("GET", "/v1/devices/%", ""),
+        raw("GET", "/v1/devices/phone%2f1", ""),
+        raw("PUT", &format!("{PROXY}?port=1"), "{}"),
+        raw("PUT", PROXY, "[]"),
+        raw("PUT", PROXY, "{"),
+        raw("PUT", PROXY, "{\"port\":1,\"port\":2,\"scheme\":\"http\",\"host\":\"203.0.113.7\"}"),
+        raw("PUT", PROXY, "{\"device_id\":\"phone-0000001\",\"port\":1,\"scheme\":\"http\",\"host\":\"203.0.113.7\"}"),
+        raw("PUT", PROXY, "{\"port\":1,\"scheme\":\"http\",\"host\":\"203.0.113.7\",\"idempotency_key\":\"k\"}")
+            .keyed("l"),
+        raw("PUT", PROXY, "{\"port\":\"1\",\"scheme\":\"http\",\"host\":\"203.0.113.7\"}"),
+        raw("DELETE", &format!("{PROXY}?idempotency_key=k"), "").keyed("l"),
+        raw("DELETE", &format!("{PROXY}?a=b"), ""),
+        raw("POST", "/v1/devices/phone-0000001/sessions", "").keyed("k"),
+        raw("POST", "/v1/devices/phone-0000001/sessions", "{\"mode\":null}"),
+        raw("PUT", PROXY, "{\"port\":1,\"scheme\":\"http\",\"host\":\"203.0.113.7\",\"idempotency_key\":null}")
+            .keyed("l"),
+    ];
+    let mut shown = String::new();
+    for request in cases {
+        let answer = server.v1(&request).await;
+        let said = if answer.status < 300 { "fine" } else { answer.body["message"].as_str().unwrap() };
+        shown += &format!(
+            "{} {} {} {}\n  {} {said}\n",
+            request.method, request.target, request.idempotency_key, request.body, answer.status
+        );
+    }
+    insta::assert_snapshot!("arguments", shown);
+}
+
+/// A request, the status and code of its refusal, and a header that comes with it.
+type Refused = (Signed, u16, &'static str, Option<(&'static str, &'static str)>);
+
+#[tokio::test]
+async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
+    let budget = Tenant { requests_per_minute: 10, ..Tenant::with(PermissionSet(u64::MAX)) };
+    let (server, keys) = phones(vec![budget]).await;
+    let key = &keys[0][0];
+    let large = Signed { body: format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20)), ..server.signed(key, "PUT", PROXY) };
+    let cases: [Refused; 10] = [
+        (server.signed(key, "PATCH", PROXY), 405, "method_not_allowed", Some(("allow", "PUT, DELETE"))),
+        (server.signed(key, "HEAD", "/v1/nothing"), 404, "", None),
+        (server.signed(key, "GET", "/v1/devices/"), 404, "no_route", None),
+        (server.signed(key, "GET", "/v1"), 404, "no_route", None),
+        (server.signed(key, "GET", "/v1/devices/phone-9999999"), 404, "not_found", None),
+        (
+            server.signed(key, "PUT", PROXY).body(proxy(1)).header("content-type", "text/plain"),
+            415,
+            "unsupported_media_type",
+            None,
+        ),
+        (large, 413, "body_too_large", None),
+        (server.signed(key, "PUT", PROXY).body(proxy(1)), 202, "", None),
+        (server.signed(key, "PUT", PROXY).body(proxy(2)), 409, "device_busy", Some(("retry-after", "15"))),
+        (server.signed(key, "GET", "/v1/devices?limit=0"), 400, "invalid_argument", None),
+    ];
+    for (request, status, code, header) in &cases {
+        let answer = server.v1(request).await;
+        assert_eq!(refusal(&answer), (*status, *code), "{} {}: {answer:?}", request.method, request.target);
+        if let Some((name, value)) = header {
+            assert_eq!(answer.header(name), Some(*value), "{answer:?}");
+        }
+        assert!(answer.header("x-request-id").is_some());
+    }
+    server.v1(&server.signed(key, "GET", "/v1/devices")).await;
+    let spent = server.v1(&server.signed(key, "GET", "/v1/devices")).await;
+    let after = spent.body["retry_after_seconds"].to_string();
+    assert_eq!((refusal(&spent), spent.header("retry-after")), ((429, "rate_limited"), Some(after.as_str())));
+    let audit = server.audit().await;
+    let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|line| format!("{} {}", line["tool"].as_str().unwrap(), line["outcome"].as_str().unwrap()))
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test]
+async fn what_was_taken_stays_taken_when_the_server_is_killed() {
+    let home = Arc::new(TempDir::new().unwrap());
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    let key = program.keys[0].clone();
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let signed = |method, target: &str| Signed::at(now(), &key, method, target);
+    let sent = [
+        ("a write", signed("PUT", PROXY).body(proxy(1)).keyed("k"), 202),
+        ("a hit", signed("PUT", PROXY).body(proxy(1)).keyed("k"), 200),
+        ("a refused write", signed("PUT", PROXY).body(proxy(2)), 409),
+        ("a session", signed("POST", "/v1/devices/phone-0000001/sessions"), 201),
+        ("a read that was signed ahead", Signed::at(now() + 60, &key, "GET", "/v1/devices"), 200),
+    ];
+    for (case, request, status) in &sent {
+        let answer = request.send(program.url.trim_start_matches("http://")).await;
+        assert_eq!(answer.status, *status, "{case}: {answer:?}");
+    }
+    // A read of this second comes before the next start, whether it was taken or not.
+    let read = signed("GET", "/v1/devices");
+    program.kill().await;
+    let program = Program::start_at(home, &[]).await;
+    let sent = sent.into_iter().map(|(case, request, _)| (case, request)).chain([("a read", read)]);
+    for (case, request) in sent {
+        let answer = request.send(program.url.trim_start_matches("http://")).await;
+        assert_eq!(answer.status, 401, "{case}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_document_of_the_twins_is_served_to_whoever_asks_for_it_without_a_bearer() {
+    let (server, key) = open_phones().await;
+    let plain = |lines: &str| Signed { target: "/v1/openapi.json".into(), ..server.signed(&key, "GET", lines) };
+    let unsigned = ["x-api-key", "x-timestamp", "x-nonce", "x-signature"].map(|name| (name, "-".to_owned()));
+    let public = Signed { headers: unsigned.to_vec(), ..plain("") };
+    let answer = server.v1(&public).await;
+    assert_eq!((answer.status, answer.body), (200, serde_json::from_str(CATALOGUE.openapi).unwrap()));
+    let posted = Signed { method: "POST", ..public.clone() };
+    assert_eq!(server.v1(&posted).await.status, 401);
+    assert_eq!(server.v1(&server.signed(&key, "POST", "/v1/openapi.json")).await.status, 405);
+    assert_eq!(server.v1(&public.header("authorization", "Bearer a:b")).await.status, 401);
+}
+
+#[tokio::test]
+async fn below_a_public_url_with_a_path_the_path_that_arrives_is_signed_and_answers_name_the_public_one() {
+    let program = Program::start(&["--public-url", "https://phones.example/base/"]).await;
+    let address = program.welcome.lines().find_map(|line| line.strip_prefix("It listens on ")?.strip_suffix('.'));
+    let (address, key) = (address.expect("an address"), &program.keys[0]);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let made = Signed::at(now, key, "PUT", PROXY).body(proxy(1)).send(address).await;
+    let expected = format!("/base/v1/tasks/{}", made.body["task_id"].as_str().unwrap());
+    assert_eq!((made.status, made.header("location")), (202, Some(expected.as_str())));
+    let asked =
+        Signed { headers: vec![("x-signature", "-".into())], ..Signed::at(now, key, "GET", "/v1/openapi.json") };
+    assert_eq!(asked.send(address).await.body["servers"], json!([{"url": "/base"}]));
+}
