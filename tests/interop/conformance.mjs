@@ -22,8 +22,11 @@ const results = mkdtempSync(join(tmpdir(), "conformance-"));
 const which = revision ? ["--spec-version", revision] : [];
 const flags = ["server", "--url", door.url, "--suite", "all", "--output-dir", results, ...which];
 // Its status says whether all is well with a server that has everything.
-await promisify(execFile)(process.execPath, [`node_modules/${pack}/dist/index.js`, ...flags]).catch(() => {});
+const command = [`node_modules/${pack}/dist/index.js`, ...flags];
+const ended = await promisify(execFile)(process.execPath, command, { maxBuffer: Infinity }).catch((error) => error);
 door.close();
+const folders = readdirSync(results).sort();
+if (!folders.length) throw new Error(`the suite left no results: ${ended.stderr}`);
 
 // What one of these checks is to the suite, in a line.
 const told = ({ id, status, errorMessage }) => `${id}: ${status}${errorMessage ? `: ${errorMessage}` : ""}`;
@@ -58,7 +61,7 @@ function checksOf(folder) {
 }
 
 let applied = 0;
-for (const folder of readdirSync(results).sort()) {
+for (const folder of folders) {
   const scenario = folder.replace(/^server-/, "").replace(/-\d{4}-\d\d-\d\dT[^T]*$/, "");
   const wrong = judge(scenario, checksOf(folder));
   if (wrong === null) continue;
