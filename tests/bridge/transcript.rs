@@ -3,7 +3,7 @@
 use super::door::Door;
 use super::start::write;
 use super::stdio::Bridge;
-use super::{call, request};
+use super::{call, cancel, request};
 use crate::cli::{json_of, operate};
 use crate::program::Program;
 use serde_json::json;
@@ -35,6 +35,12 @@ impl Transcript {
         }
         self.told(bridge);
         writeln!(self.text, "-> {line}\n<- {answer}").expect("text");
+    }
+
+    /// Sends a line that is not answered, or not yet.
+    async fn send(&mut self, bridge: &mut Bridge, line: String) {
+        bridge.send(&line).await;
+        writeln!(self.text, "-> {line}").expect("text");
     }
 
     fn told(&mut self, bridge: &mut Bridge) {
@@ -70,8 +76,14 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.names.push((key.clone(), "KEY_1"));
     log.names.push((door.address.to_string(), "SERVER"));
     log.names.push((home.path().display().to_string(), "HOME"));
+
+    log.note("the key is wrong, until its file holds the right one");
+    let right = std::fs::read_to_string(&file).expect("text");
+    write(&file, &format!("{key}:cps_wrong"), 0o600);
     let mut bridge = Bridge::with_file(&format!("http://{}/mcp", door.address), &file);
     let page = |id: u32| call(id, "list_devices", json!({"limit": 1}));
+    log.ask(&mut bridge, page(0)).await;
+    write(&file, &right, 0o600);
 
     log.note("it lists and calls");
     let offer =
@@ -80,6 +92,15 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.ask(&mut bridge, request(2, "tools/list", json!({}))).await;
     log.ask(&mut bridge, page(3)).await;
     log.ask(&mut bridge, call(4, "set_power", json!({"device_id": "phone-0000001", "action": "boot"}))).await;
+
+    log.note("another call answers while a poll is held, which is then cancelled");
+    let slow = program.call("set_power", json!({"device_id": "phone-0000018", "action": "restart"})).await;
+    let task = slow.expect("a task")["task_id"].clone();
+    log.names.push((task.as_str().expect("text").to_owned(), "TASK"));
+    log.send(&mut bridge, call("held", "get_task", json!({"task_id": task, "wait_seconds": 50}))).await;
+    log.ask(&mut bridge, request("other", "ping", json!({}))).await;
+    log.send(&mut bridge, cancel("held")).await;
+    log.ask(&mut bridge, request("after", "ping", json!({}))).await;
 
     log.note("the server is down");
     door.close().await;

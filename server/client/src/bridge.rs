@@ -150,7 +150,8 @@ impl Shared {
         let answer = match self.ask(&message, agreement).await {
             Ok(answer) => answer,
             Err(error) => {
-                self.in_trouble.store(true, Relaxed);
+                // What is too large says nothing of the server.
+                self.in_trouble.fetch_or(error.code != TOO_LARGE, Relaxed);
                 complain(&self.program, &error);
                 message.answer(&error.rpc())
             }

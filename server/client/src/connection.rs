@@ -150,7 +150,7 @@ impl Connection {
         ClientError::final_one(
             UNAUTHENTICATED,
             format!(
-                "The server at {url} refuses the key {key_id}: it is wrong, revoked or expired. No repeat helps: \
+                "The server at {url} refuses the key {key_id}: it is wrong, revoked or expired. Before any repeat, \
                  {remedy}."
             ),
         )
