@@ -97,6 +97,16 @@ async fn a_write_goes_out_once_either_way_and_its_idempotency_key_with_it() {
 }
 
 #[tokio::test]
+async fn a_key_of_another_write_is_no_success_although_the_server_answers_with_its_task() {
+    let (server, keys) = harness::mute_phones(vec![harness::Tenant::with(toolwarrant::PermissionSet(u64::MAX))]).await;
+    let boot = |device| ["call", "set_power", "action=restart", "idempotency_key=k", device, "--wait"];
+    let first = client(&server.url, &keys[0][0], &boot("device_id=phone-0000001")[..5]).await;
+    let other = client(&server.url, &keys[0][0], &boot("device_id=phone-0000011")).await;
+    assert_eq!((first.code, other.code), (0, 1), "{} {}", other.out, other.err);
+    assert!(other.out.contains("Nothing of this call was sent"), "{}", other.out);
+}
+
+#[tokio::test]
 async fn waiting_prints_the_end_of_the_task_and_tells_by_the_exit_code_whether_it_succeeded() {
     let (server, key, _) = harness::cast().await;
     for (device, status, code) in [("phone-0000001", "success", 0), ("phone-0000013", "failed_silent", 1)] {

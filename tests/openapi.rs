@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_signing as signing;
 use toolwarrant_spec::model::{Contract, EffectSpec, Http, ToolSpec};
 use toolwarrant_spec::{OPENAPI_PATH, openapi};
 
@@ -58,6 +59,19 @@ fn the_catalogue_carries_the_document_and_its_server_can_be_replaced() {
     for (catalogue, _, document) in both() {
         assert_eq!(serde_json::from_str::<Value>(catalogue.openapi).expect("JSON"), document);
         assert_eq!(catalogue.openapi.matches(r#""servers":[{"url":"/"}]"#).count(), 1);
+    }
+}
+
+#[test]
+fn the_document_says_of_signatures_what_is_verified() {
+    for (catalogue, _, document) in both() {
+        assert!(catalogue.openapi.contains(signing::SCHEME), "{}", catalogue.service.name);
+        let headers = [signing::KEY, signing::TIMESTAMP, signing::NONCE, signing::SIGNATURE];
+        let schemes = document["components"]["securitySchemes"].as_object().expect("schemes");
+        let names: Vec<_> =
+            schemes.values().map(|scheme| scheme["name"].as_str().unwrap_or("").to_lowercase()).collect();
+        assert_eq!(names, headers);
+        assert!(catalogue.openapi.contains(&format!("{} s", signing::SKEW_SECONDS)), "the skew");
     }
 }
 

@@ -66,11 +66,8 @@ async fn what_is_not_signed_by_a_live_key_is_401_in_one_shape() {
     let (server, key) = open_phones().await;
     let wrong = "no live secret of that key";
     let cases: &[Broken] = &[
-        (
-            "a bearer",
-            |r| header(r, "authorization", "Bearer a:b"),
-            "requests under /v1 are signed and carry no Authorization",
-        ),
+        ("a bearer", |r| header(r, "authorization", "Bearer a:b"), "requests under /v1 are signed and carry neither"),
+        ("a secret", |r| header(r, "x-api-secret", "a"), "requests under /v1 are signed and carry neither"),
         ("no key", |r| header(r, "x-api-key", "-"), "requests under /v1 are signed, and X-Api-Key is missing"),
         ("no time", |r| header(r, "x-timestamp", "-"), "requests under /v1 are signed, and X-Timestamp is missing"),
         ("no nonce", |r| header(r, "x-nonce", "-"), "requests under /v1 are signed, and X-Nonce is missing"),

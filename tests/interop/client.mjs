@@ -1,7 +1,6 @@
 // The official TypeScript client of the protocol, in the package that the first argument names, against a running server: over HTTP, or
 // over standard input and output through the bridge that the second argument names.
 
-import { spawnSync } from "node:child_process";
 import { openDoor } from "./door.mjs";
 import { cannotSpeak, check, expect, expectOneOf, fails, plan, say, structured, version, writes } from "./report.mjs";
 
@@ -42,9 +41,6 @@ const bridges = {
 const over = bridge && bridges[bridge];
 const name = `TypeScript ${version(pack)}`;
 say({ client: over ? `${name} over ${over.name}` : name });
-if (bridge === "cloudphone bridge" && spawnSync(plan.program, ["bridge", "--help"]).status !== 0) {
-  cannotSpeak("the program has no command `bridge`");
-}
 const offer = over ? over.offer : revision;
 if (first && !shakesHands && offer) cannotSpeak(`it has none but ${types.SUPPORTED_PROTOCOL_VERSIONS.join(", ")}`);
 

@@ -33,7 +33,7 @@ pub struct ToolShape {
 pub struct Called {
     /// The result, or the task at its end.
     pub result: Value,
-    /// Whether that is what was asked for: a task that was waited for can end otherwise.
+    /// Whether that is what was asked for: a task that was waited for can end otherwise, and an idempotency key can be another write's.
     pub succeeded: bool,
 }
 
@@ -49,6 +49,9 @@ pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOp
     };
     let caller = Caller { connection, way: if *v1 { Way::Signed } else { Way::Endpoint } };
     let mut result = caller.call(shape, shape.arguments(arguments)?).await?;
+    if result["request_matches"] == false {
+        return Ok(Called { result, succeeded: false });
+    }
     let is_task = |result: &Value| result["task_id"].is_string() && result["terminal"].is_boolean();
     if !wait || !is_task(&result) {
         return Ok(Called { result, succeeded: true });

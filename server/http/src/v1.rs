@@ -27,6 +27,9 @@ use toolwarrant_core::wording::{Echo, Words};
 use toolwarrant_core::words;
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
 
+/// The header that has no place here: a secret that signs is not sent.
+const SECRET: &str = "x-api-secret";
+
 /// Whether a path is below `/v1`.
 pub(super) fn owns(path: &str) -> bool {
     path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -226,12 +229,10 @@ struct SignedHeaders<'a> {
 impl<'a> SignedHeaders<'a> {
     /// Reads the headers, or says which is missing or malformed.
     fn read(headers: &'a HeaderMap) -> Result<Self, Words> {
-        if headers.contains_key(AUTHORIZATION) {
-            return Err(
-                "requests under /v1 are signed and carry no Authorization: that header, and a secret as it is, belong \
-                        to /mcp."
-                    .into(),
-            );
+        if headers.contains_key(AUTHORIZATION) || headers.contains_key(SECRET) {
+            let what =
+                "requests under /v1 are signed and carry neither Authorization nor X-Api-Secret: those belong to /mcp.";
+            return Err(what.into());
         }
         let [key_id, timestamp, nonce, signature] =
             [(KEY, "X-Api-Key"), (TIMESTAMP, "X-Timestamp"), (NONCE, "X-Nonce"), (SIGNATURE, "X-Signature")]

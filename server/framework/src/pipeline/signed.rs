@@ -43,7 +43,9 @@ impl<H: Handlers> Pipeline<H> {
             Err(BadSignature::Time(BadTime::Behind(seconds))) => off_by(seconds, " s behind"),
             Err(BadSignature::Time(BadTime::Ahead(seconds))) => off_by(seconds, " s ahead of"),
             Err(BadSignature::Time(BadTime::BeforeStart)) => {
-                "this request was signed before the server started: sign it again.".into()
+                "this request was signed before the server started: sign it again. If that does not help, your clock is behind \
+                 the server's: set it."
+                    .into()
             }
             Err(BadSignature::Wrong) => {
                 "no live secret of that key makes this signature: compare `canonical_request`, \

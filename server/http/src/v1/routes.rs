@@ -129,7 +129,7 @@ impl Route {
 
     /// Returns whether arguments outside of the path stand in a body.
     pub(super) fn takes_body(&self) -> bool {
-        matches!(self.method, "PUT" | "POST" | "PATCH")
+        matches!(self.method, "PUT" | "POST")
     }
 
     /// Returns whether the tool has this argument.
