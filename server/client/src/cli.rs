@@ -256,8 +256,8 @@ impl ClientNames {
              {operator} app create bridge --permission {permission}\n{assign}  \
              (umask 077; {operator} key create bridge --json > bridge.key)\n\n\
              On the client's, where bridge.key is for its user alone:\n\n  {bridge} --key-file bridge.key --url URL\n\n\
-             Once the server refuses a key, the one that is in the file by then is taken, without a restart. Problems are told on standard error, and to the client as \
-             errors that say what to do. An https server is reached through the proxy of HTTPS_PROXY, where that is set and NO_PROXY does \
+             Once the server refuses a key, the one that is in the file by then is taken, without a restart. Problems are told on \
+             standard error, and to the client as errors that say what to do. An https server is reached through the proxy of HTTPS_PROXY, where that is set and NO_PROXY does \
              not exempt the host; no other proxy is used, and no redirect is followed.",
             self.key_help()
         );
