@@ -1,6 +1,6 @@
 //! Authentication: applications, their keys, what they may do and see, and the proof of who calls.
 //!
-//! Only [`Access::authenticate`] makes a [`Caller`]. The pipeline decides whether a caller may use a tool; the
+//! Only [`Access`] makes a [`Caller`], and judges it again later. The pipeline decides whether a caller may use a tool; the
 //! [`registry`](super::registry) decides who has a key. This module holds no secret, only verifiers. Start at [`Access`].
 
 use super::catalogue::PermissionSet;
@@ -11,9 +11,11 @@ use crate::keyring::{Digest, KeyRing, SecretRow};
 use crate::nonces::UsedNonce;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use subtle::{Choice, ConstantTimeEq};
+use tokio::sync::watch;
 use toolwarrant_signing::{Signature, sign};
 
 /// Most live secrets of a key: the one in use and its successor.
@@ -31,6 +33,8 @@ pub struct Credentials<'a> {
 /// The keys that requests are checked against. Reading takes no lock: a change swaps in a whole new directory.
 pub struct Access {
     directory: ArcSwap<Directory>,
+    /// Notified after each change.
+    changed: watch::Sender<()>,
     keyring: KeyRing,
     /// Verified in the place of a secret that is not there.
     vacant: Option<Sealed>,
@@ -90,6 +94,8 @@ pub enum Granted {
 #[derive(Clone, Default)]
 pub struct Directory {
     keys: HashMap<Arc<str>, Key>,
+    /// The number of changes that led here.
+    version: u64,
 }
 
 #[derive(Clone)]
@@ -153,8 +159,25 @@ pub struct Caller {
     pub key_id: Arc<str>,
     /// The nonce of a signed request.
     pub nonce: Option<Arc<UsedNonce>>,
-    /// Private, so that only this module makes one.
-    _proof: (),
+    proof: Proof,
+}
+
+/// What a caller was judged by. Private, so that only this module makes one.
+#[derive(Debug, Clone, Copy)]
+struct Proof {
+    /// The verifier of the secret that it has.
+    verifier: Digest,
+    expires_at: Option<Timestamp>,
+    /// The [`Directory::version`].
+    version: u64,
+}
+
+impl Caller {
+    /// When its key ends by itself, unless that changes.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.proof.expires_at
+    }
 }
 
 /// A refusal that tells no cause: the credentials may be missing, malformed, unknown, wrong, expired or revoked.
@@ -162,12 +185,18 @@ pub struct Caller {
 #[error("the credentials are missing, malformed or wrong")]
 pub struct Unauthenticated;
 
-impl Key {
-    /// The proof, unless the key has expired.
-    fn caller(&self, key_id: &Arc<str>, now: Timestamp) -> Option<Caller> {
-        let (application, key_id) = (Arc::clone(&self.application), Arc::clone(key_id));
-        self.expires_at.is_none_or(|end| now < end).then_some(Caller { application, key_id, nonce: None, _proof: () })
+impl Directory {
+    /// The proof for who has the secret of this verifier, unless the key has expired.
+    fn caller(&self, (id, key): (&Arc<str>, &Key), verifier: Digest, now: Timestamp) -> Option<Caller> {
+        let Key { application, live: _, sealed: _, expires_at } = key;
+        let proof = Proof { verifier, expires_at: *expires_at, version: self.version };
+        let caller = Caller { application: Arc::clone(application), key_id: Arc::clone(id), nonce: None, proof };
+        is_before(*expires_at, now).then_some(caller)
     }
+}
+
+fn is_before(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_none_or(|end| now < end)
 }
 
 impl Access {
@@ -177,7 +206,7 @@ impl Access {
         let purpose = "vacant";
         let secret = keyring.seal(purpose, &"0".repeat(SECRET_CHARS)).ok();
         let vacant = secret.map(|secret| Sealed { purpose: purpose.into(), bytes: secret.into() });
-        Self { directory: ArcSwap::default(), keyring, vacant }
+        Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant }
     }
 
     /// Swaps in a changed copy of the directory. `edit` runs again if another change came in between.
@@ -185,8 +214,31 @@ impl Access {
         self.directory.rcu(|directory| {
             let mut directory = Directory::clone(directory);
             edit(&mut directory);
+            directory.version += 1;
             directory
         });
+        self.changed.send_replace(());
+    }
+
+    /// Tells of each change from here on.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Judges a caller again: what it is by now, if its secret is still live. `now` decides whether its key has expired.
+    ///
+    /// # Errors
+    /// [`Unauthenticated`].
+    pub fn renew<'c>(&self, caller: &'c Caller, now: Timestamp) -> Result<Cow<'c, Caller>, Unauthenticated> {
+        let Proof { verifier, expires_at, version } = caller.proof;
+        let directory = self.directory.load();
+        if directory.version == version {
+            return is_before(expires_at, now).then_some(Cow::Borrowed(caller)).ok_or(Unauthenticated);
+        }
+        let known = directory.keys.get_key_value(&caller.key_id).filter(|(_, key)| key.live.contains(&verifier));
+        let renewed = known.and_then(|known| directory.caller(known, verifier, now)).ok_or(Unauthenticated)?;
+        Ok(Cow::Owned(Caller { nonce: caller.nonce.clone(), ..renewed }))
     }
 
     /// Authenticates credentials. An unknown key takes the same work as a wrong secret.
@@ -201,7 +253,7 @@ impl Access {
         let shown = self.verifier(secret);
         let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
         let known = known.filter(|_| matches.into());
-        known.and_then(|(key_id, key)| key.caller(key_id, now)).ok_or(Unauthenticated)
+        known.and_then(|known| directory.caller(known, shown, now)).ok_or(Unauthenticated)
     }
 
     /// Verifies the signature of a canonical request. An unknown key takes the same work as a wrong secret.
@@ -217,15 +269,17 @@ impl Access {
     ) -> Result<Caller, Unauthenticated> {
         let directory = self.directory.load();
         let known = directory.keys.get_key_value(key_id);
-        let mut matches = Choice::from(0);
+        let mut matching = None;
         for n in 0..LIVE_SECRETS {
             let sealed = known.and_then(|(_, key)| key.sealed.get(n)?.as_ref());
             let Some(Sealed { purpose, bytes }) = sealed.or(self.vacant.as_ref()) else { continue };
             let Ok(secret) = self.keyring.open(purpose, bytes) else { continue };
-            matches |= same(&sign(&secret, canonical), signature) & Choice::from(u8::from(sealed.is_some()));
+            let matches = same(&sign(&secret, canonical), signature) & Choice::from(u8::from(sealed.is_some()));
+            if matches.into() {
+                matching = known.and_then(|(_, key)| key.live.get(n).copied());
+            }
         }
-        let known = known.filter(|_| matches.into());
-        known.and_then(|(key_id, key)| key.caller(key_id, now)).ok_or(Unauthenticated)
+        known.zip(matching).and_then(|(known, verifier)| directory.caller(known, verifier, now)).ok_or(Unauthenticated)
     }
 
     /// Seals a secret for a key of an application. The verifier checks the secret and does not reveal it.
@@ -286,6 +340,22 @@ impl Grants {
         match &self.0 {
             Visible::Everything => None,
             Visible::Only(resources) => Some(resources),
+        }
+    }
+
+    /// Returns whether these show nothing that `others` do not.
+    #[must_use]
+    pub fn are_within(&self, others: &Self) -> bool {
+        match (&self.0, &others.0) {
+            (_, Visible::Everything) => true,
+            (Visible::Everything, Visible::Only(_)) => false,
+            (Visible::Only(resources), _) => {
+                resources.iter().all(|(resource, granted)| match (granted, others.of(resource)) {
+                    (Granted::Some(ids), Some(other)) => ids.iter().all(|id| other.covers(id)),
+                    (Granted::Some(ids), None) => ids.is_empty(),
+                    (Granted::All, other) => other == Some(&Granted::All),
+                })
+            }
         }
     }
 

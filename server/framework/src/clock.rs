@@ -138,6 +138,13 @@ impl Clock {
         }
     }
 
+    /// Returns the later of both clocks. Authority ends by it: a machine that slept has not stopped the time of others, and a clock
+    /// that was set back revives nothing.
+    #[must_use]
+    pub fn latest(&self) -> Timestamp {
+        self.now().max(self.wall())
+    }
+
     /// Waits until it is `moment` or later.
     pub async fn sleep_until(&self, moment: Timestamp) {
         match self {

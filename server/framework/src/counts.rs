@@ -59,6 +59,8 @@ pub struct Requests {
     pub unauthenticated: Count,
     /// Requests refused because they exceed the budget of their application.
     pub rate_limited: Count,
+    /// Requests whose body is no message.
+    pub unsound: Count,
 }
 
 /// Counters of the calls of one tool.
@@ -80,8 +82,8 @@ impl Requests {
             let outcomes = ["ok", "cancelled"].into_iter().chain(codes).map(|name| (name, Count::default())).collect();
             Calls { tool, outcomes, took: Durations::default() }
         };
-        let (unauthenticated, rate_limited) = Default::default();
-        Self { tools: catalogue.tools.iter().map(calls).collect(), unauthenticated, rate_limited }
+        let (unauthenticated, rate_limited, unsound) = Default::default();
+        Self { tools: catalogue.tools.iter().map(calls).collect(), unauthenticated, rate_limited, unsound }
     }
 
     /// Counts calls of a tool by outcome: `ok`, `cancelled`, or an error code that the contract declares for the tool.

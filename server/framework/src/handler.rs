@@ -4,11 +4,11 @@
 //! only after these checks.
 
 use super::BoxFuture;
-use super::access::Caller;
+use super::access::{Access, Caller};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
 use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use serde_json::value::RawValue;
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -38,7 +38,6 @@ impl Grant {
 }
 
 /// A permitted call of a tool.
-#[derive(Debug)]
 pub struct Call<'a> {
     /// The caller.
     pub caller: &'a Caller,
@@ -50,30 +49,34 @@ pub struct Call<'a> {
     pub request_id: &'a str,
     /// When the call arrived.
     pub now: Timestamp,
-    pub(super) tasks: &'a dyn Tasks,
+    pub(super) around: Around<'a>,
     hold: LongPoll,
     target: OnceLock<Box<str>>,
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,
 }
 
+/// What every call of a pipeline has around it.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) catalogue: &'static Catalogue,
+    pub(super) tasks: &'a dyn Tasks,
+    pub(super) access: &'a Access,
+    pub(super) clock: &'a Clock,
+    /// When the call arrived: by the process's clock, and by the later of both.
+    pub(super) arrived: (Timestamp, Timestamp),
+}
+
 impl<'a> Call<'a> {
-    pub(super) fn new(
-        Grant(tool): Grant,
-        caller: &'a Caller,
-        catalogue: &'static Catalogue,
-        tasks: &'a dyn Tasks,
-        asked: ToolCall<'a>,
-        now: Timestamp,
-    ) -> Self {
+    pub(super) fn new(Grant(tool): Grant, caller: &'a Caller, asked: ToolCall<'a>, around: Around<'a>) -> Self {
         let ToolCall { tool: _, arguments: given, request_id, hold } = asked;
         Self {
             caller,
             tool,
-            catalogue,
+            catalogue: around.catalogue,
             request_id,
-            now,
-            tasks,
+            now: around.arrived.0,
+            around,
             hold,
             target: OnceLock::new(),
             given,
@@ -90,7 +93,7 @@ impl<'a> Call<'a> {
         let service = &self.catalogue.service;
         let [interval, hold_at_most] =
             [service.poll_interval_seconds, service.hold_seconds].map(|seconds| Duration::from_secs(seconds.into()));
-        self.tasks.poll(Poll { caller: self.caller, id, wait, hold_at_most, hold: self.hold, interval }).await
+        self.around.tasks.poll(Poll { caller: self.caller, id, wait, hold_at_most, hold: self.hold, interval }).await
     }
 
     /// Sets the target in the audit line.

@@ -63,24 +63,56 @@ impl Window {
         self.limit
     }
 
+    /// Admits one request whose body is to come. Pass what this returns to [`Self::admit_rest`] once its messages are counted.
+    ///
+    /// # Errors
+    /// [`RetryAfter`] if it does not fit.
+    pub fn admit_head(&self, now: Timestamp) -> Result<Head, RetryAfter> {
+        self.admit_after(None, now, 1)
+    }
+
+    /// Admits the rest of `n` requests, the head included, or none of them: the head is then given back.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub fn admit_rest(&self, head: Head, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
+        self.admit_after(Some(head), now, n).map(drop)
+    }
+
     /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
     ///
     /// # Errors
     /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit no wait helps; the answer is then a minute.
     pub fn admit(&self, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
-        if n > self.limit {
-            return Err(RetryAfter { seconds: 60 });
-        }
+        self.admit_after(None, now, n).map(drop)
+    }
+
+    fn admit_after(&self, head: Option<Head>, now: Timestamp, n: u32) -> Result<Head, RetryAfter> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let tick = log.advance(now.0 / TICK_MILLIS);
-        let room = self.limit - log.total;
+        let charged = u32::from(head.is_some());
+        let room = self.limit - log.total + charged;
         if n > room {
-            return Err(RetryAfter { seconds: log.ticks_until_free(tick, n - room).div_ceil(1000 / TICK_MILLIS) });
+            if let Some(Head(tick)) = head {
+                log.give_back(tick);
+            }
+            let seconds = match n > self.limit {
+                true => 60,
+                false => log.ticks_until_free(tick, n - room).div_ceil(1000 / TICK_MILLIS),
+            };
+            return Err(RetryAfter { seconds });
         }
-        log.add(tick, n);
-        Ok(())
+        log.add(tick, n.saturating_sub(charged));
+        Ok(Head(tick))
     }
 }
+
+/// A request that was admitted before its messages were counted. Dropped, it stays charged.
+#[derive(Clone, Copy, Debug)]
+pub struct Head(
+    /// The tick that it was logged in.
+    u64,
+);
 
 /// Admitted requests that still count, by tick, in ascending order.
 #[derive(Debug, Default)]
@@ -109,7 +141,18 @@ impl Log {
         last.map_or(WINDOW_TICKS, |(at, _)| WINDOW_TICKS - (tick - at))
     }
 
+    /// Takes one request back that was logged in `tick`.
+    fn give_back(&mut self, tick: u64) {
+        if let Some((_, count)) = self.entries.iter_mut().rev().find(|(at, count)| *at == tick && *count > 0) {
+            *count -= 1;
+            self.total -= 1;
+        }
+    }
+
     fn add(&mut self, tick: u64, n: u32) {
+        if n == 0 {
+            return;
+        }
         self.total += n;
         match self.entries.back_mut() {
             Some((last, count)) if *last == tick => *count += n,
@@ -136,6 +179,22 @@ mod tests {
         assert_eq!(admit(&window, START + 99, 1), Err(61));
         assert_eq!(admit(&window, START + 99 + MINUTE, 1), Err(1));
         assert_eq!(admit(&window, START + 99 + MINUTE + 100, 300), Ok(()));
+    }
+
+    #[test]
+    fn a_head_stays_charged_unless_the_rest_does_not_fit() {
+        let window = Window::new(10);
+        let head = |at| window.admit_head(Timestamp(at));
+        let rest = |head, at, n| window.admit_rest(head, Timestamp(at), n).map_err(|refusal| refusal.seconds);
+        let first = head(START).unwrap();
+        assert_eq!(rest(first, START + 5_000, 1), Ok(()));
+        let second = head(START + 1_000).unwrap();
+        assert_eq!(admit(&window, START + 5_000, 8), Ok(()));
+        assert_eq!(rest(second, START + 5_000, 3), Err(56), "it and one more would need the first one's place");
+        assert_eq!(admit(&window, START + 5_000, 1), Ok(()), "the head was given back");
+        assert_eq!(head(START + 5_000).map(drop).map_err(|refusal| refusal.seconds), Err(56));
+        let _unsound = head(START + 61_000).unwrap();
+        assert_eq!(admit(&window, START + 61_000, 1), Err(5), "the head of an unsound request stays charged");
     }
 
     #[test]

@@ -3,13 +3,15 @@
 //! ```text
 //! once a request   authenticate  -> Caller    unauthenticated; for a signed request, verify
 //!                  charge_budget -> Admitted  rate_limited
-//! once a call      find    -> ToolDef         unknown tool
+//! once a call      renew   -> Caller          unauthenticated, if the key or secret has ended meanwhile
+//!                  find    -> ToolDef         unknown tool
 //!                  permit  -> Grant           forbidden, before the arguments are looked at
 //!                  parse   -> typed arguments invalid_argument, every one at once
 //!                  repeat  -> hit | fresh     a hit answers here: no target is touched
 //!                  require -> Target          not_found if it is not granted or not there, upstream_unavailable, not_supported
-//!                  invoke  -> the handler     what the tool itself declares
-//!                  accept                     tasks only: overloaded, target_busy
+//!                  invoke  -> the handler     what the tool itself declares; unless it reads, the caller is judged again before
+//!                  accept                     tasks only, again for a caller who still may: overloaded, target_busy
+//!                  still                      other tools: unauthenticated, forbidden, not_found if that ended meanwhile
 //!                  audit                      a line for every call, refused ones too
 //! ```
 //!
@@ -18,6 +20,7 @@
 
 mod refusals;
 mod signed;
+mod standing;
 
 pub use refusals::unrouted;
 pub use signed::SignedRequest;
@@ -28,7 +31,8 @@ use super::audit::{Audit, Backlog, Line, Slot};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
-use super::handler::{Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
+use super::handler::{Around, Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
+use super::limit::Head;
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, ToolLists, quote};
 use super::revision::Revision;
@@ -168,24 +172,45 @@ impl<H: Handlers> Pipeline<H> {
         self.clock.now()
     }
 
+    /// Counts a request whose body is no message.
+    pub fn unsound(&self) {
+        self.counts.unsound.add(1);
+    }
+
     /// Authenticates a request. `credentials` are `None` if it has none that can be read.
     ///
     /// # Errors
     /// `unauthenticated`, in the same words for every cause.
     pub fn authenticate(&self, credentials: Option<Credentials<'_>>) -> Result<Caller, Failure> {
-        credentials.and_then(|shown| self.access.authenticate(shown, self.now()).ok()).ok_or_else(|| {
+        credentials.and_then(|shown| self.access.authenticate(shown, self.clock.latest()).ok()).ok_or_else(|| {
             self.counts.unauthenticated.add(1);
             Failure::plain(H::CATALOGUE.roles.unauthenticated)
         })
     }
 
-    /// Charges `requests` to the budget of the application, all or none. The proof that it returns allows their calls.
+    /// Charges one request to the budget of the application before its body is read. `None` if the budget is spent.
+    pub fn charge_head(&self, caller: &Caller) -> Option<Head> {
+        caller.application.window.admit_head(self.now()).ok()
+    }
+
+    /// Charges `requests` to the budget of the application, all or none, of which one may be charged as `head`. The proof that it
+    /// returns allows their calls.
     ///
     /// # Errors
     /// `rate_limited`, with the seconds after which the same requests would fit.
-    pub fn charge_budget<'c>(&self, caller: &'c Caller, requests: u32) -> Result<Admitted<'c>, Failure> {
-        let window = &caller.application.window;
-        window.admit(self.now(), requests).map(|()| Admitted(caller)).map_err(|retry| {
+    pub fn charge_budget<'c>(
+        &self,
+        caller: &'c Caller,
+        head: Option<Head>,
+        requests: u32,
+    ) -> Result<Admitted<'c>, Failure> {
+        let (window, now) = (&caller.application.window, self.now());
+        let charged = match head {
+            Some(_) if requests == 1 => Ok(()),
+            Some(head) => window.admit_rest(head, now, requests),
+            None => window.admit(now, requests),
+        };
+        charged.map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
             let (role, limit) = (H::CATALOGUE.roles.rate_limited, window.limit());
             let failure = match requests > limit {
@@ -209,21 +234,28 @@ impl<H: Handlers> Pipeline<H> {
     }
 
     /// Returns the tools of `tools/list` as a JSON list: exactly those that [`Self::call`] permits this caller.
-    pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Bytes {
-        let application = &caller.application;
-        application.tools.get_or_init(|| self.listed(application.permissions)).of_revision(revision).clone()
+    ///
+    /// # Errors
+    /// `unauthenticated` if its key or secret has ended.
+    pub fn list(&self, Admitted(caller): &Admitted<'_>, revision: Revision) -> Result<Bytes, Failure> {
+        let application = &self.renew(caller)?.application;
+        let lists = application.tools.get_or_init(|| self.listed(application.permissions));
+        Ok(lists.of_revision(revision).clone())
     }
 
     /// Returns the instructions for this caller, as a JSON string: what concerns the tools that it may call.
-    pub fn instructions(&self, Admitted(caller): &Admitted<'_>) -> Bytes {
-        let application = &caller.application;
+    ///
+    /// # Errors
+    /// `unauthenticated` if its key or secret has ended.
+    pub fn instructions(&self, Admitted(caller): &Admitted<'_>) -> Result<Bytes, Failure> {
+        let application = &self.renew(caller)?.application;
         let told = || {
             let paragraphs = H::CATALOGUE.service.instructions.iter();
             let told: Vec<_> = paragraphs.map(|paragraph| paragraph.told_to(application.permissions)).collect();
             let told: Vec<_> = told.into_iter().filter(|paragraph| !paragraph.as_str().is_empty()).collect();
             quote(Words::list(&told, "\n").as_str())
         };
-        application.instructions.get_or_init(told).clone()
+        Ok(application.instructions.get_or_init(told).clone())
     }
 
     /// Returns the lists for these permissions. Applications that see the same tools share them.
@@ -238,14 +270,20 @@ impl<H: Handlers> Pipeline<H> {
     /// Calls a tool, counts the call and writes its audit line. A panic becomes the failure `internal`; the connection stays open.
     ///
     /// # Errors
-    /// The failure of the step that refused or failed. Only `unknown_tool` is an error of the protocol; the others are results of the
-    /// tool.
+    /// The failure of the step that refused or failed. Only `unknown_tool` and `unauthenticated` are errors of the protocol; the others
+    /// are results of the tool.
     pub async fn call(&self, Admitted(caller): &Admitted<'_>, asked: ToolCall<'_>) -> Result<Answer, Failure> {
+        let renewed = self.renew(caller);
+        let (caller, ended) = match &renewed {
+            Ok(renewed) => (renewed.as_ref(), None),
+            Err(failure) => (*caller, Some(failure.clone())),
+        };
         let (tool, now) = (find(H::CATALOGUE, caller, asked.tool)?, self.now());
         let mut counted =
             CallCounter { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
         let permissions = caller.application.permissions;
-        let result = self.audited(caller, tool, asked, now).await.map_err(|failure| failure.told_to(permissions));
+        let result =
+            self.audited(caller, ended, tool, asked, now).await.map_err(|failure| failure.told_to(permissions));
         counted.outcome = outcome(result.as_ref().err());
         result
     }
@@ -254,23 +292,31 @@ impl<H: Handlers> Pipeline<H> {
     async fn audited(
         &self,
         caller: &Caller,
+        ended: Option<Failure>,
         tool: &'static ToolDef,
         asked: ToolCall<'_>,
         now: Timestamp,
     ) -> Result<Answer, Failure> {
         let ToolCall { tool: _, arguments: raw, request_id, hold: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
-        let grant = match permit(H::CATALOGUE, caller, tool) {
+        let arrived = (now, now.max(self.clock.wall()));
+        let grant = match ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err) {
             Ok(grant) => grant,
             Err(failure) => {
-                slot.write(&line(caller, tool, request_id, now, Some(&failure)));
+                slot.write(&line(caller, tool, request_id, arrived.1, Some(&failure)));
                 return Err(failure);
             }
         };
-        let call = Call::new(grant, caller, H::CATALOGUE, &*self.tasks, asked, now);
+        let around =
+            Around { catalogue: H::CATALOGUE, tasks: &*self.tasks, access: &self.access, clock: &self.clock, arrived };
+        let call = Call::new(grant, caller, asked, around);
         let mut witness = AuditGuard { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw.get())).await;
-        let result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
+        let mut result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
+        // The maker of a task learns of it, whatever it may do by now.
+        if result.is_ok() && tool.task.is_none() {
+            result = call.still().and(result);
+        }
         witness.outcome = outcome(result.as_ref().err());
         result
     }
@@ -287,6 +333,7 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     }
     let Some(plan) = T::task(call.tool, &args) else {
         let proof = require_granted::<H, T>(handlers, call, &args).await?;
+        call.still()?;
         return match T::invoke(handlers, call, &proof, args).await? {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::Command(_) => Err(unrouted(call)),
@@ -305,13 +352,14 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
         nonce,
         now: call.now,
     };
-    if let Some(hit) = call.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
+    if let Some(hit) = call.around.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
         return accepted(call, &hit);
     }
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
     proposal.policy = proof.policy(call.tool, proposal.policy);
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
-    let answer = call.tasks.accept(&proposal, command).await;
+    call.still()?;
+    let answer = call.around.tasks.accept(&proposal, command).await;
     if let (Some(nonce), Ok(_) | Err(WriteRefusal::Busy { .. })) = (nonce, &answer) {
         nonce.set_stored();
     }
@@ -451,11 +499,11 @@ struct AuditGuard<'a> {
 
 impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
-        let Call { caller, tool, request_id, now, .. } = *self.call;
+        let Call { caller, tool, request_id, around, .. } = *self.call;
         let (target, arguments) = self.call.noted();
         if let Some(slot) = self.slot.take() {
             let outcome = self.outcome;
-            slot.write(&Line { target, arguments, outcome, ..line(caller, tool, request_id, now, None) });
+            slot.write(&Line { target, arguments, outcome, ..line(caller, tool, request_id, around.arrived.1, None) });
         }
     }
 }

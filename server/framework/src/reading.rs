@@ -26,7 +26,13 @@ const REFUNDED_UNITS: u64 = 1;
 /// `not_found` if the caller sees no such task, `internal` if it cannot be read.
 pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Outcome, Failure> {
     let wait = wait.map(|seconds| Duration::from_secs(seconds.unsigned_abs()));
-    match call.task(id, wait).await {
+    let read = tokio::select! {
+        biased;
+        read = call.task(id, wait) => read,
+        // A poll may be held for long, and authority ends at once.
+        failure = call.ended() => return Err(failure),
+    };
+    match read {
         Ok(told) => {
             let shown = Shown::of(call, id, &told).ok_or_else(|| broken(call, "it fits no contract"))?;
             Outcome::answer(call, Reply::from(shown))

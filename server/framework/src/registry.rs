@@ -1,4 +1,5 @@
-//! The registry of applications and keys. Every change is durable before it takes effect.
+//! The registry of applications and keys. What gives authority is durable before it takes effect. What takes it away is in force at
+//! once, and gets to the disk as soon as that takes it.
 //!
 //! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
 
@@ -11,12 +12,13 @@ use crate::hex;
 use crate::keyring::{BrokenSeal, KeyRing};
 use crate::random::Random;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// Applications and keys. When a method returns, its change is stored and in force.
+/// Applications and keys. When a method returns, its change is in force and, unless it says otherwise, stored.
 pub struct Registry {
     access: Arc<Access>,
     prefixes: KeyPrefixes,
@@ -32,7 +34,31 @@ pub struct Registry {
 struct Known {
     applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
     keys: HashMap<String, KeyRow>,
+    /// The ids of rows that are in force and not yet stored.
+    owed: BTreeSet<Owed>,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owed {
+    Application(String),
+    Key(String),
+}
+
+/// Whether a change that is in force is on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Kept {
+    /// It is.
+    Stored,
+    /// It is not, for this reason. [`Registry::settle`] stores it; a restart before brings back what it took away.
+    Owed(String),
+}
+
+/// How long a change that is in force may take to be stored before its operator is told that it is not.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Interval between attempts to store what is owed.
+const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 /// An application to create.
 #[derive(Clone, Debug)]
@@ -195,26 +221,29 @@ impl Registry {
         found.cloned().ok_or_else(|| RegistryError::Unknown(format!("application `{application}`")))
     }
 
-    /// Changes an application, for all its keys at once. Its request budget goes on.
+    /// Changes an application, for all its keys at once. Its request budget goes on. A change that only takes away is in force also
+    /// where it cannot be stored.
     ///
     /// # Errors
     /// [`RegistryError::Unknown`], [`RegistryError::UnknownPermission`] or [`RegistryError::Broken`].
-    pub async fn change(
-        &self,
-        id: &str,
-        edit: impl FnOnce(&mut ApplicationRow),
-    ) -> Result<ApplicationRow, RegistryError> {
+    pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<Kept, RegistryError> {
         let mut known = self.known.lock().await;
-        let (row, before) =
+        let (before, former) =
             known.applications.get(id).cloned().ok_or_else(|| RegistryError::Unknown(format!("application `{id}`")))?;
-        let mut row = row;
+        let mut row = before.clone();
         edit(&mut row);
         self.check(&row.permissions)?;
-        self.store.put_application(row.clone()).await?;
-        let application = application(&row, self.catalogue, Arc::clone(&before.window));
+        let takes = takes_away(&before, &row);
+        if !takes {
+            self.store.put_application(row.clone()).await?;
+        }
+        let application = application(&row, self.catalogue, Arc::clone(&former.window));
         self.access.change(|directory| directory.put_application(&application));
-        known.applications.insert(row.id.clone(), (row.clone(), application));
-        Ok(row)
+        known.applications.insert(row.id.clone(), (row, application));
+        match takes {
+            true => Ok(self.store(&mut known, Owed::Application(id.to_owned())).await),
+            false => Ok(Kept::Stored),
+        }
     }
 
     /// Creates a key for an application.
@@ -241,14 +270,65 @@ impl Registry {
         self.add_secret(&mut known, key).await
     }
 
-    /// Revokes a key with all its secrets, at once.
+    /// Revokes a key with all its secrets, at once, also where that cannot be stored.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`] or [`RegistryError::Broken`].
-    pub async fn revoke_key(&self, key_id: &str) -> Result<(), RegistryError> {
+    /// [`RegistryError::Unknown`].
+    pub async fn revoke_key(&self, key_id: &str) -> Result<Kept, RegistryError> {
         let mut known = self.known.lock().await;
         let key = known.keys.get(key_id).cloned().ok_or_else(|| RegistryError::Unknown(format!("key `{key_id}`")))?;
-        self.put_key(&mut known, KeyRow { secrets: Vec::new(), ..key }).await
+        self.put_in_force(&mut known, KeyRow { secrets: Vec::new(), ..key })?;
+        Ok(self.store(&mut known, Owed::Key(key_id.to_owned())).await)
+    }
+
+    /// Stores what is in force and owed to the disk.
+    pub async fn settle(&self) -> Kept {
+        let mut known = self.known.lock().await;
+        while let Some(owed) = known.owed.first().cloned() {
+            if let Kept::Owed(why) = self.store(&mut known, owed).await {
+                return Kept::Owed(why);
+            }
+            if known.owed.is_empty() {
+                tracing::info!("all that was taken away from applications and keys is on the disk");
+            }
+        }
+        Kept::Stored
+    }
+
+    /// Stores what comes to be owed, again and again, until it is dropped.
+    pub async fn settle_on(&self) {
+        loop {
+            self.clock.sleep_until(self.clock.now().plus(SETTLE_EVERY)).await;
+            let _ = self.settle().await;
+        }
+    }
+
+    /// Stores a row that is in force.
+    async fn store(&self, known: &mut Known, owed: Owed) -> Kept {
+        let put = async {
+            match &owed {
+                Owed::Application(id) => match known.applications.get(id) {
+                    Some((row, _)) => self.store.put_application(row.clone()).await,
+                    None => Ok(()),
+                },
+                Owed::Key(id) => match known.keys.get(id) {
+                    Some(row) => self.store.put_key(row.clone()).await,
+                    None => Ok(()),
+                },
+            }
+        };
+        let why = match self.clock.before(self.clock.now().plus(STORE_PATIENCE), put).await {
+            Some(Ok(())) => {
+                known.owed.remove(&owed);
+                return Kept::Stored;
+            }
+            Some(Err(error)) => error.to_string(),
+            None => format!("it has not answered for {} s", STORE_PATIENCE.as_secs()),
+        };
+        if known.owed.insert(owed) {
+            tracing::error!(why, "what was taken away is in force, and not yet on the disk; trying on");
+        }
+        Kept::Owed(why)
     }
 
     fn check(&self, permissions: &[String]) -> Result<(), RegistryError> {
@@ -270,11 +350,15 @@ impl Registry {
     }
 
     async fn put_key(&self, known: &mut Known, key: KeyRow) -> Result<(), RegistryError> {
+        self.store.put_key(key.clone()).await?;
+        self.put_in_force(known, key)
+    }
+
+    fn put_in_force(&self, known: &mut Known, key: KeyRow) -> Result<(), RegistryError> {
         let (_, application) = known
             .applications
             .get(&key.application)
             .ok_or_else(|| RegistryError::Unknown(format!("application `{}`", key.application)))?;
-        self.store.put_key(key.clone()).await?;
         self.access.change(|directory| directory.put_key(&key.id, application, &key.secrets, key.expires_at));
         known.keys.insert(key.id.clone(), key);
         Ok(())
@@ -283,6 +367,15 @@ impl Registry {
     fn hex<const N: usize>(&self) -> Result<String, RegistryError> {
         self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(broken)
     }
+}
+
+/// Whether a change of an application gives nothing.
+fn takes_away(before: &ApplicationRow, after: &ApplicationRow) -> bool {
+    let ApplicationRow { id: _, name, permissions, requests_per_minute, grants, created_at: _ } = after;
+    permissions.iter().all(|held| before.permissions.contains(held))
+        && *requests_per_minute <= before.requests_per_minute
+        && grants.are_within(&before.grants)
+        && *name == before.name
 }
 
 /// The application that requests are checked against. A permission that left the contract grants nothing.

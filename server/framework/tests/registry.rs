@@ -5,7 +5,7 @@ use toolwarrant_core::access::{Credentials, Grants};
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
-use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
+use toolwarrant_core::registry::{Kept, KeyPrefixes, NewApplication, NewKey, Registry, RegistryError};
 use toolwarrant_store::memory::Memory;
 
 mod contract {
@@ -70,7 +70,7 @@ async fn a_revoked_key_is_refused_at_once_and_for_ever_and_others_stay() {
     let owner = one(&registry).await;
     let (gone, kept) =
         (registry.issue_key(&owner, None).await.unwrap(), registry.issue_key(&owner, None).await.unwrap());
-    registry.revoke_key(&gone.key_id).await.unwrap();
+    assert_eq!(registry.revoke_key(&gone.key_id).await.unwrap(), Kept::Stored);
     for registry in [&registry, &open(&store).await] {
         assert_eq!([&gone, &kept].map(|key| lives(registry, key)), [false, true]);
         assert!(matches!(registry.rotate_key(&gone.key_id).await, Err(RegistryError::Revoked(_))));

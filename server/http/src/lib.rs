@@ -15,9 +15,9 @@ pub use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Method, Response, StatusCode};
+use axum::http::{Extensions, Method, Response, StatusCode};
 use axum::routing::any;
-use edge::{AuthThrottle, HostOriginPolicy, Limits};
+use edge::{AuthThrottle, HostOriginPolicy, Limits, Peer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_core::failure::Failure;
@@ -49,6 +49,14 @@ impl<H: Handlers> Endpoint<H> {
             ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
             routes: v1::Routes::new(H::CATALOGUE, base),
             answers: mcp::Answers::of(&H::CATALOGUE.service),
+        }
+    }
+
+    /// Counts what an address did wrong, and slows one that goes on.
+    async fn strike(&self, extensions: &Extensions) {
+        let peer = extensions.get::<Peer>();
+        if let Some(delay) = peer.and_then(|peer| self.throttle.failed(peer.0, self.pipeline.now())) {
+            tokio::time::sleep(delay).await;
         }
     }
 

@@ -11,7 +11,7 @@ mod session;
 pub(crate) use answers::Answers;
 pub(crate) use envelope::reason;
 
-use super::edge::{self, BodyError, Peer};
+use super::edge::{self, BodyError};
 use super::spliced::Spliced;
 use super::{Endpoint, credentials, is_json, respond, status};
 use answers::error;
@@ -22,7 +22,7 @@ use axum::http::{Method, Response, StatusCode};
 use envelope::{Body as Posted, Message};
 use session::Session;
 use std::sync::Arc;
-use toolwarrant_core::catalogue::ErrorDef;
+use toolwarrant_core::catalogue::{ErrorDef, Roles};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::revision::{Features, Revision};
@@ -118,13 +118,11 @@ async fn post<H: Handlers>(
     let caller = match endpoint.pipeline.authenticate(credentials::read(&head.headers)) {
         Ok(caller) => caller,
         Err(failure) => {
-            let peer = head.extensions.get::<Peer>();
-            if let Some(delay) = peer.and_then(|peer| endpoint.throttle.failed(peer.0, endpoint.pipeline.now())) {
-                tokio::time::sleep(delay).await;
-            }
+            endpoint.strike(&head.extensions).await;
             return Err(failure.into());
         }
     };
+    let charged = endpoint.pipeline.charge_head(&caller);
     if !is_json(&head.headers) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }
@@ -133,30 +131,46 @@ async fn post<H: Handlers>(
         BodyError::Timeout => Failure::plain(roles.request_timeout),
         BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
     })?;
-    let posted = envelope::read(&bytes).map_err(|bad| match bad {
-        envelope::Unreadable::NotJson(what) => Refusal::new(roles.parse_error, what),
-        envelope::Unreadable::NotRpc(what) => Refusal::new(roles.invalid_request, what),
-    })?;
+    // Reading the body took as long as the client liked.
+    let caller = endpoint.pipeline.renew(&caller)?;
+    let posted = match sound(&bytes, roles) {
+        Ok(posted) => posted,
+        Err(refusal) => {
+            endpoint.pipeline.unsound();
+            endpoint.strike(&head.extensions).await;
+            return Err(refusal);
+        }
+    };
     let session = |revision, hold| Session {
         endpoint,
         caller: &caller,
+        charged,
         request_id: request_id.to_str().unwrap_or_default(),
         revision,
         hold,
     };
     match posted {
-        Posted::One(Message::Invalid { id, what }) => {
-            Err(Refusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
-        }
         Posted::One(message) => {
             let revision = metadata::of_message::<H>(&head.headers, &message)?;
-            Ok(session(revision, LongPoll::Allowed).one(message).await)
+            session(revision, LongPoll::Allowed).one(&message).await
         }
         Posted::Batch(messages) => {
             let revision = metadata::revision::<H>(&head.headers)?;
             check_batch(revision, &messages).map_err(|what| Refusal::new(roles.invalid_request, what))?;
             Ok(session(revision, LongPoll::Never).batch(&messages).await)
         }
+    }
+}
+
+/// The message or the batch that a body is.
+fn sound<'b>(bytes: &'b [u8], roles: &Roles) -> Result<Posted<'b>, Refusal> {
+    match envelope::read(bytes) {
+        Ok(Posted::One(Message::Invalid { id, what })) => {
+            Err(Refusal { failure: Failure::new(roles.invalid_request, what), id: id.unwrap_or("null").to_owned() })
+        }
+        Ok(posted) => Ok(posted),
+        Err(envelope::Unreadable::NotJson(what)) => Err(Refusal::new(roles.parse_error, what)),
+        Err(envelope::Unreadable::NotRpc(what)) => Err(Refusal::new(roles.invalid_request, what)),
     }
 }
 

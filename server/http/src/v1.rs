@@ -7,7 +7,7 @@
 mod arguments;
 mod routes;
 
-use super::edge::{self, BodyError, Peer};
+use super::edge::{self, BodyError};
 use super::{Endpoint, is_json, respond};
 use axum::body::Body;
 use axum::extract::Request;
@@ -108,13 +108,23 @@ async fn answer<H: Handlers>(
     let (caller, sent) = authenticate(endpoint, head, body, reads).await?;
     let outcome = carry_out(endpoint, head, &sent, &caller, matched, request_id).await;
     endpoint.pipeline.keep_nonce(&caller, reads).await?;
-    outcome
+    outcome.map_err(|refusal| match *refusal.failure.def() == *H::CATALOGUE.roles.unauthenticated {
+        true => ended::<H>(sent.canonical).into(),
+        false => refusal,
+    })
+}
+
+/// The refusal of a request whose signature was right when it came.
+fn ended<H: Handlers>(canonical: String) -> Failure {
+    let what = "the secret that signed this has ended meanwhile: sign with a live one.";
+    Failure::exactly(H::CATALOGUE.roles.unauthenticated, what).with("canonical_request", canonical)
 }
 
 /// What a signed request brings besides its head.
 struct Sent<'a> {
     idempotency_key: &'a str,
     body: Bytes,
+    canonical: String,
 }
 
 async fn authenticate<'a, H: Handlers>(
@@ -128,7 +138,7 @@ async fn authenticate<'a, H: Handlers>(
     let signed = match SignedHeaders::read(&head.headers) {
         Ok(signed) => signed,
         Err(what) => {
-            delay(endpoint, head).await;
+            endpoint.strike(&head.extensions).await;
             return Err(refused(what, None));
         }
     };
@@ -152,33 +162,25 @@ async fn authenticate<'a, H: Handlers>(
     let canonical = canonical.canonical();
     let shown = SignedRequest { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
     match endpoint.pipeline.verify(&shown, reads) {
-        Ok(caller) => Ok((caller, Sent { idempotency_key, body })),
+        Ok(caller) => Ok((caller, Sent { idempotency_key, body, canonical })),
         Err(failure) if *failure.def() == *roles.unauthenticated => {
-            delay(endpoint, head).await;
+            endpoint.strike(&head.extensions).await;
             Err(failure.with("canonical_request", canonical))
         }
         Err(failure) => Err(failure),
     }
 }
 
-/// Slows who fails often.
-async fn delay<H: Handlers>(endpoint: &Endpoint<H>, head: &Parts) {
-    let peer = head.extensions.get::<Peer>();
-    if let Some(delay) = peer.and_then(|peer| endpoint.throttle.failed(peer.0, endpoint.pipeline.now())) {
-        tokio::time::sleep(delay).await;
-    }
-}
-
 async fn carry_out<H: Handlers>(
     endpoint: &Endpoint<H>,
     head: &Parts,
-    Sent { idempotency_key, body }: &Sent<'_>,
+    Sent { idempotency_key, body, canonical: _ }: &Sent<'_>,
     caller: &Caller,
     matched: Matched<'_>,
     request_id: &str,
 ) -> Result<Success, Refusal> {
     let (pipeline, roles) = (&endpoint.pipeline, &H::CATALOGUE.roles);
-    let admitted = pipeline.charge_budget(caller, 1).inspect_err(|failure| {
+    let admitted = pipeline.charge_budget(caller, None, 1).inspect_err(|failure| {
         if let Matched::Route(route, _) = &matched {
             pipeline.refused(caller, route.tool.name, request_id, failure);
         }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use toolwarrant_core::audit;
+use toolwarrant_core::registry::Kept;
 
 /// The answer to a command.
 pub(crate) type Answer = Result<Value, OperatorError>;
@@ -48,6 +49,16 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
 
 fn answer(shown: impl Serialize) -> Answer {
     serde_json::to_value(shown).map_err(|error| refused(format!("the answer cannot be written as JSON: {error}")))
+}
+
+/// What an operator must know of a change that is in force and not yet stored.
+fn owed(kept: Kept) -> Option<String> {
+    match kept {
+        Kept::Stored => None,
+        Kept::Owed(why) => Some(format!(
+            "in force, and not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
+        )),
+    }
 }
 
 fn refused(why: String) -> OperatorError {

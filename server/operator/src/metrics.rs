@@ -144,8 +144,9 @@ fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &Connectio
     page.gauge("connections", "Connections of clients that are open.", limiter.connections());
     let help = "Connections that were closed unanswered, because there were too many.";
     page.counter("connections_refused_total", help, limiter.refused.get());
-    let Requests { unauthenticated, rate_limited, .. } = requests;
-    let refused = [("unauthenticated", unauthenticated.get()), ("rate_limited", rate_limited.get())];
+    let Requests { unauthenticated, rate_limited, unsound, .. } = requests;
+    let refused =
+        [("unauthenticated", unauthenticated.get()), ("rate_limited", rate_limited.get()), ("unsound", unsound.get())];
     let help = "Requests that were refused before they were looked at.";
     page.counters("requests_refused_total", help, "reason", refused.into_iter());
     page.head("tool_calls_total", "counter", "Calls of tools, by how they ended: ok, cancelled, or an error code.");

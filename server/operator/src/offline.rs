@@ -15,6 +15,7 @@ use std::sync::Arc;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::random::Random;
+use toolwarrant_core::registry::Kept;
 
 /// Makes the inventory of a service from its opened data folder.
 pub type MakeInventory<'a> = Box<dyn FnOnce(&DataFolder) -> Result<Option<Arc<dyn Inventory>>, Explanation> + 'a>;
@@ -66,6 +67,11 @@ impl Offline<'_> {
         let path = folder.path().to_owned();
         let context =
             OperatorContext { names, catalogue, registry, store: database, inventory, checks, folder: path, clock };
-        execute(&context, command).await
+        let answer = execute(&context, command).await?;
+        // No server goes on to store what this process could not.
+        match context.registry.settle().await {
+            Kept::Stored => Ok(answer),
+            Kept::Owed(why) => Err(OperatorError::Refused(why)),
+        }
     }
 }

@@ -16,6 +16,7 @@ use toolwarrant_core::clock::Clock;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
+use toolwarrant_core::registry::Kept;
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_http::{Endpoint, Router};
@@ -165,7 +166,11 @@ impl Server {
         let Self { listener, router, limiter, engine, context, socket, monitor, folder, .. } = self;
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
-        let operators = tokio::spawn(socket.serve(context));
+        let operators = tokio::spawn(socket.serve(Arc::clone(&context)));
+        let settling = {
+            let context = Arc::clone(&context);
+            tokio::spawn(async move { context.registry.settle_on().await })
+        };
         let closing = async {
             stop.await;
             monitor.iter().for_each(|(_, status)| status.set_stopping());
@@ -174,6 +179,11 @@ impl Server {
         edge::serve(listener, router, limiter, closing).await;
         operators.abort();
         let _ = operators.await;
+        settling.abort();
+        if let Kept::Owed(why) = context.registry.settle().await {
+            tracing::error!(why, "what was taken away is not on the disk; it is back after the next start");
+        }
+        drop(context);
         drop(stopped);
         if runner.await.is_err() {
             tracing::error!("the task that drives the engine panicked");

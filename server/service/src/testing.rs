@@ -40,6 +40,8 @@ pub struct TestServer {
     pub engine: Arc<Engine>,
     /// The store.
     pub store: Arc<Memory>,
+    /// Applications and keys. The n-th tenant has the name `app-n`.
+    pub registry: Registry,
     /// The folder of its audit trail.
     pub audit: PathBuf,
     task: JoinHandle<()>,
@@ -137,7 +139,7 @@ pub async fn serve<H: Handlers>(
     let task =
         tokio::spawn(edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()));
     let url = format!("http://{address}/mcp");
-    (TestServer { url, address, clock, engine, store, audit: trail, task, runner, _folder: folder }, keys)
+    (TestServer { url, address, clock, engine, store, registry, audit: trail, task, runner, _folder: folder }, keys)
 }
 
 impl TestServer {

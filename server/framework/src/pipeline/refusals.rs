@@ -82,7 +82,7 @@ impl<H: Handlers> Pipeline<H> {
         let Some(slot) = self.audit.reserve() else { return overloaded(H::CATALOGUE, "the audit cannot keep up") };
         let failure = permit(H::CATALOGUE, caller, tool).err();
         let failure = failure.unwrap_or_else(|| Failure::new(H::CATALOGUE.roles.invalid_argument, what));
-        slot.write(&line(caller, tool, request_id, self.now(), Some(&failure)));
+        slot.write(&line(caller, tool, request_id, self.clock.latest(), Some(&failure)));
         self.counts.called(tool, failure.def().code, 1);
         failure.told_to(caller.application.permissions)
     }
@@ -95,7 +95,8 @@ impl<H: Handlers> Pipeline<H> {
         self.counts.called(tool, failure.def().code, 1);
         let Some(calls) = caller.application.window.take_unlogged(now) else { return };
         if let Some(slot) = self.audit.reserve() {
-            slot.write(&Line { calls, ..line(caller, tool, request_id, now, Some(failure)) });
+            let time = now.max(self.clock.wall());
+            slot.write(&Line { calls, ..line(caller, tool, request_id, time, Some(failure)) });
         }
     }
 }

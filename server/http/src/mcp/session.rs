@@ -2,6 +2,7 @@
 //!
 //! The outcome of a tool is always a result, also if the tool failed, so that the model reads it.
 
+use super::Refusal;
 use super::answers::{self, array, error};
 use super::envelope::{self, Message, RpcRequest};
 use crate::Endpoint;
@@ -12,6 +13,7 @@ use std::sync::LazyLock;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
+use toolwarrant_core::limit::Head;
 use toolwarrant_core::pipeline::{Admitted, Handlers};
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
@@ -52,6 +54,8 @@ impl Method {
 pub(super) struct Session<'a, H> {
     pub(super) endpoint: &'a Endpoint<H>,
     pub(super) caller: &'a Caller,
+    /// What was charged of the budget before the body was read.
+    pub(super) charged: Option<Head>,
     pub(super) request_id: &'a str,
     pub(super) revision: Revision,
     pub(super) hold: LongPoll,
@@ -59,37 +63,50 @@ pub(super) struct Session<'a, H> {
 
 impl<H: Handlers> Session<'_, H> {
     /// The answer to a message; a notification has none.
-    pub(super) async fn one(&self, message: Message<'_>) -> Option<Spliced> {
-        self.answer_all(&[message]).await.pop()
+    ///
+    /// # Errors
+    /// The key or secret of the caller has ended meanwhile.
+    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Spliced>, Refusal> {
+        match self.answered(message, &self.charge(1)).await {
+            Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
+                Err(Refusal { failure, id: id.to_owned() })
+            }
+            answered => Ok(answered.map(told)),
+        }
     }
 
-    /// The answer to a batch; one of notifications has none.
+    /// The answer to a batch; one of notifications has none. The cost of all messages is charged before the first one runs.
     pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Spliced> {
-        let answers = self.answer_all(messages).await;
+        let requests = messages.iter().filter(|message| message.wants_answer()).count();
+        let charged = self.charge(requests);
+        let mut answers = Vec::with_capacity(requests);
+        for message in messages {
+            answers.extend(self.answered(message, &charged).await.map(told));
+        }
         (!answers.is_empty()).then(|| array(&answers))
     }
 
-    /// The answers to all messages. The cost of all messages is charged before the first one runs.
-    async fn answer_all(&self, messages: &[Message<'_>]) -> Vec<Spliced> {
-        let requests = messages.iter().filter(|message| message.wants_answer()).count();
+    fn charge(&self, requests: usize) -> Result<Admitted<'_>, Failure> {
         let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
-        let charged = self.endpoint.pipeline.charge_budget(self.caller, cost);
-        let mut answers = Vec::with_capacity(requests);
-        for message in messages {
-            let answer = match (message, &charged) {
-                (Message::Unanswered, _) => continue,
-                (Message::Invalid { id, what }, _) => {
-                    error(id.unwrap_or("null"), &Failure::new(H::CATALOGUE.roles.invalid_request, what.clone()))
-                }
-                (Message::Request(request), Err(failure)) => self.over_budget(request, failure),
-                (Message::Request(request), Ok(admitted)) => match self.answer(admitted, request).await {
-                    Ok(answer) => answer,
-                    Err(failure) => error(request.id, &failure),
-                },
-            };
-            answers.push(answer);
-        }
-        answers
+        self.endpoint.pipeline.charge_budget(self.caller, self.charged, cost)
+    }
+
+    /// The answer to a message, or its id and the failure; `None` for a notification.
+    async fn answered<'m>(
+        &self,
+        message: &'m Message<'_>,
+        charged: &Result<Admitted<'_>, Failure>,
+    ) -> Option<Result<Spliced, (&'m str, Failure)>> {
+        Some(match (message, charged) {
+            (Message::Unanswered, _) => return None,
+            (Message::Invalid { id, what }, _) => {
+                Err((id.unwrap_or("null"), Failure::new(H::CATALOGUE.roles.invalid_request, what.clone())))
+            }
+            (Message::Request(request), Err(failure)) => Ok(self.over_budget(request, failure)),
+            (Message::Request(request), Ok(admitted)) => {
+                self.answer(admitted, request).await.map_err(|failure| (request.id, failure))
+            }
+        })
     }
 
     fn over_budget(&self, RpcRequest { id, method, params }: &RpcRequest<'_>, failure: &Failure) -> Spliced {
@@ -113,7 +130,7 @@ impl<H: Handlers> Session<'_, H> {
         match Method::of(method, self.revision) {
             Some(Method::CallTool) => self.call(admitted, id, &self.call_params(*params)?).await,
             Some(Method::ListTools) => match cursor(*params) {
-                None => Ok(answers.listed(id, self.revision, &pipeline.list(admitted, self.revision))),
+                None => Ok(answers.listed(id, self.revision, &pipeline.list(admitted, self.revision)?)),
                 Some(cursor) => {
                     let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
                     Err(Failure::new(invalid_params, what))
@@ -121,9 +138,9 @@ impl<H: Handlers> Session<'_, H> {
             },
             Some(Method::Initialize) => {
                 let agreed = Revision::agreed(&offer(*params), H::CATALOGUE.service.served);
-                Ok(answers.initialized(id, agreed, &pipeline.instructions(admitted)))
+                Ok(answers.initialized(id, agreed, &pipeline.instructions(admitted)?))
             }
-            Some(Method::Discover) => Ok(answers.discovered(id, &pipeline.instructions(admitted))),
+            Some(Method::Discover) => Ok(answers.discovered(id, &pipeline.instructions(admitted)?)),
             Some(Method::Ping) => Ok(answers::pong(id)),
             None => Err(Method::unknown::<H>(method)),
         }
@@ -134,7 +151,11 @@ impl<H: Handlers> Session<'_, H> {
         let asked = ToolCall { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
         match self.endpoint.pipeline.call(admitted, asked).await {
             Ok(answer) => Ok(self.endpoint.answers.succeeded(id, self.revision, &answer)),
-            Err(failure) if *failure.def() == *H::CATALOGUE.roles.unknown_tool => Err(failure),
+            Err(failure)
+                if [H::CATALOGUE.roles.unknown_tool, H::CATALOGUE.roles.unauthenticated].contains(&failure.def()) =>
+            {
+                Err(failure)
+            }
             Err(failure) => Ok(self.endpoint.answers.failed(id, self.revision, &failure)),
         }
     }
@@ -153,6 +174,11 @@ impl<H: Handlers> Session<'_, H> {
             _ => Ok(call),
         }
     }
+}
+
+/// An answer, or an error in its place.
+fn told(answered: Result<Spliced, (&str, Failure)>) -> Spliced {
+    answered.unwrap_or_else(|(id, failure)| error(id, &failure))
 }
 
 static NO_ARGUMENTS: LazyLock<Box<RawValue>> =

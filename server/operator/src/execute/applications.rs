@@ -1,7 +1,7 @@
 //! Commands about applications.
 
 use super::keys::KeyAnswer;
-use super::{Answer, answer, refused};
+use super::{Answer, answer, owed, refused};
 use crate::cli::resources;
 use crate::command::AppCommand;
 use crate::context::OperatorContext;
@@ -38,6 +38,8 @@ struct ApplicationAnswer {
     requests_per_minute: u32,
     created_at: Timestamp,
     keys: Vec<KeyAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> Answer {
@@ -48,7 +50,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
             let grants = Grants::nothing();
             let new = NewApplication { name: name.clone(), permissions, grants, requests_per_minute };
             registry.create(new).await?;
-            show(context, &name).await
+            show(context, &name, None).await
         }
         AppCommand::List => {
             let keys = registry.keys().await;
@@ -60,7 +62,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
             };
             answer(registry.applications().await.into_iter().map(line).collect::<Vec<_>>())
         }
-        AppCommand::Show { app } => show(context, &app).await,
+        AppCommand::Show { app } => show(context, &app, None).await,
         AppCommand::Grant { app, permissions } => {
             let id = registry.find(&app).await?.id;
             let grant = |row: &mut ApplicationRow| {
@@ -68,8 +70,8 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
                 row.permissions.sort_unstable();
                 row.permissions.dedup();
             };
-            registry.change(&id, grant).await?;
-            show(context, &app).await
+            let note = owed(registry.change(&id, grant).await?);
+            show(context, &app, note).await
         }
         AppCommand::Revoke { app, permissions } => {
             let row = registry.find(&app).await?;
@@ -79,21 +81,22 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
                     row.permissions.join(", ")
                 )));
             }
-            registry.change(&row.id, |row| row.permissions.retain(|held| !permissions.contains(held))).await?;
-            show(context, &app).await
+            let kept =
+                registry.change(&row.id, |row| row.permissions.retain(|held| !permissions.contains(held))).await?;
+            show(context, &app, owed(kept)).await
         }
     }
 }
 
-/// Shows an application, which is found by its name or id.
-pub(super) async fn show(context: &OperatorContext, name: &str) -> Answer {
+/// Shows an application, which is found by its name or id, and a note about it.
+pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<String>) -> Answer {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys().await;
     let keys = keys.iter().filter(|key| key.application == row.id);
-    let keys = keys.map(|key| KeyAnswer::of(key, &row.name, context.clock.now())).collect();
+    let keys = keys.map(|key| KeyAnswer::of(key, &row.name, context.clock.latest())).collect();
     let sees = sees(context, &row, |ids| json!(ids));
     let ApplicationRow { id, name, permissions, requests_per_minute, grants: _, created_at } = row;
-    answer(ApplicationAnswer { name, id, permissions, sees, requests_per_minute, created_at, keys })
+    answer(ApplicationAnswer { name, id, permissions, sees, requests_per_minute, created_at, keys, note })
 }
 
 /// The targets that an application sees, by the plural of each resource.

@@ -1,6 +1,6 @@
 //! Commands about keys.
 
-use super::{Answer, answer, names};
+use super::{Answer, answer, names, owed};
 use crate::command::KeyCommand;
 use crate::context::OperatorContext;
 use serde::Serialize;
@@ -34,6 +34,8 @@ struct NewKeyAnswer<'a> {
 struct RevokedAnswer {
     key_id: String,
     state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 impl KeyAnswer {
@@ -68,15 +70,15 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
             let keys = registry.keys().await;
             let keys = keys.iter().filter(|key| only.as_ref().is_none_or(|id| key.application == *id));
             let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
-            answer(keys.map(|key| KeyAnswer::of(key, name(key), context.clock.now())).collect::<Vec<_>>())
+            answer(keys.map(|key| KeyAnswer::of(key, name(key), context.clock.latest())).collect::<Vec<_>>())
         }
         KeyCommand::Rotate { key } => new(
             &registry.rotate_key(&key).await?,
             "the secret is shown this once; the one before it lives until the next rotation, any older one has ended",
         ),
         KeyCommand::Revoke { key } => {
-            registry.revoke_key(&key).await?;
-            answer(RevokedAnswer { key_id: key, state: "revoked" })
+            let note = owed(registry.revoke_key(&key).await?);
+            answer(RevokedAnswer { key_id: key, state: "revoked", note })
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Commands about what tools act on. They are the same for each resource of the contract.
 
-use super::{Answer, applications, refused};
+use super::{Answer, applications, owed, refused};
 use crate::cli::resources;
 use crate::command::TargetCommand;
 use crate::context::{Item, OperatorContext, OperatorError};
 use crate::flags::ALL;
 use serde_json::{Value, json};
 use toolwarrant_core::access::Granted;
+use toolwarrant_core::registry::Kept;
 use toolwarrant_core::store::ApplicationRow;
 
 pub(super) async fn execute(context: &OperatorContext, resource: &str, command: TargetCommand) -> Answer {
@@ -22,8 +23,8 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
                 Granted::Some(known) => known.extend(ids.into_iter().map(Box::from)),
                 Granted::All => {}
             };
-            change(context, &id, resource, assign).await?;
-            applications::show(context, &app).await
+            let note = owed(change(context, &id, resource, assign).await?);
+            applications::show(context, &app, note).await
         }
         TargetCommand::Unassign { app, ids, all } => {
             let row = context.registry.find(&app).await?;
@@ -46,8 +47,8 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
                 Granted::Some(known) if !all => known.retain(|id| !ids.iter().any(|gone| **gone == **id)),
                 granted => *granted = Granted::some([]),
             };
-            change(context, &row.id, resource, unassign).await?;
-            applications::show(context, &app).await
+            let note = owed(change(context, &row.id, resource, unassign).await?);
+            applications::show(context, &app, note).await
         }
     }
 }
@@ -58,7 +59,7 @@ async fn change(
     id: &str,
     resource: &str,
     edit: impl FnOnce(&mut Granted),
-) -> Result<(), OperatorError> {
+) -> Result<Kept, OperatorError> {
     let all = resources(context.catalogue);
     let edit = |row: &mut ApplicationRow| {
         row.grants.spell_out(all);
@@ -66,7 +67,7 @@ async fn change(
             edit(granted.entry(resource.into()).or_insert_with(|| Granted::some([])));
         }
     };
-    Ok(context.registry.change(id, edit).await.map(drop)?)
+    Ok(context.registry.change(id, edit).await?)
 }
 
 async fn list(context: &OperatorContext, resource: &'static str, after: Option<&str>, limit: u16) -> Answer {

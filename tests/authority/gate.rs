@@ -1,0 +1,79 @@
+//! Phones behind a gate: what is read of them waits until the test lets it through.
+
+use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
+use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::phones::upstream::{Control, Session, SessionError, Snapshot, Unreachable, Upstream};
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
+
+pub(crate) struct Gate {
+    pub(crate) sim: Arc<Sim>,
+    /// A permit for each reading that has come.
+    pub(crate) arrived: Semaphore,
+    /// A permit for each that may go on.
+    pub(crate) open: Semaphore,
+}
+
+impl Gate {
+    pub(crate) fn around(sim: Arc<Sim>) -> Arc<Self> {
+        Arc::new(Self { sim, arrived: Semaphore::new(0), open: Semaphore::new(0) })
+    }
+
+    async fn pass(&self) {
+        self.arrived.add_permits(1);
+        self.open.acquire().await.expect("it stays").forget();
+    }
+}
+
+impl Upstream for Gate {
+    fn page<'a>(
+        &'a self,
+        after: Option<&'a DeviceId>,
+        limit: u16,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
+        self.sim.page(after, limit)
+    }
+
+    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+        Box::pin(async move {
+            self.pass().await;
+            self.sim.read(ids).await
+        })
+    }
+
+    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        self.sim.session(id, mode)
+    }
+}
+
+impl Control for Gate {
+    fn facts(&self, id: &DeviceId) -> Facts {
+        self.sim.facts(id)
+    }
+
+    fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+        self.sim.send(request, command, not_after)
+    }
+
+    fn look_up<'a>(
+        &'a self,
+        request: TaskId,
+        operation: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+        self.sim.look_up(request, operation)
+    }
+
+    fn exit_ip<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        through: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
+        self.sim.exit_ip(id, through)
+    }
+
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+        self.sim.boot_id(id)
+    }
+}
