@@ -64,6 +64,29 @@ async fn a_batch_costs_its_requests_before_any_runs_and_a_notification_costs_one
 }
 
 #[tokio::test]
+async fn an_unsound_body_costs_one_request_and_a_spent_budget_is_answered_with_the_id() {
+    let (server, keys) = phones(vec![Tenant { requests_per_minute: 4, ..tenant() }]).await;
+    let key = &keys[0][0];
+    for (body, status) in [("{", 400), ("[]", 400), (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 400)] {
+        assert_eq!(server.send(key, body).await.0, status, "{body}");
+    }
+    // Two do not fit; what the head of the batch had cost is given back.
+    let ping = |id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let (_, batch) = server.send(key, json!([ping(1), ping(2)]).to_string()).await;
+    assert_eq!(batch[1]["error"]["data"]["code"], "rate_limited", "{batch}");
+    assert_eq!(server.send(key, ping(3).to_string()).await.1["result"], json!({}));
+    let (status, refused) = server.send(key, ping(4).to_string()).await;
+    assert_eq!((status, &refused["id"], &refused["error"]["data"]["code"]), (200, &json!(4), &json!("rate_limited")));
+    // Signed with a wrong secret, nothing is charged.
+    server.clock.advance(Duration::from_secs(61));
+    let wrong = Key { secret: "wrong".to_owned(), ..key.clone() };
+    for _ in 0..4 {
+        assert_eq!(server.v1(&server.signed(&wrong, "GET", "/v1/devices")).await.status, 401);
+    }
+    spend(&server, &keys[0], 4).await;
+}
+
+#[tokio::test]
 async fn calls_over_the_budget_share_a_line_a_second() {
     let few = Tenant { requests_per_minute: 1, ..tenant() };
     let (server, keys) = phones(vec![few]).await;

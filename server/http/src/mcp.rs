@@ -137,7 +137,10 @@ async fn post<H: Handlers>(
         Ok(posted) => posted,
         Err(refusal) => {
             endpoint.pipeline.unsound();
-            endpoint.strike(&head.extensions).await;
+            // The budget pays for it; where that is spent, its address does.
+            if charged.is_none() {
+                endpoint.strike(&head.extensions).await;
+            }
             return Err(refusal);
         }
     };
