@@ -13,6 +13,7 @@ mod call;
 mod catalogue;
 mod cli;
 mod clients;
+mod clocks;
 mod crash;
 mod credentials;
 mod descriptions;

@@ -2,6 +2,7 @@
 //!
 //! A limit of the size of its files stands in for the disk: it takes nobody special to set, and another process can lift it.
 
+use crate::cli::{json_of, operate};
 use crate::crash::{database, reached, restart};
 use crate::monitor::{WATCHED, get, monitor, until};
 use crate::program::{Program, binary};
@@ -118,4 +119,59 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     assert_eq!((said("the store cannot write"), said("the store can write again")), (1, 1));
     assert_eq!(said("a step could not be written down"), 1);
     assert_eq!(said("internal error"), ASKED, "by each of these a client can ask what it was");
+}
+
+#[tokio::test]
+async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(binary());
+    let home = Arc::new(TempDir::new().expect("a folder"));
+    let (into, mut log) = lines();
+    let mut program = Program::spawn_by(shell, home.clone(), into, WATCHED);
+    program.ready().await;
+    let read_only = json_of(&program.data, "key create demo-read").await;
+    let shown = ["key_id", "secret"].map(|name| read_only[name].as_str().expect("text").to_owned());
+    let [id, secret] = &shown;
+    assert_eq!(program.status(id, secret).await, 200);
+
+    limit(&program, Some(0));
+    let data = program.data.clone();
+    let mut seen = String::new();
+    for line in [
+        format!("key revoke {id}"),
+        "app revoke demo stream".to_owned(),
+        "device unassign demo --all".to_owned(),
+        "key create demo-read".to_owned(),
+        "app grant demo-read stream".to_owned(),
+    ] {
+        let (code, said) = operate(&data, &line).await;
+        let said = said.replace(id, "KEY");
+        let said: String =
+            said.lines().filter(|line| !line.contains("cpk_")).map(|line| format!("  {line}\n")).collect();
+        seen += &format!("$ {} -> {code}\n{said}", line.replace(id, "KEY"));
+    }
+    assert_eq!(program.status(id, secret).await, 401);
+    let refused = program.call("create_session", json!({"device_id": "phone-0000001"})).await.expect_err("taken away");
+    seen += &format!("create_session: {}\n", refused["code"]);
+    let refused = program.call("get_device", json!({"device_id": "phone-0000001"})).await.expect_err("taken away");
+    seen += &format!("get_device: {}\n", refused["code"]);
+    let times = lasting(&seen);
+    insta::assert_snapshot!(times);
+
+    limit(&program, None);
+    let mut told = Value::Null;
+    while !told["message"].to_string().contains("is on the disk") {
+        told = log.recv().await.expect("it runs");
+    }
+    program.kill().await;
+    let mut again = Program::start_at(home, WATCHED).await;
+    assert_eq!(again.status(id, secret).await, 401, "after a restart too");
+    assert_eq!(json_of(&again.data, "app show demo").await["permissions"], json!(["device"]));
+    assert!(again.stop().await.0.success());
+}
+
+/// The text without the moments that differ from run to run.
+fn lasting(text: &str) -> String {
+    let lines = text.lines().filter(|line| !["created at", "  id  "].iter().any(|word| line.contains(word)));
+    lines.map(|line| format!("{line}\n")).collect()
 }

@@ -1,10 +1,14 @@
 //! Time, from one source that a test controls.
+//!
+//! [`Clock::now`] only goes forward: deadlines, budgets and polls run on it. The wall clock can be wrong, and can be set. So what ends a
+//! right asks for [`Clock::latest`], what deletes asks for [`Clock::earliest`], and [`Clock::since`] remembers over a restart what time
+//! it was before.
 
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -79,15 +83,23 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// A wall clock that has gone on this much while nothing ran may be wrong.
+pub const LEAP: Duration = Duration::from_hours(24);
+
+/// How far a steady wall clock may be off.
+const STEADY: Duration = Duration::from_mins(1);
+
 /// The source of time: this process, or a test.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The wall clock at start plus monotonic time: it never goes back.
+    /// A moment at start plus monotonic time: it never goes back.
     System {
-        /// The wall clock at start, in milliseconds.
-        wall: u64,
+        /// The time at start, in milliseconds.
+        anchor: u64,
         /// The same moment on the monotonic clock.
         start: Instant,
+        /// The earliest time that it can have been at start, in milliseconds: the anchor, unless that is doubtful.
+        floor: Arc<AtomicU64>,
     },
     /// Stands still until it is advanced. Clones share the time.
     Manual(Arc<ManualClock>),
@@ -111,7 +123,47 @@ impl Clock {
     /// Returns a clock that starts at `now` and runs as tokio's does. Under a paused tokio, it is simulated.
     #[must_use]
     pub fn starting(now: Timestamp) -> Self {
-        Self::System { wall: now.0, start: Instant::now() }
+        Self::System { anchor: now.0, start: Instant::now(), floor: Arc::new(AtomicU64::new(now.0)) }
+    }
+
+    /// Returns the clock of this process, which does not go back behind `seen`, the latest time before its start. A wall clock that is
+    /// [`LEAP`] ahead of that is doubtful for as long again.
+    #[must_use]
+    pub fn since(seen: Timestamp) -> Self {
+        let now = wall();
+        if now < seen {
+            let behind = seen.since(now).as_secs();
+            tracing::warn!(behind, "the machine's clock is behind the time of the last run; times go on from there");
+        }
+        let clock = Self::starting(now.max(seen));
+        if let (Self::System { floor, .. }, true) = (&clock, now > seen.plus(LEAP)) {
+            floor.store(seen.0, Relaxed);
+            let ahead = now.since(seen).as_secs();
+            tracing::warn!(
+                ahead,
+                "nothing has run for long, or the machine's clock is ahead; nothing is deleted for a day"
+            );
+        }
+        clock
+    }
+
+    /// Returns the least that the time can be: what the next start may not go back behind.
+    #[must_use]
+    pub fn floor(&self) -> Timestamp {
+        match self {
+            Self::System { start, floor, .. } => Timestamp(floor.load(Relaxed)).plus(start.elapsed()),
+            Self::Manual(_) => self.now(),
+        }
+    }
+
+    /// Believes a doubtful wall clock that has been steady for [`LEAP`].
+    pub fn prove(&self) {
+        if let Self::System { anchor, start, floor } = self
+            && start.elapsed() >= LEAP
+            && self.wall().since(self.now()).max(self.now().since(self.wall())) < STEADY
+        {
+            floor.store(*anchor, Relaxed);
+        }
     }
 
     /// Returns a manual clock that stands at `at`.
@@ -124,7 +176,7 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
-            Self::System { wall, start } => Timestamp(*wall).plus(start.elapsed()),
+            Self::System { anchor, start, .. } => Timestamp(*anchor).plus(start.elapsed()),
             Self::Manual(time) => *time.now.borrow(),
         }
     }
@@ -142,7 +194,13 @@ impl Clock {
     /// that was set back revives nothing.
     #[must_use]
     pub fn latest(&self) -> Timestamp {
-        self.now().max(self.wall())
+        self.floor().max(self.wall())
+    }
+
+    /// Returns the earlier of both clocks. What is deleted for its age is older by this.
+    #[must_use]
+    pub fn earliest(&self) -> Timestamp {
+        self.floor().min(self.wall())
     }
 
     /// Waits until it is `moment` or later.
@@ -193,6 +251,37 @@ mod tests {
             assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), at, "{text}");
         }
         assert!(serde_json::from_str::<Timestamp>("\"1969-12-31T23:59:59Z\"").is_err());
+    }
+
+    #[test]
+    fn a_start_goes_on_from_the_time_before_and_a_leap_deletes_nothing_and_ends_every_right_that_either_clock_ends() {
+        let (now, day) = (wall(), Duration::from_hours(24));
+        // Set back by 400 days while nothing ran.
+        let behind = Clock::since(now.plus(400 * day));
+        assert!(behind.now() >= now.plus(400 * day) && behind.latest() >= now.plus(400 * day));
+        assert!(behind.earliest() < now.plus(day));
+        // Ahead by 400 days, or off for as long.
+        let ahead = Clock::since(now.minus(400 * day));
+        assert!(ahead.now() >= now && ahead.latest() >= now);
+        assert!(ahead.earliest() < now.minus(399 * day) && ahead.floor() < now.minus(399 * day));
+        let usual = Clock::since(now.minus(day / 2));
+        assert!(usual.floor() >= now && usual.earliest() >= now);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_doubtful_clock_that_is_put_right_ends_no_right_and_one_that_stays_is_believed_after_a_day() {
+        let now = wall();
+        let clock = Clock::starting(now.plus(400 * LEAP));
+        let Clock::System { floor, .. } = &clock else { panic!("of the process") };
+        floor.store(now.minus(LEAP).0, Relaxed);
+        // The wall clock was put right meanwhile; it says `now`.
+        assert!(clock.latest() < now.plus(LEAP) && clock.now() >= now.plus(400 * LEAP));
+        tokio::time::advance(LEAP).await;
+        clock.prove();
+        assert!(clock.latest() < now.plus(LEAP), "it never was steady");
+        let clock = Clock::since(now.minus(2 * LEAP));
+        clock.prove();
+        assert!(clock.earliest() < now.minus(LEAP));
     }
 
     #[tokio::test]

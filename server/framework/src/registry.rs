@@ -402,6 +402,9 @@ fn broken(error: impl fmt::Display) -> RegistryError {
 
 impl From<StoreError> for RegistryError {
     fn from(error: StoreError) -> Self {
-        broken(error)
+        match error {
+            StoreError::Unavailable(why) => broken(format!("nothing has changed, because it cannot be stored: {why}")),
+            other => broken(other),
+        }
     }
 }

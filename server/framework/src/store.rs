@@ -34,6 +34,12 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// Creates or replaces an application. Conflicts with another one of that name.
     fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()>;
 
+    /// The latest time that [`Self::see`] was told; `None` before the first one.
+    fn seen(&self) -> Stored<'_, Option<Timestamp>>;
+
+    /// Records the time, so that the next start does not go back behind it.
+    fn see(&self, now: Timestamp) -> Stored<'_, ()>;
+
     /// Creates or replaces a key. Conflicts if its application does not exist, or with more than two secrets.
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()>;
 }

@@ -42,6 +42,9 @@ pub enum OperatorCommand {
     /// Read the audit trail
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Say that the machine's clock is right
+    #[command(subcommand)]
+    Clock(ClockCommand),
     /// Examine the data folder: what is wrong with it, and what to do about that
     ///
     /// Looks at the database and all that must hold of it, the master key, the modes of files and the audit trail, and fails
@@ -185,6 +188,17 @@ pub enum TaskCommand {
         /// The task's id
         task: String,
     },
+}
+
+/// Commands about time.
+#[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockCommand {
+    /// Go on from the time of the machine's clock, also where the last run was ahead of it; no server may run
+    ///
+    /// A server never goes back behind the time that it has seen: a clock that is set back would revive keys that have expired. Where
+    /// that time was wrong, such as in the year 2100, this puts it right.
+    Accept,
 }
 
 /// Commands about the audit trail.

@@ -14,7 +14,7 @@ use toolwarrant_core::clock::Clock;
 use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{Registry, RegistryError};
-use toolwarrant_core::store::StoreError;
+use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{DatabaseError, OpenOptions, Sqlite};
 
@@ -137,6 +137,8 @@ pub struct OpenedData {
     pub keyring: KeyRing,
     /// The database.
     pub database: Arc<Sqlite>,
+    /// The clock of this process, which goes on from the time that the folder has seen.
+    pub clock: Clock,
 }
 
 impl OpenedData {
@@ -148,13 +150,14 @@ impl OpenedData {
         folder: &DataFolder,
         names: &Names,
         catalogue: &'static Catalogue,
-        clock: Clock,
         random: &Random,
     ) -> Result<Self, OpenError> {
         let keyring = KeyRing::new(&names.salt, &folder.master_key(random)?, random.clone());
         let database = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
-        let registry = Registry::open(database.clone(), catalogue, names.keys, keyring.clone(), clock, random.clone());
-        Ok(Self { registry: registry.await?, keyring, database })
+        let clock = database.seen().await?.map_or_else(Clock::system, Clock::since);
+        let (directory, keys) = (database.clone(), keyring.clone());
+        let registry = Registry::open(directory, catalogue, names.keys, keys, clock.clone(), random.clone()).await?;
+        Ok(Self { registry, keyring, database, clock })
     }
 }
 

@@ -8,7 +8,7 @@ mod tasks;
 
 pub(crate) use contract::tools;
 
-use crate::command::{AuditCommand, OperatorCommand};
+use crate::command::{AuditCommand, ClockCommand, OperatorCommand};
 use crate::context::{OperatorContext, OperatorError};
 use crate::data::AUDIT;
 use crate::doctor;
@@ -34,6 +34,9 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
         OperatorCommand::Refunds { limit } => tasks::refunds(context, limit).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
         OperatorCommand::Audit(AuditCommand::Tail { lines }) => tail(context, lines).await,
+        OperatorCommand::Clock(ClockCommand::Accept) => {
+            Err(refused("stop the server first: its times go on from where they are".to_owned()))
+        }
         OperatorCommand::Doctor => {
             let found = doctor::examine(
                 &context.folder,

@@ -20,7 +20,7 @@ mod prometheus;
 pub mod render;
 pub mod socket;
 
-pub use command::{AppCommand, AuditCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
+pub use command::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
 pub use context::{Check, Explanation, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
 pub use execute::execute;
 pub use maintain::{MaintainerCommand, maintain};

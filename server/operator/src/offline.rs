@@ -1,7 +1,7 @@
 //! Runs a command from the command line: in the server of the data folder or, if none runs, in this process, which locks the folder
 //! meanwhile.
 
-use crate::command::OperatorCommand;
+use crate::command::{ClockCommand, OperatorCommand};
 use crate::context::{Check, Explanation, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
 use crate::data::{DataFolder, has_database, refuse_foreign};
 use crate::doctor;
@@ -9,13 +9,14 @@ use crate::execute::{execute, tools};
 use crate::flags;
 use crate::names::Names;
 use crate::socket;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::Kept;
+use toolwarrant_core::store::DirectoryStore;
 
 /// Makes the inventory of a service from its opened data folder.
 pub type MakeInventory<'a> = Box<dyn FnOnce(&DataFolder) -> Result<Option<Arc<dyn Inventory>>, Explanation> + 'a>;
@@ -59,10 +60,12 @@ impl Offline<'_> {
         if let OperatorCommand::Doctor = command {
             return doctor::examine_offline(folder, &names, catalogue, &checks).await;
         }
-        let (clock, random) = (Clock::system(), Random::System);
         let folder = DataFolder::open(folder, &names).map_err(OpenError::from)?;
-        let OpenedData { registry, database, keyring: _ } =
-            OpenedData::open(&folder, &names, catalogue, clock.clone(), &random).await?;
+        let OpenedData { registry, database, keyring: _, clock } =
+            OpenedData::open(&folder, &names, catalogue, &Random::System).await?;
+        if let OperatorCommand::Clock(ClockCommand::Accept) = command {
+            return accept_clock(&*database, &clock).await;
+        }
         let inventory = inventory(&folder).map_err(OpenError::Service)?;
         let path = folder.path().to_owned();
         let context =
@@ -74,4 +77,11 @@ impl Offline<'_> {
             Kept::Owed(why) => Err(OperatorError::Refused(why)),
         }
     }
+}
+
+/// Makes the time of the machine's clock the one to go on from.
+async fn accept_clock(database: &dyn DirectoryStore, clock: &Clock) -> Result<Value, OperatorError> {
+    let (before, now) = (clock.floor(), clock.wall());
+    database.see(now).await?;
+    Ok(json!({"time": now, "before": before, "note": "the next start goes on from the machine's clock"}))
 }

@@ -26,6 +26,7 @@ mod server;
 mod service;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod timekeeping;
 mod welcome;
 
 pub use program::Program;

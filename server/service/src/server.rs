@@ -1,6 +1,7 @@
 //! The server: builds all parts at start, serves, and stops in order.
 
 use crate::service::{Service, Setup, required};
+use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
@@ -73,14 +74,14 @@ impl Server {
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
         let ServeOptions { listen, admin_listen, public_url, allow_hosts, allow_origins } = serve;
-        let (names, clock, random) = (Arc::new(names), Clock::system(), Random::System);
+        let (names, random) = (Arc::new(names), Random::System);
         if admin_listen == Some(listen) && listen.port() != 0 {
             bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
         }
         let monitor = match admin_listen {
             Some(address) => {
                 let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?;
-                let status = Arc::new(ServiceStatus::new(Arc::clone(&names), clock.now()));
+                let status = Arc::new(ServiceStatus::new(Arc::clone(&names), Clock::system().now()));
                 let monitor = Monitor::listen(address, policy, status.clone()).await;
                 Some((monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?, status))
             }
@@ -91,8 +92,8 @@ impl Server {
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
 
         let folder = DataFolder::open(data, &names)?;
-        let OpenedData { registry, keyring, database } =
-            OpenedData::open(&folder, &names, H::CATALOGUE, clock.clone(), &random).await?;
+        let OpenedData { registry, keyring, database, clock } =
+            OpenedData::open(&folder, &names, H::CATALOGUE, &random).await?;
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, serves } = compose(setup)?;
         let trail = folder.join(AUDIT);
@@ -167,9 +168,12 @@ impl Server {
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(socket.serve(Arc::clone(&context)));
-        let settling = {
+        let keeping = {
             let context = Arc::clone(&context);
-            tokio::spawn(async move { context.registry.settle_on().await })
+            tokio::spawn(async move {
+                let time = timekeeping::keep(context.clock.clone(), context.store.clone());
+                tokio::join!(context.registry.settle_on(), time);
+            })
         };
         let closing = async {
             stop.await;
@@ -179,7 +183,9 @@ impl Server {
         edge::serve(listener, router, limiter, closing).await;
         operators.abort();
         let _ = operators.await;
-        settling.abort();
+        keeping.abort();
+        let _ = keeping.await;
+        timekeeping::record(&context.clock, &*context.store).await;
         if let Kept::Owed(why) = context.registry.settle().await {
             tracing::error!(why, "what was taken away is not on the disk; it is back after the next start");
         }

@@ -34,6 +34,7 @@ struct Tables {
     entered: HashSet<(TaskId, &'static str)>,
     applications: Vec<ApplicationRow>,
     keys: BTreeMap<String, KeyRow>,
+    seen: Option<Timestamp>,
     /// Marks: until when each must exist, by space and key.
     marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
 }
@@ -170,6 +171,16 @@ impl DirectoryStore for Memory {
             None => tables.applications.push(application),
         }
         now(())
+    }
+
+    fn seen(&self) -> Stored<'_, Option<Timestamp>> {
+        let seen = self.lock().seen;
+        Box::pin(async move { Ok(seen) })
+    }
+
+    fn see(&self, now: Timestamp) -> Stored<'_, ()> {
+        self.lock().seen = Some(now);
+        Box::pin(async { Ok(()) })
     }
 
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {

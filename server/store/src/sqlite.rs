@@ -178,6 +178,14 @@ impl DirectoryStore for Sqlite {
         self.readers.read(directory::directory)
     }
 
+    fn seen(&self) -> Stored<'_, Option<Timestamp>> {
+        self.readers.read(directory::seen)
+    }
+
+    fn see(&self, now: Timestamp) -> Stored<'_, ()> {
+        self.writer.write(move |db| directory::see(db, now))
+    }
+
     fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()> {
         self.writer.write(move |db| directory::put_application(db, &application))
     }

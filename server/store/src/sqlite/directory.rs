@@ -1,15 +1,29 @@
 //! The SQL of applications, grants and keys.
 
 use super::{Fault, millis, moment};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
 
 /// Reads all applications and keys in one transaction.
 pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<KeyRow>), Fault> {
     let snapshot = db.unchecked_transaction()?;
     Ok((applications(&snapshot)?, keys(&snapshot)?))
+}
+
+/// The latest time that was recorded.
+pub(super) fn seen(db: &Connection) -> Result<Option<Timestamp>, Fault> {
+    let seen = db.prepare_cached("SELECT seen FROM clock")?.query_row([], |row| row.get(0)).optional()?;
+    Ok(seen.map(moment))
+}
+
+/// Records the time.
+pub(super) fn see(db: &Connection, now: Timestamp) -> Result<(), Fault> {
+    let see = "INSERT INTO clock VALUES (1, ?1) ON CONFLICT (number) DO UPDATE SET seen = excluded.seen";
+    db.prepare_cached(see)?.execute([millis(now)])?;
+    Ok(())
 }
 
 /// Creates or replaces an application with its grants.

@@ -11,7 +11,6 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
-use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::reading::TASKS_KEPT_DAYS;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::survive;
@@ -46,7 +45,7 @@ impl Engine {
                 driven.spawn(Arc::clone(&self).drive(id, wake));
             }
             if now >= purge_at {
-                driven.spawn(Arc::clone(&self).purge(now));
+                driven.spawn(Arc::clone(&self).purge());
                 purge_at = now.plus(PURGE_EVERY);
             }
             let next = self.due.next().filter(|_| driven.len() < DRIVEN_MAX).unwrap_or(purge_at).min(purge_at);
@@ -182,12 +181,11 @@ impl Engine {
         })
     }
 
-    async fn purge(self: Arc<Self>, now: Timestamp) {
-        let store = &self.parts.store;
+    /// Deletes what is old by every clock.
+    async fn purge(self: Arc<Self>) {
+        let (store, now) = (&self.parts.store, self.parts.clock.earliest());
         let purged = async {
             while store.purge(now.minus(RETENTION), PURGE_MAX).await? == PURGE_MAX {}
-            // A mark outlives its time by both clocks.
-            let now = now.min(self.parts.clock.wall());
             while store.purge_marks(now, PURGE_MAX).await? == PURGE_MAX {}
             Ok::<_, StoreError>(())
         };

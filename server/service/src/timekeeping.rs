@@ -1,0 +1,50 @@
+//! Keeps the time of a server: records it for the next start, and tells when the machine's clock was set.
+
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::store::DirectoryStore;
+
+/// Interval between two looks at both clocks.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Looks between two records of the time.
+const LOOKS: u32 = 12;
+
+/// How far the clocks may part between two looks. Time servers correct by less.
+const STEP: u64 = 2_000;
+
+/// Keeps the time until it is dropped.
+pub(crate) async fn keep(clock: Clock, store: Arc<dyn DirectoryStore>) {
+    let ahead = || (clock.wall(), clock.now());
+    let mut before = ahead();
+    loop {
+        for _ in 0..LOOKS {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = ahead();
+            tell(before, now);
+            before = now;
+        }
+        clock.prove();
+        record(&clock, &*store).await;
+    }
+}
+
+/// Records the time for the next start.
+pub(crate) async fn record(clock: &Clock, store: &dyn DirectoryStore) {
+    if let Err(error) = store.see(clock.floor()).await {
+        tracing::error!(%error, "the time could not be recorded; the next start may go back behind it");
+    }
+}
+
+/// Warns of a step of the wall clock, given both clocks at two moments.
+fn tell((wall, now): (Timestamp, Timestamp), (wall_after, after): (Timestamp, Timestamp)) {
+    let expected = Timestamp(wall.0.saturating_add(after.0 - now.0));
+    let seconds = expected.0.abs_diff(wall_after.0) / 1000;
+    if expected.0.abs_diff(wall_after.0) < STEP {
+    } else if wall_after > expected {
+        tracing::warn!(seconds, "the machine's clock went ahead, or the machine slept; keys end by the later clock");
+    } else {
+        tracing::warn!(seconds, "the machine's clock was set back; times go on, and nothing that has ended comes back");
+    }
+}
