@@ -31,6 +31,7 @@ mod outcomes;
 mod outputs;
 mod outside;
 mod platform;
+mod process;
 mod program;
 mod reader;
 mod refusals;

@@ -21,6 +21,7 @@
 
 mod client;
 mod log;
+mod outlet;
 mod program;
 mod server;
 mod service;

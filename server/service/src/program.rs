@@ -1,7 +1,7 @@
 //! A service as a program: reads the command line, then serves or carries out one operator command.
 
 use crate::client;
-use crate::log;
+use crate::log::Streams;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::{Service, Setup};
 use crate::welcome::Demo;
@@ -91,23 +91,31 @@ impl<F: Flags> Program<F> {
         let line =
             CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about: self.about, usage: self.usage };
         let name = self.identity.names.program;
-        let done = match line.parse::<F>() {
+        let invocation = line.parse::<F>();
+        let streams = match Streams::start() {
+            Ok(streams) => streams,
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "{name}: {error:#}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let done = match invocation {
             Invocation::Serve { serve, flags, data, log } => {
-                log::start(log);
-                self.serve(serve, &data, flags, compose).map(|()| ExitCode::SUCCESS)
+                streams.log(log);
+                self.serve(serve, &data, flags, compose, &streams).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Connect(command) => client::run(&command, &line.client_names(), H::CATALOGUE),
             Invocation::Maintain(command) => maintain(H::CATALOGUE, &command).map_err(|why| anyhow!(why)).map(|text| {
-                say(&text);
+                print(&text);
                 ExitCode::SUCCESS
             }),
             Invocation::Operate { command, flags, data, json } => {
-                log::start(LogOptions::default());
+                streams.log(LogOptions::default());
                 self.operate(command, flags, &data, json, compose)
             }
         };
         done.unwrap_or_else(|error| {
-            eprintln!("{name}: {}", render::plain(&format!("{error:#}")));
+            streams.complain(&format!("{name}: {}\n", render::plain(&format!("{error:#}"))));
             ExitCode::FAILURE
         })
     }
@@ -133,7 +141,7 @@ impl<F: Flags> Program<F> {
             inventory: Box::new(inventory),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
-        say(&if json { render::json(&answer) } else { render::text(&answer) });
+        print(&if json { render::json(&answer) } else { render::text(&answer) });
         Ok(if answer["healthy"] == false { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
@@ -144,13 +152,14 @@ impl<F: Flags> Program<F> {
         data: &Path,
         flags: F,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
+        streams: &Streams,
     ) -> Result<()> {
         let name = self.identity.names.program;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         runtime.block_on(async {
             let mut stop = StopSignals::listen().context("cannot listen for signals")?;
             let server = Server::start(self.identity, serve, data, flags, compose).await?;
-            say(&server.welcome());
+            streams.say(&server.welcome());
             let (stop_serving, stopped) = oneshot::channel::<()>();
             let serving = server.serve(async move { drop(stopped.await) });
             let signals = async {
@@ -159,8 +168,8 @@ impl<F: Flags> Program<F> {
                 stop.next().await;
             };
             tokio::select! {
-                () = serving => say(&format!("{name} has stopped\n")),
-                () = signals => say(&format!("{name} has stopped at once\n")),
+                () = serving => streams.say(&format!("{name} has stopped\n")),
+                () = signals => streams.say(&format!("{name} has stopped at once\n")),
             }
             Ok(())
         })
@@ -169,8 +178,8 @@ impl<F: Flags> Program<F> {
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
-/// Prints `text`. A closed standard output is no error.
-fn say(text: &str) {
+/// Prints the answer of a command, whose reader may take its time. A closed standard output is no error.
+fn print(text: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
