@@ -4,6 +4,7 @@ mod harness;
 mod polls;
 mod shop;
 
+mod applications;
 mod arguments;
 mod bad_input;
 mod bad_spec;
@@ -33,6 +34,7 @@ mod outside;
 mod platform;
 mod process;
 mod program;
+mod proxy_hosts;
 mod reader;
 mod refusals;
 mod revisions;

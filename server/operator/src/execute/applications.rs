@@ -50,6 +50,11 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
             registry.create(new).await?;
             show(context, &name).await
         }
+        AppCommand::Rename { app, name } => {
+            let id = registry.find(&app).await?.id;
+            registry.change(&id, |row| row.name = name).await?;
+            show(context, &id).await
+        }
         AppCommand::List => {
             let keys = registry.keys().await;
             let line = |row: ApplicationRow| {
