@@ -20,6 +20,8 @@
 //! other crate of the framework, since this one re-exports what its author uses. Start at [`Program`].
 
 mod client;
+mod dumps;
+mod hangup;
 mod log;
 mod outlet;
 mod program;

@@ -1,10 +1,11 @@
 //! A service as a program: reads the command line, then serves or carries out one operator command.
 
-use crate::client;
+use crate::hangup::Hangup;
 use crate::log::Streams;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::{Service, Setup};
 use crate::welcome::Demo;
+use crate::{client, dumps};
 use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 use std::io::Write;
@@ -102,6 +103,9 @@ impl<F: Flags> Program<F> {
         let done = match invocation {
             Invocation::Serve { serve, flags, data, log } => {
                 streams.log(log);
+                if !serve.allow_core_dumps {
+                    forbid_dumps();
+                }
                 self.serve(serve, &data, flags, compose, &streams).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Connect(command) => client::run(&command, &line.client_names(), H::CATALOGUE),
@@ -111,6 +115,7 @@ impl<F: Flags> Program<F> {
             }),
             Invocation::Operate { command, flags, data, json } => {
                 streams.log(LogOptions::default());
+                forbid_dumps();
                 self.operate(command, flags, &data, json, compose)
             }
         };
@@ -158,12 +163,19 @@ impl<F: Flags> Program<F> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         runtime.block_on(async {
             let mut stop = StopSignals::listen().context("cannot listen for signals")?;
-            let server = Server::start(self.identity, serve, data, flags, compose).await?;
+            let hangup = Hangup::listen().context("cannot listen for signals")?;
+            let mut server = Server::start(self.identity, serve, data, flags, compose).await?;
             streams.say(&server.welcome());
+            let renewals = std::mem::take(&mut server.renewals);
             let (stop_serving, stopped) = oneshot::channel::<()>();
             let serving = server.serve(async move { drop(stopped.await) });
             let signals = async {
-                stop.next().await;
+                let hung_up = hangup.renew(renewals);
+                tokio::pin!(hung_up);
+                tokio::select! {
+                    () = stop.next() => {}
+                    () = &mut hung_up => {}
+                }
                 drop(stop_serving);
                 stop.next().await;
             };
@@ -173,6 +185,13 @@ impl<F: Flags> Program<F> {
             }
             Ok(())
         })
+    }
+}
+
+/// Keeps secrets in memory from core dumps, as far as the system can.
+fn forbid_dumps() {
+    if let Err(error) = dumps::forbid() {
+        tracing::warn!(%error, "the system may dump the memory of this program, with the secrets in it");
     }
 }
 
