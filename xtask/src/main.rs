@@ -1,11 +1,13 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
 
 mod crash;
+mod deny;
 mod fuzz;
 mod r#gen;
 mod graph;
 mod interop;
 mod modules;
+mod python;
 mod rules;
 mod soak;
 mod test;
@@ -35,7 +37,9 @@ enum Verb {
     },
     /// The crates and what each uses; fails where the architecture does not hold
     Graph,
-    /// Format, lints, crate graph, generated files, all tests, 200,000 worlds of the simulation; ends with a count
+    /// Advisories, licences, versions and sources of all that Cargo.lock names, by deny.toml; needs Python, git, tar and xz
+    Deny,
+    /// Format, lints, crate graph, dependencies, generated files, all tests, 200,000 worlds of the simulation; ends with a count
     Test,
     /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
     Soak(soak::Worlds),
@@ -56,6 +60,7 @@ fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Graph => graph::run(&root()),
+        Verb::Deny => deny::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
         Verb::Walk => walk::run(&root()),
