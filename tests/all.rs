@@ -4,6 +4,7 @@ mod harness;
 mod polls;
 mod shop;
 
+mod applications;
 mod arguments;
 mod authority;
 mod bad_input;
@@ -24,6 +25,7 @@ mod engine;
 mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;
+mod hammer;
 mod hostile;
 mod house;
 mod limits;
@@ -33,7 +35,9 @@ mod outcomes;
 mod outputs;
 mod outside;
 mod platform;
+mod process;
 mod program;
+mod proxy_hosts;
 mod reader;
 mod refusals;
 mod revisions;

@@ -57,7 +57,7 @@ impl Program {
     pub(crate) fn spawn_by(mut command: Command, home: Arc<TempDir>, log: impl Into<Stdio>, flags: &[&str]) -> Self {
         let data = home.path().join("data");
         let child = command
-            .args(["--listen", "127.0.0.1:0", "--data"])
+            .args(["--demo", "--listen", "127.0.0.1:0", "--data"])
             .arg(&data)
             .args(flags)
             .stdout(Stdio::piped())

@@ -227,7 +227,7 @@ async fn what_the_device_never_offers_and_a_host_that_no_proxy_has_are_refused()
         (
             "set_proxy",
             with(1, "host", "10.0.0.1"),
-            "is a private address, which the operator of this server does not allow",
+            "is in a private network, which the operator of this server does not allow",
         ),
     ];
     for (tool, arguments, expected) in cases {

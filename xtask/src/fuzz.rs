@@ -3,6 +3,7 @@
 //! `tests/interop/schemathesis_v1.py` drives it; its packages are pinned in a lock file beside it. It reads what to do as JSON, and answers
 //! with a line of JSON for each operation and each kind of failure. What it and the program leave lies in a folder of the target.
 
+use crate::python::{must, python};
 use crate::test::step;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
         None => built(root, target, release)?,
     };
     let home = target.join("fuzz");
-    let python = python(&root.join("tests/interop"), &home.join("python"))?;
+    let python = python(&root.join("tests/interop").join(LOCK), &home.join("python"))?.join("python");
     let server = Server::start(&program, &home.join("server"))?;
     let contract = load(&root.join("spec")).map_err(|report| anyhow::anyhow!("{report}"))?;
     let judges = |code: &str| contract.role("invalid_argument").is_some_and(|error| error.code == code);
@@ -96,38 +97,6 @@ fn built(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
     arguments.extend(release.then_some("--release"));
     step(root, &arguments)?;
     Ok(target.join(if release { "release" } else { "debug" }).join("cloudphone"))
-}
-
-/// A Python with the packages of the lock file, made unless it is there.
-fn python(scripts: &Path, folder: &Path) -> Result<PathBuf> {
-    let (python, mark) = (folder.join("bin/python"), folder.join(LOCK));
-    let lock = fs::read_to_string(scripts.join(LOCK)).context(LOCK)?;
-    if fs::read_to_string(&mark).is_ok_and(|installed| installed == lock) {
-        return Ok(python);
-    }
-    let _ = fs::remove_dir_all(folder);
-    must(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-    let mut install = Command::new(&python);
-    install.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--require-hashes",
-        "--requirement",
-    ]);
-    must(install.arg(scripts.join(LOCK)))?;
-    fs::write(mark, lock)?;
-    Ok(python)
-}
-
-/// Runs a command to its end; answers with what it says.
-fn must(command: &mut Command) -> Result<String> {
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    ensure!(output.status.success(), "{command:?} failed; it says why above");
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// The program, running. It ends with this value.

@@ -84,7 +84,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 /// The crates of the workspace in the order of the architecture.
 fn crates(root: &Path) -> Result<Vec<Crate>> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"])
         .current_dir(root)
         .output()
         .context("cannot run cargo metadata")?;

@@ -1,11 +1,14 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
 
 mod crash;
+mod deny;
 mod fuzz;
 mod r#gen;
 mod graph;
+mod hammer;
 mod interop;
 mod modules;
+mod python;
 mod rules;
 mod soak;
 mod test;
@@ -35,7 +38,9 @@ enum Verb {
     },
     /// The crates and what each uses; fails where the architecture does not hold
     Graph,
-    /// Format, lints, crate graph, generated files, all tests, 200,000 worlds of the simulation; ends with a count
+    /// Advisories, licences, versions and sources of all that Cargo.lock names, by deny.toml; needs Python, git, tar and xz
+    Deny,
+    /// Format, lints, crate graph, dependencies, generated files, all tests, 200,000 worlds of the simulation; ends with a count
     Test,
     /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
     Soak(soak::Worlds),
@@ -48,6 +53,8 @@ enum Verb {
     /// The program under signed requests that schemathesis makes of the OpenAPI document; fails where an answer is not as the document
     /// says; needs Python
     Fuzz(fuzz::Cases),
+    /// A million malformed requests, and properties of all that reads what a stranger sends; fails where one makes the server fail
+    Hammer(hammer::Blows),
     /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
     Interop,
 }
@@ -56,6 +63,7 @@ fn main() -> Result<()> {
     match Arguments::parse().verb {
         Verb::Gen { check } => r#gen::run(&root(), check),
         Verb::Graph => graph::run(&root()),
+        Verb::Deny => deny::run(&root()),
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
         Verb::Walk => walk::run(&root()),
@@ -65,6 +73,7 @@ fn main() -> Result<()> {
         }
         Verb::Crash(load) => crash::run(&root(), load),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
+        Verb::Hammer(blows) => hammer::run(&root(), blows),
         Verb::Interop => interop::run(&root()),
     }
 }

@@ -12,6 +12,9 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
+/// Lines that this process wanted to print or log and could not. Both streams belong to the process, and so does this counter.
+pub static LOST_LINES: Count = Count(AtomicU64::new(0));
+
 impl Count {
     /// Adds to the counter.
     pub fn add(&self, more: u64) {

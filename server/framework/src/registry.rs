@@ -3,6 +3,10 @@
 //!
 //! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
 
+mod names;
+
+pub use names::{APPLICATION_NAME_MAX, may_name_application};
+
 use super::access::{Access, Application, Grants, LIVE_SECRETS, purpose};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
@@ -91,9 +95,6 @@ pub struct NewKey {
     pub secret: Secret<String>,
 }
 
-/// The longest name of an application, in characters.
-const NAME_MAX: usize = 64;
-
 /// Why the registry refused a change.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RegistryError {
@@ -108,8 +109,10 @@ pub enum RegistryError {
     UnknownPermission(String, String),
     /// An application cannot be named so.
     #[error(
-        "an application cannot be named {0:?}: a name has 1 to {max} letters, digits, spaces or any of -_.@, and does not begin with app_",
-        max = NAME_MAX
+        "an application cannot be named {0:?}: a name has 1 to {max} printable characters, no space at either end, and does not begin \
+         with {prefix}, as ids do",
+        max = APPLICATION_NAME_MAX,
+        prefix = names::ID_PREFIX
     )]
     BadName(String),
     /// The store refused the change or failed, or the system has no randomness.
@@ -171,16 +174,13 @@ impl Registry {
     /// Creates an application without keys and returns its id.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownPermission`]; [`RegistryError::Broken`], also if the name is taken.
+    /// [`RegistryError::BadName`], [`RegistryError::UnknownPermission`]; [`RegistryError::Broken`], also if the name is taken.
     pub async fn create(&self, new: NewApplication) -> Result<String, RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
-        let fits = |c: char| c.is_alphanumeric() || " -_.@".contains(c);
-        if name.is_empty() || name.chars().count() > NAME_MAX || !name.chars().all(fits) || name.starts_with("app_") {
-            return Err(RegistryError::BadName(name.chars().take(NAME_MAX).collect()));
-        }
+        check_name(&name)?;
         let row = ApplicationRow {
-            id: format!("app_{}", self.hex::<8>()?),
+            id: format!("{}{}", names::ID_PREFIX, self.hex::<8>()?),
             name,
             permissions,
             requests_per_minute,
@@ -210,14 +210,14 @@ impl Registry {
         rows
     }
 
-    /// Finds an application by its name or id.
+    /// Finds an application by its id or name. An id is never taken for a name that is the same.
     ///
     /// # Errors
     /// [`RegistryError::Unknown`].
     pub async fn find(&self, application: &str) -> Result<ApplicationRow, RegistryError> {
         let known = self.known.lock().await;
-        let is = |row: &&ApplicationRow| row.id == application || row.name == application;
-        let found = known.applications.values().map(|(row, _)| row).find(is);
+        let by_name = || known.applications.values().find(|(row, _)| row.name == application);
+        let found = known.applications.get(application).or_else(by_name).map(|(row, _)| row);
         found.cloned().ok_or_else(|| RegistryError::Unknown(format!("application `{application}`")))
     }
 
@@ -225,7 +225,7 @@ impl Registry {
     /// where it cannot be stored.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`], [`RegistryError::UnknownPermission`] or [`RegistryError::Broken`].
+    /// [`RegistryError::Unknown`], [`RegistryError::BadName`], [`RegistryError::UnknownPermission`] or [`RegistryError::Broken`].
     pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<Kept, RegistryError> {
         let mut known = self.known.lock().await;
         let (before, former) =
@@ -233,6 +233,10 @@ impl Registry {
         let mut row = before.clone();
         edit(&mut row);
         self.check(&row.permissions)?;
+        // Folders of earlier versions have names that could no longer be given.
+        if *row.name != *before.name {
+            check_name(&row.name)?;
+        }
         let takes = takes_away(&before, &row);
         if !takes {
             self.store.put_application(row.clone()).await?;
@@ -367,6 +371,11 @@ impl Registry {
     fn hex<const N: usize>(&self) -> Result<String, RegistryError> {
         self.random.bytes::<N>().map(|bytes| hex::encode(&bytes)).map_err(broken)
     }
+}
+
+fn check_name(name: &str) -> Result<(), RegistryError> {
+    let shown = || name.chars().take(APPLICATION_NAME_MAX).collect();
+    if may_name_application(name) { Ok(()) } else { Err(RegistryError::BadName(shown())) }
 }
 
 /// Whether a change of an application gives nothing.

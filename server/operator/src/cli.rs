@@ -76,6 +76,14 @@ pub struct ServeOptions {
     /// Origin of web pages that may call this server, such as https://example.com; may be repeated
     #[arg(long = flags::ALLOW_ORIGIN, value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origins: Vec<String>,
+
+    /// Make demo applications at the first start and print their keys, also where standard output is no terminal
+    #[arg(long = flags::DEMO)]
+    pub demo: bool,
+
+    /// Let the system dump the memory of this server, with the secrets in it, and debuggers attach to it
+    #[arg(long = flags::ALLOW_CORE_DUMPS)]
+    pub allow_core_dumps: bool,
 }
 
 /// Level and format of the log.

@@ -6,6 +6,7 @@
 use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -52,6 +53,23 @@ pub enum OperatorCommand {
     Doctor,
 }
 
+impl OperatorCommand {
+    /// How long an operator waits for a running server to carry the command out. Some commands read all data.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            Self::Doctor => Duration::from_mins(10),
+            Self::App(_)
+            | Self::Key(_)
+            | Self::Target { .. }
+            | Self::Task(_)
+            | Self::Refunds { .. }
+            | Self::Tools { .. }
+            | Self::Clock(ClockCommand::Accept)
+            | Self::Audit(AuditCommand::Tail { .. }) => Duration::from_secs(30),
+        }
+    }
+}
+
 /// Commands about applications. All keys of an application share its permissions, {targets} and budget.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,6 +84,13 @@ pub enum AppCommand {
         /// Its request budget in any 60 seconds; the contract's if left out
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         requests_per_minute: Option<u32>,
+    },
+    /// Give an application another name; its id and keys stay
+    Rename {
+        /// Its name or id
+        app: String,
+        /// Its new name
+        name: String,
     },
     /// List all applications
     List,

@@ -195,6 +195,10 @@ pub(crate) fn refuse_foreign(path: &Path, names: &Names) -> Result<(), FolderErr
 fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
     let file = folder.join(SERVICE);
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    // Opening a pipe would block.
+    if file.metadata().is_ok_and(|about| !about.is_file()) {
+        return Err(FolderError::NoOwner(file));
+    }
     match std::fs::read(&file) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(FolderError::Io(file, error)),

@@ -17,6 +17,7 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
+use toolwarrant_core::text::Remark;
 use toolwarrant_core::{audit, registry};
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{IntegrityRule, Store};
@@ -54,6 +55,11 @@ const WRITES: Description = Description(
     "the database can be written to, and is the one in the folder",
     "free disk space, and give the owner the right to write; if the database was moved, move it back; if it was removed, copy \
      the open files from /proc/PID/fd before you stop the server",
+);
+const NAMES: Description = Description(
+    "names",
+    "every application has a name that shows all of itself, and is no id of another",
+    "give it another with `app rename ID NAME`; its id, its keys and what it may do stay",
 );
 const KEY: Description = Description(
     "master key",
@@ -179,6 +185,7 @@ pub(crate) async fn examine(
                 diagnosis.add(&check, store.violations(rule).await.map_err(|error| error.to_string()));
             }
             diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
+            diagnosis.add(&NAMES, application_names(store).await);
             diagnosis.add(&KEY, master_key(folder, names, store).await);
         }
         Err(why) => diagnosis.add(&OPENS, Err(why)),
@@ -253,6 +260,12 @@ fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
     };
     let all = data::everything(folder).map_err(|error| error.to_string())?;
     Ok(all.iter().filter_map(|(path, about)| Some(format!("{} {}", path.display(), wrong(about)?))).collect())
+}
+
+async fn application_names(store: &dyn Store) -> Result<Vec<String>, Explanation> {
+    let (applications, _) = store.directory().await.map_err(|error| error.to_string())?;
+    let wrong = applications.iter().filter(|row| !registry::may_name_application(&row.name));
+    Ok(wrong.map(|row| format!("{} is named {:?}", row.id, Remark::clean(&row.name).as_str())).collect())
 }
 
 async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {

@@ -11,6 +11,12 @@ pub const LISTEN: &str = "listen";
 /// The address that the monitoring server listens on.
 pub const ADMIN_LISTEN: &str = "admin-listen";
 
+/// Demo applications and keys.
+pub const DEMO: &str = "demo";
+
+/// Cores of the server, and its memory to debuggers.
+pub const ALLOW_CORE_DUMPS: &str = "allow-core-dumps";
+
 /// The data folder.
 pub const DATA: &str = "data";
 
@@ -18,4 +24,4 @@ pub const DATA: &str = "data";
 pub const PERMISSION: &str = "permission";
 
 /// Stands for everything of a resource.
-pub(crate) const ALL: &str = "all";
+pub const ALL: &str = "all";

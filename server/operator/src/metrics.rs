@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::audit::Backlog;
 use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::counts::Requests;
+use toolwarrant_core::counts::{LOST_LINES, Requests};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_http::edge::ConnectionLimiter;
 use toolwarrant_http::monitor::MonitorSource;
@@ -131,6 +131,8 @@ impl ServiceStatus {
         page.head("build_info", "gauge", "The program that runs; always 1.");
         page.sample("build_info", &[("version", self.names.version)], 1);
         page.start_time(self.started_at);
+        let help = "Lines of the log, or on standard output, that were lost because nobody took them.";
+        page.counter("log_lines_lost_total", help, LOST_LINES.get());
         if let Some(StatusSources { database, engine, requests, backlog, limiter }) = self.sources.get() {
             request_metrics(&mut page, requests, limiter, backlog);
             task_metrics(&mut page, engine);

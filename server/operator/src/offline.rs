@@ -1,7 +1,7 @@
 //! Runs a command from the command line: in the server of the data folder or, if none runs, in this process, which locks the folder
 //! meanwhile.
 
-use crate::command::{ClockCommand, OperatorCommand};
+use crate::command::{AppCommand, ClockCommand, OperatorCommand};
 use crate::context::{Check, Explanation, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
 use crate::data::{DataFolder, has_database, refuse_foreign};
 use crate::doctor;
@@ -48,11 +48,14 @@ impl Offline<'_> {
         if let Some(answer) = socket::ask(folder, &command).await {
             return answer;
         }
-        // Opening the folder would create a database, also in a folder that is no data folder.
-        if !has_database(folder, &names) {
-            let folder = folder.display();
+        // Opening the folder would create a database, also in a folder that is no data folder. Only the command that begins a
+        // directory of applications may do that, as the first start does.
+        let may_begin = matches!(command, OperatorCommand::App(AppCommand::Create { .. }));
+        if !may_begin && !has_database(folder, &names) {
+            let (folder, program) = (folder.display(), names.program);
             let why = format!(
-                "there is no database in {folder}; start a server once, or name another with --{}",
+                "there is no database in {folder}; start a server once or make an application with `{program} app create`, or name \
+                 another with --{}",
                 flags::DATA
             );
             return Err(OperatorError::Refused(why));

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Maximum length of the path of a socket on Linux, in bytes.
 const PATH_MAX: usize = 107;
@@ -25,6 +25,9 @@ const COMMAND_MAX: u64 = 1 << 20;
 
 /// Time for one command. It is long because the doctor reads all data.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// Time until a full queue of connections is tried again.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -115,17 +118,62 @@ async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Re
 /// Sends `command` to the server of a data folder and returns its answer. Returns `None` if no server runs there.
 ///
 /// # Errors
-/// The server refuses the command, or does not answer.
+/// The server refuses the command, or does not answer in time.
 pub(crate) async fn ask(folder: &Path, command: &OperatorCommand) -> Option<Result<Value, OperatorError>> {
-    let mut stream = UnixStream::connect(folder.join(SOCKET)).await.ok()?;
-    let exchange = async {
-        let mut line = serde_json::to_vec(command)?;
-        line.push(b'\n');
-        stream.write_all(&line).await?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await?;
-        Ok::<_, io::Error>(serde_json::from_slice::<Result<Value, String>>(&answer)?)
+    let (socket, patience) = (folder.join(SOCKET), command.patience());
+    let exchange = async { Some(exchange(connect(&socket).await?, command).await) };
+    let answer = match timeout(patience, exchange).await {
+        Ok(answer) => answer?
+            .unwrap_or_else(|error| Err(format!("the running server did not answer: {error}; its log may say why"))),
+        Err(_) => Err(format!(
+            "the running server has not answered for {} s, and may still carry the command out; its log may say what keeps it. If it \
+             stays so, stop the server and give the command again",
+            patience.as_secs()
+        )),
     };
-    let answer = exchange.await.unwrap_or_else(|error| Err(format!("the running server did not answer: {error}")));
     Some(answer.map_err(OperatorError::Refused))
+}
+
+/// Connects to a socket. Returns `None` if nobody listens there.
+async fn connect(path: &Path) -> Option<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            // As many operators wait as may.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(CONNECT_INTERVAL).await,
+            connected => return connected.ok(),
+        }
+    }
+}
+
+async fn exchange(mut stream: UnixStream, command: &OperatorCommand) -> io::Result<Result<Value, String>> {
+    let mut line = serde_json::to_vec(command)?;
+    line.push(b'\n');
+    stream.write_all(&line).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(serde_json::from_slice(&answer)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// A server that was stopped with SIGSTOP, or hangs, still has a socket, which takes connections until its queue is full.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_is_waited_for_as_long_as_its_command_may_take() {
+        let folder = TempDir::new().unwrap();
+        let socket = UnixSocket::new_stream().unwrap();
+        socket.bind(folder.path().join(SOCKET)).unwrap();
+        let _listener = socket.listen(0).unwrap();
+        let begin = tokio::time::Instant::now();
+        let patient = timeout(Duration::from_hours(1), ask(folder.path(), &OperatorCommand::Refunds { limit: 1 }));
+        let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
+        assert!(said.contains("has not answered for 30 s") && said.contains("stop the server"), "{said}");
+        assert_eq!(begin.elapsed().as_secs(), 30);
+        // The one above has been given up, and takes the only place that there is.
+        let patient = timeout(Duration::from_hours(1), ask(folder.path(), &OperatorCommand::Doctor));
+        let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
+        assert!(said.contains("has not answered for 600 s"), "{said}");
+    }
 }

@@ -20,7 +20,10 @@
 //! other crate of the framework, since this one re-exports what its author uses. Start at [`Program`].
 
 mod client;
+mod dumps;
+mod hangup;
 mod log;
+mod outlet;
 mod program;
 mod server;
 mod service;

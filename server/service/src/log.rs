@@ -1,14 +1,90 @@
-//! Sets up the log, which goes to standard error.
+//! What the program says: its log and its complaints on standard error, the rest on standard output. Nothing here waits for either.
 
+use crate::outlet::Outlet;
+use anyhow::{Context, Result};
+use std::io::{stderr, stdout};
+use std::panic::{self, PanicHookInfo};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use toolwarrant_core::counts::LOST_LINES;
+use toolwarrant_core::text::cleaned;
 use toolwarrant_operator::cli::{LogFormat, LogOptions};
 
-/// Starts the log.
-pub(crate) fn start(LogOptions { level, format }: LogOptions) {
-    // Standard error may be full or closed, which must not end a thread.
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).log_internal_errors(false);
-    let lines = lines.with_max_level(level);
-    match format {
-        LogFormat::Text => lines.init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
+/// Time for the last lines. A pipe that nobody reads must not keep the program from ending.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Both streams. Dropping this waits for the last lines, for a short time.
+pub(crate) struct Streams {
+    output: Outlet,
+    error: Outlet,
+}
+
+impl Streams {
+    /// Starts the threads that write.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub(crate) fn start() -> Result<Self> {
+        let no_thread = "cannot start a thread that writes what this program says";
+        let output = Outlet::start("stdout", stdout(), || ()).context(no_thread)?;
+        let error = Outlet::start("stderr", stderr(), report_lost).context(no_thread)?;
+        Ok(Self { output, error })
     }
+
+    /// Starts the log. A panic becomes a line of it.
+    pub(crate) fn log(&self, LogOptions { level, format }: LogOptions) {
+        let error = self.error.clone();
+        let lines = tracing_subscriber::fmt().with_target(false).log_internal_errors(false).with_max_level(level);
+        match format {
+            LogFormat::Text => lines.with_writer(Lines(error)).init(),
+            LogFormat::Json => lines.with_writer(Lines(error)).json().flatten_event(true).init(),
+        }
+        panic::set_hook(Box::new(log_panic));
+    }
+
+    /// Prints `text`.
+    pub(crate) fn say(&self, text: &str) {
+        self.output.put(text.as_bytes());
+    }
+
+    /// Tells people what went wrong.
+    pub(crate) fn complain(&self, text: &str) {
+        self.error.put(text.as_bytes());
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        let end = Instant::now() + LAST_WORDS;
+        self.output.flush(end);
+        self.error.flush(end);
+    }
+}
+
+/// Hands each event to the outlet as one piece.
+struct Lines(Outlet);
+
+impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Lines {
+    type Writer = &'a Outlet;
+
+    fn make_writer(&'a self) -> &'a Outlet {
+        &self.0
+    }
+}
+
+/// Logs how many lines were lost since it last did. Of the highest level, because lines of each level may be among them.
+fn report_lost() {
+    static REPORTED: AtomicU64 = AtomicU64::new(0);
+    let lost = LOST_LINES.get();
+    let lines = lost.saturating_sub(REPORTED.swap(lost, Relaxed));
+    if lines > 0 {
+        tracing::error!(lines, "lines were lost, because standard output or standard error did not take them");
+    }
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let what = panic.payload_as_str().unwrap_or("without a word");
+    tracing::error!(thread = thread::current().name(), place, what = &*cleaned(what), "panicked");
 }

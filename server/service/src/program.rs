@@ -1,10 +1,11 @@
 //! A service as a program: reads the command line, then serves or carries out one operator command.
 
-use crate::client;
-use crate::log;
+use crate::hangup::Hangup;
+use crate::log::Streams;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::{Service, Setup};
 use crate::welcome::Demo;
+use crate::{client, dumps};
 use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
 use std::io::Write;
@@ -91,23 +92,35 @@ impl<F: Flags> Program<F> {
         let line =
             CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about: self.about, usage: self.usage };
         let name = self.identity.names.program;
-        let done = match line.parse::<F>() {
+        let invocation = line.parse::<F>();
+        let streams = match Streams::start() {
+            Ok(streams) => streams,
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "{name}: {error:#}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let done = match invocation {
             Invocation::Serve { serve, flags, data, log } => {
-                log::start(log);
-                self.serve(serve, &data, flags, compose).map(|()| ExitCode::SUCCESS)
+                streams.log(log);
+                if !serve.allow_core_dumps {
+                    forbid_dumps();
+                }
+                self.serve(serve, &data, flags, compose, &streams).map(|()| ExitCode::SUCCESS)
             }
             Invocation::Connect(command) => client::run(&command, &line.client_names(), H::CATALOGUE),
             Invocation::Maintain(command) => maintain(H::CATALOGUE, &command).map_err(|why| anyhow!(why)).map(|text| {
-                say(&text);
+                print(&text);
                 ExitCode::SUCCESS
             }),
             Invocation::Operate { command, flags, data, json } => {
-                log::start(LogOptions::default());
+                streams.log(LogOptions::default());
+                forbid_dumps();
                 self.operate(command, flags, &data, json, compose)
             }
         };
         done.unwrap_or_else(|error| {
-            eprintln!("{name}: {}", render::plain(&format!("{error:#}")));
+            streams.complain(&format!("{name}: {}\n", render::plain(&format!("{error:#}"))));
             ExitCode::FAILURE
         })
     }
@@ -133,7 +146,7 @@ impl<F: Flags> Program<F> {
             inventory: Box::new(inventory),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
-        say(&if json { render::json(&answer) } else { render::text(&answer) });
+        print(&if json { render::json(&answer) } else { render::text(&answer) });
         Ok(if answer["healthy"] == false { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
@@ -144,33 +157,48 @@ impl<F: Flags> Program<F> {
         data: &Path,
         flags: F,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
+        streams: &Streams,
     ) -> Result<()> {
         let name = self.identity.names.program;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         runtime.block_on(async {
             let mut stop = StopSignals::listen().context("cannot listen for signals")?;
-            let server = Server::start(self.identity, serve, data, flags, compose).await?;
-            say(&server.welcome());
+            let hangup = Hangup::listen().context("cannot listen for signals")?;
+            let mut server = Server::start(self.identity, serve, data, flags, compose).await?;
+            streams.say(&server.welcome());
+            let renewals = std::mem::take(&mut server.renewals);
             let (stop_serving, stopped) = oneshot::channel::<()>();
             let serving = server.serve(async move { drop(stopped.await) });
             let signals = async {
-                stop.next().await;
+                let hung_up = hangup.renew(renewals);
+                tokio::pin!(hung_up);
+                tokio::select! {
+                    () = stop.next() => {}
+                    () = &mut hung_up => {}
+                }
                 drop(stop_serving);
                 stop.next().await;
             };
             tokio::select! {
-                () = serving => say(&format!("{name} has stopped\n")),
-                () = signals => say(&format!("{name} has stopped at once\n")),
+                () = serving => streams.say(&format!("{name} has stopped\n")),
+                () = signals => streams.say(&format!("{name} has stopped at once\n")),
             }
             Ok(())
         })
     }
 }
 
+/// Keeps secrets in memory from core dumps, as far as the system can.
+fn forbid_dumps() {
+    if let Err(error) = dumps::forbid() {
+        tracing::warn!(%error, "the system may dump the memory of this program, with the secrets in it");
+    }
+}
+
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
-/// Prints `text`. A closed standard output is no error.
-fn say(text: &str) {
+/// Prints the answer of a command, whose reader may take its time. A closed standard output is no error.
+fn print(text: &str) {
     let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

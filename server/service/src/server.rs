@@ -1,11 +1,12 @@
 //! The server: builds all parts at start, serves, and stops in order.
 
+use crate::hangup::Renewal;
 use crate::service::{Service, Setup, required};
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +50,10 @@ pub(crate) struct Server {
     serves: Option<String>,
     demo: Demo,
     keys: Vec<DemoKey>,
+    /// The commands that make an application with a key, where there is none.
+    first_steps: Option<String>,
+    /// What SIGHUP renews.
+    pub(crate) renewals: Vec<Renewal>,
     engine: Arc<Engine>,
     context: Arc<OperatorContext>,
     socket: OperatorSocket,
@@ -73,7 +78,15 @@ impl Server {
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
-        let ServeOptions { listen, admin_listen, public_url, allow_hosts, allow_origins } = serve;
+        let ServeOptions {
+            listen,
+            admin_listen,
+            public_url,
+            allow_hosts,
+            allow_origins,
+            demo: wanted,
+            allow_core_dumps: _,
+        } = serve;
         let (names, random) = (Arc::new(names), Random::System);
         if admin_listen == Some(listen) && listen.port() != 0 {
             bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
@@ -109,7 +122,15 @@ impl Server {
         });
         let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
-        let keys = demo.keys(&registry, H::CATALOGUE).await?;
+        // What is printed into a file or a pipe may be collected and kept, which is no place for secrets.
+        let keys = match wanted || io::stdout().is_terminal() {
+            true => demo.keys(&registry, H::CATALOGUE).await?,
+            false => Vec::new(),
+        };
+        let first_steps = match registry.is_empty().await {
+            true => Some(demo.first_steps(names.program, H::CATALOGUE, folder.path())),
+            false => None,
+        };
         let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
         let nonces = Nonces::starting(clock.clone(), kept);
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
@@ -132,7 +153,24 @@ impl Server {
             folder: folder.path().to_owned(),
             clock,
         });
-        Ok(Self { listener, router, limiter, url, names, serves, demo, keys, engine, context, socket, monitor, folder })
+        let renewals = Vec::new();
+        Ok(Self {
+            listener,
+            router,
+            limiter,
+            url,
+            names,
+            serves,
+            demo,
+            keys,
+            first_steps,
+            renewals,
+            engine,
+            context,
+            socket,
+            monitor,
+            folder,
+        })
     }
 
     /// The URL at which clients reach the server, without a slash at its end.
@@ -153,7 +191,10 @@ impl Server {
             _ => {}
         }
         out.push('\n');
-        out += &self.demo.text(program, url, &self.keys);
+        out += &match &self.first_steps {
+            Some(steps) => steps.clone(),
+            None => self.demo.text(program, url, &self.keys),
+        };
         if let Some((monitor, _)) = &self.monitor {
             let _ = writeln!(out, "/healthz, /readyz and /metrics are at http://{}", monitor.address());
         }

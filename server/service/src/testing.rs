@@ -15,8 +15,8 @@ use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
-use toolwarrant_http::Endpoint;
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
+use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::Names;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_store::memory::Memory;
@@ -34,6 +34,8 @@ pub struct TestServer {
     pub url: String,
     /// The address that it listens on.
     pub address: SocketAddr,
+    /// What it serves, for requests that need no connection.
+    pub router: Router,
     /// The clock, which stands still until the test moves it.
     pub clock: Clock,
     /// The engine, which drives tasks.
@@ -136,10 +138,29 @@ pub async fn serve<H: Handlers>(
     let nonces = Nonces::starting(clock.clone(), []);
     let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
     let router = Endpoint::new(pipeline, policy, Limits::default(), "", 7).router();
-    let task =
-        tokio::spawn(edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()));
+    let task = tokio::spawn(edge::serve(
+        listener,
+        router.clone(),
+        ConnectionLimiter::new(Limits::default()),
+        std::future::pending(),
+    ));
     let url = format!("http://{address}/mcp");
-    (TestServer { url, address, clock, engine, store, registry, audit: trail, task, runner, _folder: folder }, keys)
+    (
+        TestServer {
+            url,
+            address,
+            router,
+            clock,
+            engine,
+            store,
+            registry,
+            audit: trail,
+            task,
+            runner,
+            _folder: folder,
+        },
+        keys,
+    )
 }
 
 impl TestServer {
@@ -151,6 +172,8 @@ impl TestServer {
     pub async fn into_audit(mut self) -> String {
         self.task.abort();
         let _ = (&mut self.task).await;
+        // The last copy of the endpoint stops the writer of the audit.
+        self.router = Router::new();
         let mut files: Vec<_> = std::fs::read_dir(&self.audit).expect("a folder").flatten().collect();
         files.sort_by_key(std::fs::DirEntry::path);
         files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()

@@ -3,10 +3,11 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 use toolwarrant_core::access::Grants;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
-use toolwarrant_operator::flags::PERMISSION;
+use toolwarrant_operator::flags::{ALL, DATA, DEMO, PERMISSION};
 
 /// What the first start creates and prints.
 #[derive(Clone, Default)]
@@ -53,6 +54,22 @@ impl Demo {
         Ok(keys)
     }
 
+    /// The commands that make an application and a key for it, as they can be pasted. `folder` is the data folder.
+    pub(crate) fn first_steps(&self, program: &str, catalogue: &Catalogue, folder: &Path) -> String {
+        let (name, permissions) = self.applications.first().copied().unwrap_or(("NAME", &["PERMISSION"]));
+        let permissions =
+            permissions.iter().map(|permission| format!(" --{PERMISSION} {permission}")).collect::<String>();
+        let assign = catalogue.resources.iter().map(|resource| format!("{} assign {name} --{ALL}", resource.name));
+        let create = [format!("app create {name}{permissions}")];
+        let commands = create.into_iter().chain(assign).chain([format!("key create {name}")]);
+        let folder = quoted(&folder.display().to_string());
+        let lines = commands.map(|command| format!("  {program} {command} --{DATA} {folder}\n")).collect::<String>();
+        format!(
+            "There is no application. These commands make one that sees everything, and show the secret of its key this once:\n\n\
+             {lines}\n--{DEMO} at the first start does it as well.\n"
+        )
+    }
+
     /// Describes the keys, with commands to paste.
     pub(crate) fn text(&self, program: &str, url: &str, keys: &[DemoKey]) -> String {
         let mut out = String::new();
@@ -96,4 +113,10 @@ impl Demo {
         }
         out
     }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -1,7 +1,11 @@
 //! Decides which hosts a phone may use as its proxy.
 //!
 //! The server never connects to a proxy and resolves no name. But a phone runs inside the platform's network: a proxy at an address
-//! that is private, local or the platform's own would open that network to any client. Start at [`ProxyHosts::judge`].
+//! that is private, local or the platform's own would open that network to any client. What is judged is what is sent: the host in its
+//! one canonical spelling. Start at [`ProxyHosts::judge`].
+//!
+//! The ranges are those that the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890) call not globally reachable, and in
+//! IPv6 all that lies outside of global unicast, 2000::/3. Ranges for documentation pass, because examples use them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
@@ -32,31 +36,52 @@ const METADATA: [IpAddr; 4] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// Names of such addresses and of loopback (RFC 6761). Each bars itself and all its subdomains.
-const NAMES: [(&str, &str); 4] = [
-    ("localhost", "loopback"),
-    ("metadata.google.internal", "a metadata service"),
-    ("metadata.goog", "a metadata service"),
-    ("metadata", "a metadata service"),
+/// Names of such addresses. Each bars itself and all its subdomains.
+const METADATA_NAMES: [&str; 7] = [
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata",
+    "metadata.azure.internal",
+    "metadata.goog",
+    "metadata.google.internal",
+    "metadata.tencentyun.com",
 ];
 
+/// Names of loopback: RFC 6761, and the usual files of host names. Each bars itself and all its subdomains.
+const LOOPBACK_NAMES: [&str; 4] = ["localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"];
+
+/// Domains that no public server answers for: `internal` (reserved by ICANN), `local` (RFC 6762) and what its appendix G names beside
+/// it, `home.arpa` (RFC 8375), and those of machines and clusters.
+const PRIVATE_DOMAINS: [&str; 10] =
+    ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "private", "svc"];
+
+/// What is said of a text that is no host.
+pub(super) const NO_HOST: &str = "is neither a host name nor an address";
+
 impl ProxyHosts {
-    /// Judges a host, which may have any spelling that a URL admits (WHATWG URL, host parsing).
+    /// Judges a host, which may have any spelling that a URL admits (WHATWG URL, host parsing). Returns its canonical spelling, which
+    /// is judged the same: an IPv4 address in four decimal parts, an IPv6 address (RFC 5952) without brackets, or a name in lower case
+    /// without a dot at its end. An IPv4 address that is written as IPv6 is one.
     ///
     /// # Errors
     /// What is wrong with the host: a fragment to follow it.
-    pub fn judge(self, host: &str) -> Result<(), &'static str> {
+    pub fn judge(self, host: &str) -> Result<String, &'static str> {
         let bare = host.parse().ok().map(|address: Ipv6Addr| Host::Ipv6(address));
-        let parsed = bare.map_or_else(|| Host::parse(host), Ok).map_err(|_| "is neither a host name nor an address")?;
-        let kind = match parsed {
-            Host::Domain(name) => named(name.strip_suffix('.').unwrap_or(&name)),
-            Host::Ipv4(address) => ipv4(address),
-            Host::Ipv6(address) => ipv6(address),
+        let parsed = bare.map_or_else(|| Host::parse(host), Ok).map_err(|_| NO_HOST)?;
+        let address = match parsed {
+            Host::Domain(name) => Err(name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase()),
+            Host::Ipv4(address) => Ok(IpAddr::V4(address)),
+            Host::Ipv6(address) => Ok(IpAddr::V6(address).to_canonical()),
+        };
+        let (kind, canonical) = match address {
+            Err(name) => (named(&name), name),
+            Ok(IpAddr::V4(address)) => (ipv4(address), address.to_string()),
+            Ok(IpAddr::V6(address)) => (ipv6(address), address.to_string()),
         };
         match (kind, self) {
-            (Kind::Public, _) | (Kind::Private, Self::PublicAndPrivate) => Ok(()),
+            (Kind::Public, _) | (Kind::Private, Self::PublicAndPrivate) => Ok(canonical),
             (Kind::Private, Self::Public) => {
-                Err("is a private address, which the operator of this server does not allow")
+                Err("is in a private network, which the operator of this server does not allow")
             }
             (Kind::Barred(what), _) => Err(what),
         }
@@ -64,14 +89,19 @@ impl ProxyHosts {
 }
 
 fn named(name: &str) -> Kind {
-    let is = |known: &str| name == known || name.strip_suffix(known).is_some_and(|front| front.ends_with('.'));
-    match NAMES.iter().find(|(known, _)| is(known)) {
-        Some((_, "loopback")) => Kind::Barred("is loopback"),
-        Some(_) => Kind::Barred("is a metadata service"),
-        None if name.split('.').all(is_label) => Kind::Public,
-        None => Kind::Barred("is neither a host name nor an address"),
+    let is = |known: &&str| name == *known || name.strip_suffix(known).is_some_and(|front| front.ends_with('.'));
+    match () {
+        () if LOOPBACK_NAMES.iter().any(|known| is(&known)) => Kind::Barred("is loopback"),
+        () if METADATA_NAMES.iter().any(|known| is(&known)) => Kind::Barred("is a metadata service"),
+        () if name.len() > NAME_MAX || !name.split('.').all(is_label) => Kind::Barred(NO_HOST),
+        // A name without a dot is searched for in the domains of whoever looks it up.
+        () if !name.contains('.') || PRIVATE_DOMAINS.iter().any(|known| is(&known)) => Kind::Private,
+        () => Kind::Public,
     }
 }
+
+/// Longest name, in bytes (RFC 1035).
+const NAME_MAX: usize = 253;
 
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
@@ -88,6 +118,8 @@ fn ipv4(address: Ipv4Addr) -> Kind {
         [240..=255, ..] => Kind::Barred("is reserved"),
         // 100.64.0.0/10 is shared by a provider's customers (RFC 6598).
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Kind::Private,
+        // Of protocols (RFC 6890), relays for 6to4 (RFC 7526), and benchmarks (RFC 2544).
+        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => Kind::Private,
         _ => Kind::Public,
     }
 }
@@ -96,19 +128,25 @@ fn ipv6(address: Ipv6Addr) -> Kind {
     if METADATA.contains(&address.into()) {
         return Kind::Barred("is a metadata service");
     }
-    if let Some(inner) = embedded(address) {
-        return ipv4(inner);
+    let segments = address.segments();
+    match (embedded(address).map(ipv4), segments) {
+        // Whose translators these are, and what they reach, is a matter of the network (RFC 8215).
+        (Some(Kind::Public), [0x64, 0xff9b, 1, ..]) => return Kind::Private,
+        (Some(inner), _) => return inner,
+        (None, _) => {}
     }
-    match address.segments() {
+    match segments {
         [0, 0, 0, 0, 0, 0, 0, 0] => Kind::Barred("is unspecified"),
         [0, 0, 0, 0, 0, 0, 0, 1] => Kind::Barred("is loopback"),
         [0xfe80..=0xfebf, ..] => Kind::Barred("is link-local, where metadata services are"),
         [0xff00..=0xffff, ..] => Kind::Barred("is multicast"),
         // Teredo addresses (RFC 4380) hide an IPv4 address.
         [0x2001, 0, ..] => Kind::Barred("is a tunnel to another address"),
-        // Unique local addresses (RFC 4193), and the site-local ones that they replaced.
-        [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Kind::Private,
-        _ => Kind::Public,
+        // Of protocols (RFC 2928).
+        [0x2001, 0..=0x1ff, ..] => Kind::Private,
+        [0x2000..=0x3fff, ..] => Kind::Public,
+        // Unique local addresses (RFC 4193), the site-local ones that they replaced, discarded ones (RFC 6666), and what is not in use.
+        _ => Kind::Private,
     }
 }
 
@@ -129,6 +167,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const LONG_LABEL: &str = "a123456789012345678901234567890123456789012345678901234567890123";
 
@@ -142,6 +181,18 @@ mod tests {
             "[2001:db8::1]",
             "2001:db8::1",
             "100.128.0.1",
+            "192.0.2.1",
+            "192.0.1.1",
+            "198.17.255.255",
+            "198.20.0.1",
+            "192.88.98.1",
+            "2001:200::1",
+            "3fff::1",
+            "2606:4700::1111",
+            "64:ff9b::808:808",
+            "proxy.example.com.",
+            "local.example.com",
+            "notinternal.example",
         ];
         let private = [
             "10.0.0.1",
@@ -160,6 +211,32 @@ mod tests {
             "[64:ff9b:1::a00:1]",
             "[2002:a00:1::]",
             "[::10.0.0.1]",
+            "198.18.0.1",
+            "198.19.255.255",
+            "192.0.0.1",
+            "192.0.0.255",
+            "192.88.99.1",
+            "::ffff:198.18.0.1",
+            "[64:ff9b:1::808:808]",
+            "[64:ff9b:1:1::1.2.3.4]",
+            "[100::1]",
+            "[100:0:0:1::1]",
+            "[2001:2::1]",
+            "[2001:1ff::1]",
+            "[5f00::1]",
+            "[4000::1]",
+            "proxy.internal",
+            "PROXY.Internal.",
+            "printer.local",
+            "proxy.team.svc",
+            "proxy.team.svc.cluster.local",
+            "router.home.arpa",
+            "nas.lan",
+            "host.localdomain",
+            "proxy.corp",
+            "internal",
+            "kubernetes",
+            "proxy",
         ];
         let barred = [
             ("127.0.0.1", "loopback"),
@@ -190,6 +267,20 @@ mod tests {
             ("192.0.0.192", "metadata"),
             ("metadata.google.internal", "metadata"),
             ("metadata", "metadata"),
+            ("metadata.", "metadata"),
+            ("instance-data", "metadata"),
+            ("instance-data.ec2.internal", "metadata"),
+            ("metadata.azure.internal", "metadata"),
+            ("ip6-localhost", "loopback"),
+            ("IP6-Loopback.", "loopback"),
+            ("localhost.localdomain", "loopback"),
+            ("a.localhost.localdomain", "loopback"),
+            ("0x7f.1", "loopback"),
+            ("127.0.0.1.", "loopback"),
+            ("%6c%6f%63alhost", "loopback"),
+            ("ｌｏｃａｌｈｏｓｔ", "loopback"),
+            ("１２７.0.0.1", "loopback"),
+            ("[64:ff9b:1::7f00:1]", "loopback"),
             ("224.0.0.1", "multicast"),
             ("[ff02::1]", "multicast"),
             ("255.255.255.255", "broadcast"),
@@ -211,15 +302,83 @@ mod tests {
             ("[fe80::1%25eth0]", "neither"),
         ];
         for host in public {
-            assert_eq!(ProxyHosts::Public.judge(host), Ok(()), "{host}");
+            assert!(ProxyHosts::Public.judge(host).is_ok(), "{host}");
         }
         for host in private {
-            assert!(ProxyHosts::Public.judge(host).is_err_and(|why| why.contains("private")), "{host}");
-            assert_eq!(ProxyHosts::PublicAndPrivate.judge(host), Ok(()), "{host}");
+            let judged = ProxyHosts::Public.judge(host);
+            assert!(judged.as_ref().is_err_and(|why| why.contains("private")), "{host}: {judged:?}");
+            assert!(ProxyHosts::PublicAndPrivate.judge(host).is_ok(), "{host}");
         }
         for (host, what) in barred {
             for policy in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
                 assert!(policy.judge(host).is_err_and(|why| why.contains(what)), "{host}: {:?}", policy.judge(host));
+            }
+        }
+    }
+    #[test]
+    fn a_host_is_passed_on_in_its_one_canonical_spelling() {
+        for (host, canonical) in [
+            ("0127.0.0.1", "87.0.0.1"),
+            ("0310.010.010.010", "200.8.8.8"),
+            ("0x08080808", "8.8.8.8"),
+            ("8.8.2056", "8.8.8.8"),
+            ("8.8.8.8.", "8.8.8.8"),
+            ("[::ffff:8.8.8.8]", "8.8.8.8"),
+            ("[2001:DB8:0:0::1]", "2001:db8::1"),
+            ("2001:db8:0::1", "2001:db8::1"),
+            ("Proxy.Example.COM.", "proxy.example.com"),
+            ("b\u{fc}cher.example", "xn--bcher-kva.example"),
+        ] {
+            assert_eq!(ProxyHosts::Public.judge(host).as_deref(), Ok(canonical), "{host}");
+        }
+    }
+
+    /// One part of an IPv4 address, in base 8, 10 or 16.
+    fn spelled(part: u32, base: u8) -> String {
+        match base {
+            8 => format!("0{part:o}"),
+            10 => part.to_string(),
+            _ => format!("0x{part:X}"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_passes_is_passed_on_in_a_spelling_that_passes_and_stays(
+            host in prop_oneof![
+                "[a-zA-Z0-9._:\\[\\]-]{1,40}",
+                "\\PC{1,20}",
+                "([a-z0-9]{1,8}\\.){1,3}(com|internal|local|svc|localhost|lan|arpa|[0-9]{1,3})\\.?",
+                any::<[u16; 8]>().prop_map(|segments| Ipv6Addr::from(segments).to_string()),
+                (any::<u32>(), 0..6_usize).prop_map(|(low, kind)| {
+                    let prefix = ["::", "::ffff:", "64:ff9b::", "64:ff9b:1::", "::ffff:0:", "2001:db8::"][kind];
+                    format!("[{prefix}{}]", Ipv4Addr::from(low))
+                }),
+            ],
+        ) {
+            for policy in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
+                if let Ok(canonical) = policy.judge(&host) {
+                    prop_assert_eq!(policy.judge(&canonical), Ok(canonical.clone()));
+                    prop_assert!(Host::parse(&canonical).is_ok() || canonical.parse::<Ipv6Addr>().is_ok());
+                }
+            }
+        }
+
+        #[test]
+        fn an_ipv4_address_is_judged_alike_in_every_spelling(
+            address in any::<u32>(),
+            parts in 1..=4_u32,
+            bases in proptest::array::uniform4(prop_oneof![Just(8_u8), Just(10), Just(16)]),
+        ) {
+            let plain = Ipv4Addr::from(address);
+            let last = address & u32::MAX.checked_shr(8 * (parts - 1)).unwrap_or(0);
+            let numbers = plain.octets().into_iter().take(parts as usize - 1).map(u32::from).chain([last]);
+            let host = numbers.zip(bases).map(|(part, base)| spelled(part, base)).collect::<Vec<_>>().join(".");
+            for policy in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
+                prop_assert_eq!(policy.judge(&host), policy.judge(&plain.to_string()));
+                prop_assert_eq!(policy.judge(&format!("::ffff:{plain}")), policy.judge(&plain.to_string()));
             }
         }
     }

@@ -141,7 +141,7 @@ impl Server {
         let _ = fs::remove_dir_all(home);
         fs::create_dir_all(home).with_context(|| format!("cannot create {}", home.display()))?;
         let mut command = Command::new(program);
-        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(home.join("data"));
+        command.args(["--demo", "--listen", "127.0.0.1:0", "--data"]).arg(home.join("data"));
         let child = command.stdout(Stdio::piped()).stderr(File::create(home.join("log"))?).spawn();
         let child = child.with_context(|| format!("cannot run {}", program.display()))?;
         let mut server = Self { url: String::new(), keys: Vec::new(), home: home.to_owned(), child };

@@ -52,6 +52,11 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
             registry.create(new).await?;
             show(context, &name, None).await
         }
+        AppCommand::Rename { app, name } => {
+            let id = registry.find(&app).await?.id;
+            let note = owed(registry.change(&id, |row| row.name = name).await?);
+            show(context, &id, note).await
+        }
         AppCommand::List => {
             let keys = registry.keys().await;
             let line = |row: ApplicationRow| {

@@ -1,8 +1,11 @@
 //! The handlers that set and clear the egress proxy: `spec/tools/proxy.toml`.
 
 use super::offered;
-use crate::phones::contract::{ClearProxyArgs, ClearProxyError, Command, ProxyTools, SetProxyArgs, SetProxyError};
+use crate::phones::contract::{
+    ClearProxyArgs, ClearProxyError, Command, Host, ProxyTools, SetProxyArgs, SetProxyError,
+};
 use crate::phones::devices::Phones;
+use crate::phones::proxy_hosts::NO_HOST;
 use crate::phones::views::Seen;
 use std::sync::Arc;
 use toolwarrant::{Call, Target, words};
@@ -14,11 +17,13 @@ impl ProxyTools for Phones {
         device: &Target<Arc<Seen>>,
         args: SetProxyArgs,
     ) -> Result<Command, SetProxyError> {
-        let SetProxyArgs { scheme, host, .. } = &args;
+        let mut args = args;
+        let SetProxyArgs { scheme, host, .. } = &mut args;
         offered("scheme", scheme, &device.proxy_schemes, |scheme| scheme.as_str())
             .map_err(|what| SetProxyError::NotOffered { what })?;
         let judged = self.proxy_hosts.judge(host.as_str());
-        judged.map_err(|why| SetProxyError::InvalidArgument { what: words!["`host` ", host, " ", why] })?;
+        let refused = |why| SetProxyError::InvalidArgument { what: words!["`host` ", &*host, " ", why] };
+        *host = judged.and_then(|canonical| Host::new(&canonical).map_err(|_| NO_HOST)).map_err(refused)?;
         Ok(Command::SetProxy(args))
     }
 

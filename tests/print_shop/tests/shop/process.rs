@@ -29,7 +29,7 @@ impl Process {
         let data = home.path().join("data");
         let log = File::create(home.path().join("log")).expect("a log");
         let mut command = program();
-        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(&data).stdout(Stdio::piped()).stderr(log);
+        command.args(["--demo", "--listen", "127.0.0.1:0", "--data"]).arg(&data).stdout(Stdio::piped()).stderr(log);
         let child = command.kill_on_drop(true).spawn().expect("the program starts");
         let demo = Key { id: String::new(), secret: String::new() };
         let mut process = Self { url: String::new(), demo, welcome: String::new(), data, child, _home: home };

@@ -1,0 +1,58 @@
+//! How an application may be named.
+//!
+//! People and scripts name an application by its name or its id, and lists and logs show its name. So a name is a short text that shows
+//! all of itself, and none can be taken for an id.
+
+use crate::text::deceives;
+
+/// The longest name of an application, in characters.
+pub const APPLICATION_NAME_MAX: usize = 64;
+
+/// What the id of an application begins with, and no name does.
+pub(super) const ID_PREFIX: &str = "app_";
+
+/// Whether an application may have this name: 1 to [`APPLICATION_NAME_MAX`] printable characters, without a space at either end, that do
+/// not begin as ids do.
+#[must_use]
+pub fn may_name_application(name: &str) -> bool {
+    let printable = |c: char| c == ' ' || !(c.is_whitespace() || deceives(c));
+    (1..=APPLICATION_NAME_MAX).contains(&name.chars().count())
+        && name.chars().all(printable)
+        && name.trim_matches(' ') == name
+        && !name.starts_with(ID_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_shows_all_of_itself_and_is_no_id() {
+        let longest = "é".repeat(APPLICATION_NAME_MAX);
+        for name in ["a", "demo-read", "Mrs. O'Hara & co (2)", "日本", "नमस्ते", "my app_1", "App_1", &longest]
+        {
+            assert!(may_name_application(name), "{name}");
+        }
+        let too_long = "x".repeat(APPLICATION_NAME_MAX + 1);
+        for name in [
+            "",
+            " ",
+            " a",
+            "a ",
+            "a\nb",
+            "a\tb",
+            "a\u{1b}[31m",
+            "a\u{9b}0m",
+            "a\u{a0}b",
+            "a\u{202e}b",
+            "a\u{200b}",
+            "a\u{7f}",
+            "\u{feff}a",
+            "app_",
+            "app_0123456789abcdef",
+            &too_long,
+        ] {
+            assert!(!may_name_application(name), "{name:?}");
+        }
+    }
+}

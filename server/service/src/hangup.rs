@@ -1,0 +1,76 @@
+//! SIGHUP: what was renewed on the disk is read or opened anew, and the program serves on.
+//!
+//! Where the signal is ignored at the start, as under `nohup`, it stays ignored. Where it came because the terminal is gone, the program
+//! stops as for SIGTERM: nobody could stop it with Ctrl-C any more.
+
+use std::fs;
+use std::future::pending;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Something that is read or opened anew.
+pub(crate) struct Renewal {
+    /// What it is, for the log: `certificates`.
+    pub(crate) what: &'static str,
+    /// Does it, and may read and write files. A failure leaves what was there, and says why.
+    pub(crate) renew: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+/// SIGHUP, unless it is ignored.
+pub(crate) struct Hangup {
+    signal: Option<Signal>,
+    had_terminal: bool,
+}
+
+impl Hangup {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let signal = if is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self { signal, had_terminal: has_terminal() })
+    }
+
+    /// Does all of these at each signal. Ends when the terminal is gone.
+    pub(crate) async fn renew(self, renewals: Vec<Renewal>) {
+        let (Self { signal, had_terminal }, renewals) = (self, Arc::new(renewals));
+        let Some(mut signal) = signal else { return pending().await };
+        while signal.recv().await.is_some() {
+            if had_terminal && !has_terminal() {
+                return tracing::info!("the terminal is gone, so the program stops");
+            }
+            let renewals = Arc::clone(&renewals);
+            // One signal after the other, so that nothing is renewed by two threads at once.
+            let renewed = tokio::task::spawn_blocking(move || renewals.iter().for_each(Renewal::log)).await;
+            match renewed {
+                Ok(()) => tracing::info!("SIGHUP: what was renewed on the disk has been read anew"),
+                Err(error) => tracing::error!(%error, "SIGHUP: what was renewed on the disk could not be read anew"),
+            }
+        }
+        pending().await
+    }
+}
+
+impl Renewal {
+    fn log(&self) {
+        let Self { what, renew } = self;
+        match renew() {
+            Ok(()) => tracing::debug!(what, "read anew"),
+            Err(why) => tracing::error!(what, why, "could not be read anew; what was there stays"),
+        }
+    }
+}
+
+fn has_terminal() -> bool {
+    io::stdout().is_terminal() || io::stderr().is_terminal()
+}
+
+/// Whether this process began with SIGHUP ignored. Only Linux tells without unsafe code; elsewhere it counts as not ignored.
+fn is_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (SignalKind::hangup().as_raw_value() - 1) & 1 == 1
+}

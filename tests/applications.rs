@@ -1,0 +1,100 @@
+//! The names of applications, and how the first one comes to be.
+
+use crate::cli::{json_of, operate};
+use crate::program::{Program, binary};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// As [`operate`], with words that may be anything.
+async fn with_words(data: &Path, words: &[&str]) -> (i32, String) {
+    let output = Command::new(binary()).args(words).arg("--data").arg(data).output().await.expect("the program runs");
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
+    (output.status.code().expect("an exit"), text)
+}
+
+#[tokio::test]
+async fn an_application_can_be_made_before_the_first_start() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let data = home.path().join("data");
+    for refused in ["app list", "key create demo", "doctor"] {
+        let (code, said) = operate(&data, refused).await;
+        assert!(code == 1 && said.contains("`cloudphone app create`") && !data.exists(), "{said}");
+    }
+    json_of(&data, "app create first --permission device").await;
+    json_of(&data, "device assign first phone-0000001").await;
+    let key = json_of(&data, "key create first").await;
+    let program = Program::start_at(home, &[]).await;
+    let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text"));
+    assert_eq!(program.status(id, secret).await, 200);
+    assert!(program.keys.is_empty(), "it begins with what is there: {}", program.welcome);
+}
+
+#[tokio::test]
+async fn a_name_shows_all_of_itself_and_is_no_id() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let program = Program::start_at(home, &[]).await;
+    let demo = json_of(&program.data, "app show demo").await;
+    let id = demo["id"].as_str().expect("an id");
+    let long = "x".repeat(5_000);
+    for name in ["", " ", " a", "a ", "a\nb", "\u{1b}[31mred", "a\u{202e}b", "a\u{200b}", id, "app_x", &long] {
+        for words in [&["app", "create", name, "--permission", "stream"][..], &["app", "rename", "demo-read", name]] {
+            let (code, said) = with_words(&program.data, words).await;
+            assert!(code == 1 && said.contains("a name has 1 to 64 printable characters"), "{words:?}: {said}");
+            assert!(said.len() < 1_000 && !said.trim_end().contains(['\u{1b}', '\u{202e}', '\n']), "{said:?}");
+        }
+    }
+    let printable = "Mrs. O'Hara & co, नमस्ते (2)";
+    let (code, said) = with_words(&program.data, &["app", "create", printable, "--permission", "stream"]).await;
+    assert!(code == 0 && said.contains(printable), "{said}");
+    let (code, said) = with_words(&program.data, &["app", "rename", printable, "demo"]).await;
+    assert!(code == 1 && said.contains("an application is named `demo` already"), "{said}");
+    let (code, said) = with_words(&program.data, &["app", "rename", printable, "shop"]).await;
+    assert!(code == 0 && said.contains("shop"), "{said}");
+}
+
+/// Folders of earlier versions have such names.
+#[tokio::test]
+async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_tells() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    program.stop().await;
+    let data = program.data.clone();
+    let apps = json_of(&data, "app list").await;
+    let id = |name: &str| {
+        let rows = apps.as_array().expect("a list");
+        rows.iter().find(|row| row["name"] == name).expect("it is there")["id"].as_str().expect("text").to_owned()
+    };
+    let (demo, read) = (id("demo"), id("demo-read"));
+    // One is named as the other's id, and a third one is red.
+    json_of(&data, "app create third --permission stream").await;
+    let db = Connection::open(data.join("cloudphone.db")).expect("a database");
+    let rename = "UPDATE application SET name = ?2 WHERE name = ?1";
+    assert_eq!(db.execute(rename, ["demo-read", &demo]).expect("SQL"), 1);
+    assert_eq!(db.execute(rename, ["third", "\u{1b}[31mred"]).expect("SQL"), 1);
+    drop(db);
+
+    let mut program = Program::start_at(home, &[]).await;
+    for running in [true, false] {
+        if !running {
+            program.stop().await;
+        }
+        assert_eq!(json_of(&data, &format!("app show {demo}")).await["name"], "demo", "an id is nobody's name");
+        assert_eq!(json_of(&data, &format!("app show {read}")).await["name"], json!(demo));
+        let (_, listed) = operate(&data, "app list").await;
+        assert!(listed.contains("red") && !listed.contains('\u{1b}'), "{listed:?}");
+        let (code, said) = operate(&data, "doctor --json").await;
+        let told: Value = serde_json::from_str(&said).expect("JSON");
+        let found: Vec<_> = told["faults"].as_array().expect("faults").iter().map(|fault| &fault["check"]).collect();
+        assert_eq!((code, found), (1, vec![&json!("names"); 2]), "{said}");
+    }
+    json_of(&data, &format!("app rename {read} demo-read")).await;
+    let (_, red) = operate(&data, "app list --json").await;
+    let red: Value = serde_json::from_str(&red).expect("JSON");
+    let red = red.as_array().expect("a list").iter().find(|row| row["name"] == "\u{1b}[31mred").expect("it is there");
+    json_of(&data, &format!("app rename {} third", red["id"].as_str().expect("text"))).await;
+    assert_eq!(json_of(&data, "doctor").await["healthy"], true);
+}

