@@ -11,7 +11,7 @@ mod session;
 pub(crate) use answers::Answers;
 pub(crate) use envelope::reason;
 
-use super::edge::{self, BodyError, Peer};
+use super::edge::{self, BodyError};
 use super::spliced::Spliced;
 use super::{Endpoint, credentials, is_json, respond, status};
 use answers::error;
@@ -118,19 +118,17 @@ async fn post<H: Handlers>(
     let caller = match endpoint.pipeline.authenticate(credentials::read(&head.headers)) {
         Ok(caller) => caller,
         Err(failure) => {
-            let peer = head.extensions.get::<Peer>();
-            if let Some(delay) = peer.and_then(|peer| endpoint.throttle.failed(peer.0, endpoint.pipeline.now())) {
-                tokio::time::sleep(delay).await;
-            }
+            edge::slow_down(&endpoint.throttle, &head.extensions, endpoint.pipeline.now()).await;
             return Err(failure.into());
         }
     };
     if !is_json(&head.headers) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }
-    let bytes = edge::read_body(body, &endpoint.limits).await.map_err(|error| match error {
+    let bytes = edge::read_body(body, &head.extensions, &endpoint.limits).await.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
+        BodyError::Overloaded => Failure::plain(roles.overloaded),
         BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
     })?;
     let posted = envelope::read(&bytes).map_err(|bad| match bad {
@@ -150,7 +148,7 @@ async fn post<H: Handlers>(
         }
         Posted::One(message) => {
             let revision = metadata::of_message::<H>(&head.headers, &message)?;
-            Ok(session(revision, LongPoll::Allowed).one(message).await)
+            Ok(session(revision, edge::patience(&head.extensions)).one(message).await)
         }
         Posted::Batch(messages) => {
             let revision = metadata::revision::<H>(&head.headers)?;

@@ -21,6 +21,7 @@
 
 mod client;
 mod log;
+mod open_files;
 mod program;
 mod server;
 mod service;

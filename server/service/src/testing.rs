@@ -134,8 +134,13 @@ pub async fn serve<H: Handlers>(
     let nonces = Nonces::starting(clock.clone(), []);
     let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
     let router = Endpoint::new(pipeline, policy, Limits::default(), "", 7).router();
-    let task =
-        tokio::spawn(edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()));
+    let task = tokio::spawn(edge::serve(
+        listener,
+        router,
+        ConnectionLimiter::new(Limits::default()),
+        None,
+        std::future::pending(),
+    ));
     let url = format!("http://{address}/mcp");
     (TestServer { url, address, clock, engine, store, audit: trail, task, runner, _folder: folder }, keys)
 }
