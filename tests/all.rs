@@ -21,6 +21,7 @@ mod descriptions;
 mod devices;
 mod differential;
 mod doctor;
+mod edge;
 mod engine;
 mod folders;
 #[cfg(target_os = "linux")]
@@ -44,6 +45,7 @@ mod revisions;
 mod signed;
 mod signing;
 mod tasks;
+mod tls;
 mod tools;
 mod ui;
 mod v1;

@@ -391,12 +391,13 @@ async fn baseline() -> Result<()> {
     let address = listener.local_addr()?;
     let router = Router::new().route("/mcp", any(answer)).with_state(Arc::new((headers, body)));
     println!("http://{address}/mcp");
-    edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()).await;
+    edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), None, std::future::pending()).await;
     Ok(())
 }
 
 async fn answer(State(reply): State<Arc<(HeaderMap, Bytes)>>, request: Request) -> Response<Body> {
-    let _ = edge::read_body(request.into_body(), &Limits::default()).await;
+    let (head, body) = request.into_parts();
+    let _ = edge::read_body(body, &head.extensions, &Limits::default()).await;
     let (headers, body) = &*reply;
     let mut response = Response::new(Body::from(body.clone()));
     *response.headers_mut() = headers.clone();

@@ -33,7 +33,7 @@ const OWNERS: [(&str, &[&str]); 6] = [
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-store"]),
     ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "xtask"]),
-    ("rustls", &["toolwarrant-client"]),
+    ("rustls", &["toolwarrant-client", "toolwarrant-http"]),
     ("tiktoken-rs", &["xtask"]),
 ];
 

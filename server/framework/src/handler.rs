@@ -24,7 +24,7 @@ pub struct ToolCall<'a> {
     /// Names the request in logs, audit and errors.
     pub request_id: &'a str,
     /// Whether the answer may be held back.
-    pub hold: LongPoll,
+    pub hold: LongPoll<'a>,
 }
 
 /// Proof that the caller holds the tool's permission.
@@ -50,7 +50,7 @@ pub struct Call<'a> {
     /// When the call arrived.
     pub now: Timestamp,
     pub(super) around: Around<'a>,
-    hold: LongPoll,
+    hold: LongPoll<'a>,
     target: OnceLock<Box<str>>,
     given: &'a RawValue,
     arguments: OnceLock<Option<Box<RawValue>>>,

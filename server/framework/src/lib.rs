@@ -14,6 +14,7 @@ pub mod failure;
 #[doc(hidden)]
 pub mod generated;
 pub mod handler;
+pub mod hangup;
 pub mod hex;
 pub mod keyring;
 pub mod limit;

@@ -6,6 +6,7 @@ use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
+use super::hangup::Hangup;
 use super::nonces::UsedNonce;
 use super::permissions::PermissionSet;
 pub use super::report::UpstreamReport;
@@ -91,16 +92,18 @@ pub struct Poll<'a> {
     /// The longest hold of a poll that does not say how long to wait.
     pub hold_at_most: Duration,
     /// Whether the answer may be held at all.
-    pub hold: LongPoll,
+    pub hold: LongPoll<'a>,
     /// The shortest interval between two polls.
     pub interval: Duration,
 }
 
 /// Whether an answer may be held until the task ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LongPoll {
+#[derive(Debug, Clone, Copy)]
+pub enum LongPoll<'a> {
     /// The answer may be held.
     Allowed,
+    /// The answer may be held until the client closes its side of the connection.
+    Until(&'a Hangup),
     /// The answer must not be held: the rest of a batch waits for it.
     Never,
 }

@@ -1,42 +1,54 @@
-//! The edge of the server: connections and their limits ([`serve`]), request bodies ([`read_body`]), and the policy for host
-//! names and browser origins ([`HostOriginPolicy`]).
+//! The edge of the server: connections and their limits ([`serve`]), TLS ([`Tls`]), request bodies ([`read_body`]), which address a
+//! request comes from ([`TrustedProxies`]), and the policy for host names and browser origins ([`HostOriginPolicy`]).
 //!
 //! The edge bounds what a client can take. It does not know what a request means.
 
 mod body;
+mod connection;
+mod limiter;
 mod policy;
+mod proxies;
+mod quota;
+mod stream;
 mod throttle;
-mod write_timeout;
+mod tls;
 
 pub use body::{BodyError, read_body};
+pub(crate) use connection::{patience, slow_down};
+pub use limiter::ConnectionLimiter;
 pub use policy::{
     ALLOW_HOST, ALLOW_ORIGIN, AllowedOrigin, HostOriginError, HostOriginPolicy, PUBLIC_URL, PolicyConfigError,
 };
 pub(crate) use policy::{allow_origin, answer_preflight};
+pub use proxies::{TRUST_PROXY, TrustedProxies};
 pub(crate) use throttle::AuthThrottle;
+pub use tls::{TLS_CERT, TLS_KEY, Tls, TlsError};
 
 use axum::Router;
 use axum::http::Request;
+use axum::http::header::{CONNECTION, HeaderValue};
+use connection::{Connection, GivenUp, Peer, proxied};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use limiter::ConnectionPermit;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+use stream::ClientStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use toolwarrant_core::counts::Count;
+use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
-use write_timeout::WriteTimeout;
 
-/// Limits on the time, memory and connections that clients can take. A service runs with `Limits::default()`.
+/// Limits on the time, memory and connections that clients can take. A service runs with `Limits::default()`, but for what its operator
+/// and the system allow of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Time for the whole head of a request, counted from the end of the previous request, so that it also closes idle
@@ -48,6 +60,10 @@ pub struct Limits {
     pub body: Duration,
     /// Time in which a client must read some of its answer: 15 s.
     pub answer: Duration,
+    /// Bytes a second that a client must read of its answer, once it has had [`Self::answer`] for the first of them: 4 KiB.
+    pub answer_rate: u64,
+    /// Time for the handshake of TLS: 10 s.
+    pub handshake: Duration,
     /// Time for requests in flight to finish after the server is told to stop: 10 s.
     pub grace: Duration,
     /// Number of header lines in a request: 64.
@@ -56,10 +72,31 @@ pub struct Limits {
     pub head_bytes: usize,
     /// Bytes of a request body: 1 MiB.
     pub body_bytes: usize,
-    /// Number of open connections: 10,000.
+    /// Bytes of bodies in memory, beside the first 16 KiB of each: 64 MiB.
+    pub bodies_bytes: usize,
+    /// The same for one address: 16 MiB.
+    pub bodies_bytes_per_address: usize,
+    /// Answers to wrong credentials that are delayed at a time: 64. Beyond these, the answer comes at once and the connection ends.
+    pub delayed: usize,
+    /// The same for one address: 8.
+    pub delayed_per_address: usize,
+    /// Number of open connections: 10,000. Beyond these, one that waits for its client is given up for a new one.
     pub connections: usize,
-    /// Number of open connections from one IPv4 address or one IPv6 network of 64 bits, which a single host commonly has: 256.
+    /// Number of open connections from one IPv4 address or one IPv6 network of 64 bits, which a single host commonly has: 256. Behind a
+    /// trusted proxy, the number of its requests in flight.
     pub connections_per_address: usize,
+}
+
+/// File descriptors that connections leave to all else: the store, the audit, the monitor, operators, what the service itself opens.
+const RESERVE: u64 = 256;
+
+impl Limits {
+    /// These limits, with no more connections than fit into a process that may have `open_files` files open.
+    #[must_use]
+    pub fn within(self, open_files: u64) -> Self {
+        let left = open_files - RESERVE.min(open_files / 2);
+        Self { connections: self.connections.min(usize::try_from(left).unwrap_or(usize::MAX)), ..self }
+    }
 }
 
 impl Default for Limits {
@@ -69,24 +106,26 @@ impl Default for Limits {
             body_gap: Duration::from_secs(10),
             body: Duration::from_secs(15),
             answer: Duration::from_secs(15),
+            answer_rate: 4 * 1024,
+            handshake: Duration::from_secs(10),
             grace: Duration::from_secs(10),
             headers: 64,
             head_bytes: 64 * 1024,
             body_bytes: 1024 * 1024,
+            bodies_bytes: 64 * 1024 * 1024,
+            bodies_bytes_per_address: 16 * 1024 * 1024,
+            delayed: 64,
+            delayed_per_address: 8,
             connections: 10_000,
             connections_per_address: 256,
         }
     }
 }
 
-/// The address of the client. Every request carries it as an extension.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
-
 /// Pause after a failure to accept a connection, for example because the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `router` on `listener` until `stop`, within the limits of `limiter`.
+/// Serves `router` on `listener` until `stop`, within the limits of `limiter`. With `tls`, in TLS alone.
 ///
 /// After `stop` it accepts no connection, gives requests in flight [`Limits::grace`] to finish, and drops those that remain. It
 /// returns once all of its tasks have ended.
@@ -94,11 +133,21 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     limiter: Arc<ConnectionLimiter>,
+    tls: Option<Arc<Tls>>,
     stop: impl Future<Output = ()>,
 ) {
     let (running, stopping) = watch::channel(());
-    let server = Server::new(router, limiter.limits, stopping);
+    let server = Server::new(router, Arc::clone(&limiter), stopping);
     let mut connections = JoinSet::new();
+    if let Some(tls) = tls.clone() {
+        let mut stopping = server.stopping.clone();
+        connections.spawn(async move {
+            tokio::select! {
+                _ = stopping.changed() => {}
+                () = tls.watch() => {}
+            }
+        });
+    }
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -110,7 +159,8 @@ pub async fn serve(
             Ok((stream, peer)) => {
                 // A connection over the limit is closed without an answer, since an answer costs what the limit saves.
                 if let Some(permit) = limiter.acquire(peer.ip()) {
-                    connections.spawn(server.clone().drive(stream, peer.ip(), permit));
+                    let tls = tls.as_ref().map(|tls| tls.acceptor());
+                    connections.spawn(server.clone().drive(stream, tls, peer.ip(), permit));
                 }
             }
             Err(error) => pause_after(&error).await,
@@ -139,14 +189,14 @@ async fn pause_after(error: &io::Error) {
 struct Server {
     http: http1::Builder,
     router: Router,
-    /// See [`Limits::answer`].
-    write_timeout: Duration,
+    limiter: Arc<ConnectionLimiter>,
     /// Its sender is dropped when the server stops.
     stopping: watch::Receiver<()>,
 }
 
 impl Server {
-    fn new(router: Router, limits: Limits, stopping: watch::Receiver<()>) -> Self {
+    fn new(router: Router, limiter: Arc<ConnectionLimiter>, stopping: watch::Receiver<()>) -> Self {
+        let limits = &limiter.limits;
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.head)
@@ -155,104 +205,73 @@ impl Server {
             .max_headers(limits.headers)
             .max_buf_size(limits.head_bytes);
         // Setting the state here saves each request from doing it.
-        Self { http, router: router.with_state(()), write_timeout: limits.answer, stopping }
+        Self { http, router: router.with_state(()), limiter, stopping }
     }
 
-    /// Drives one connection until it ends or, once the server stops, until its request in flight is answered.
-    async fn drive(mut self, stream: TcpStream, peer: IpAddr, _permit: ConnectionPermit) {
+    /// Drives one connection until it ends, is given up or, once the server stops, until its request in flight is answered.
+    async fn drive(mut self, stream: TcpStream, tls: Option<TlsAcceptor>, peer: IpAddr, permit: ConnectionPermit) {
         // Answers are written whole, so delaying small writes gains nothing. A failure only costs latency.
         let _ = stream.set_nodelay(true);
+        let connection = Arc::clone(&permit.connection);
+        let stream = ClientStream::new(stream, Arc::clone(&connection), &self.limiter.limits);
+        let proxy = permit.by_proxy;
+        let driven = async {
+            let Some(tls) = tls else { return self.serve(stream, peer, proxy, &connection).await };
+            let handshake = timeout(self.limiter.limits.handshake, tls.accept(stream));
+            let accepted = tokio::select! {
+                _ = self.stopping.changed() => return,
+                accepted = handshake => accepted,
+            };
+            match accepted.map_err(io::Error::from).flatten() {
+                // The stream is large, and most connections have none.
+                Ok(stream) => Box::pin(self.serve(stream, peer, proxy, &connection)).await,
+                Err(error) => tracing::debug!(%error, "a handshake failed"),
+            }
+        };
+        tokio::select! {
+            () = driven => {}
+            () = connection.given_up() => tracing::debug!("a connection was given up to make room"),
+        }
+    }
+
+    /// Serves the requests of one connection.
+    async fn serve<S>(&self, stream: S, peer: IpAddr, by_proxy: bool, connection: &Arc<Connection>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let service = service_fn(|mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Peer(peer));
-            self.router.clone().call(request)
+            let received = connection.received();
+            let (address, (share, crowded)) = match by_proxy {
+                false => (peer, (None, false)),
+                true => {
+                    let client = self.limiter.proxies.client(peer, request.headers());
+                    (client, proxied(&connection.quotas, client))
+                }
+            };
+            request.extensions_mut().insert(Peer { address, crowded, connection: Arc::clone(connection) });
+            let answering = received.map(|()| self.router.clone().call(request));
+            async move {
+                let Ok(mut response) = answering?.await;
+                drop(share);
+                if connection.answered() {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, GivenUp>(response)
+            }
         });
-        let stream = TokioIo::new(WriteTimeout::new(stream, self.write_timeout));
-        let mut connection = pin!(self.http.serve_connection(stream, service));
+        let mut stopping = self.stopping.clone();
+        let mut served = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
             // The stop comes first, so that an answer that is ready at the same moment says `connection: close`.
             biased;
-            _ = self.stopping.changed() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+            _ = stopping.changed() => {
+                served.as_mut().graceful_shutdown();
+                served.await
             }
-            ended = &mut connection => ended,
+            ended = &mut served => ended,
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "a connection ended early");
-        }
-    }
-}
-
-/// Caps the number of open connections, in all and by address.
-pub struct ConnectionLimiter {
-    limits: Limits,
-    open: Mutex<OpenConnections>,
-    /// Connections that were closed without an answer because a limit was reached.
-    pub refused: Count,
-}
-
-#[derive(Default)]
-struct OpenConnections {
-    total: usize,
-    by_address: HashMap<IpAddr, usize>,
-}
-
-/// The right to one open connection. Dropping it returns the right to the limiter.
-struct ConnectionPermit {
-    limiter: Arc<ConnectionLimiter>,
-    address: IpAddr,
-}
-
-impl ConnectionLimiter {
-    /// A limiter without connections.
-    #[must_use]
-    pub fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { limits, open: Mutex::default(), refused: Count::default() })
-    }
-
-    /// The number of open connections.
-    pub fn connections(&self) -> usize {
-        self.open().total
-    }
-
-    /// A permit for one connection from `address`, or `None` if a limit is reached.
-    fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
-        let address = network_of(address);
-        let mut open = self.open();
-        let OpenConnections { total, by_address } = &mut *open;
-        let per_address = self.limits.connections_per_address;
-        if *total >= self.limits.connections || by_address.get(&address).is_some_and(|count| *count >= per_address) {
-            self.refused.add(1);
-            return None;
-        }
-        *total += 1;
-        *by_address.entry(address).or_default() += 1;
-        Some(ConnectionPermit { limiter: Arc::clone(self), address })
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The network that a limit counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address. An IPv4 address that
-/// a dual-stack listener shows as an IPv6 address counts as IPv4.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        address => address,
-    }
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        let mut open = self.limiter.open();
-        open.total -= 1;
-        if let Entry::Occupied(mut count) = open.by_address.entry(self.address) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
         }
     }
 }

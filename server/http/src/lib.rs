@@ -17,7 +17,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Extensions, Method, Response, StatusCode};
 use axum::routing::any;
-use edge::{AuthThrottle, HostOriginPolicy, Limits, Peer};
+use edge::{AuthThrottle, HostOriginPolicy, Limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_core::failure::Failure;
@@ -54,10 +54,7 @@ impl<H: Handlers> Endpoint<H> {
 
     /// Counts what an address did wrong, and slows one that goes on.
     async fn strike(&self, extensions: &Extensions) {
-        let peer = extensions.get::<Peer>();
-        if let Some(delay) = peer.and_then(|peer| self.throttle.failed(peer.0, self.pipeline.now())) {
-            tokio::time::sleep(delay).await;
-        }
+        edge::slow_down(&self.throttle, extensions, self.pipeline.now()).await;
     }
 
     /// Every route: `/mcp`, everything below `/v1`, and clear answers on other paths that clients try.

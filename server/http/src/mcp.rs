@@ -126,9 +126,10 @@ async fn post<H: Handlers>(
     if !is_json(&head.headers) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }
-    let bytes = edge::read_body(body, &endpoint.limits).await.map_err(|error| match error {
+    let bytes = edge::read_body(body, &head.extensions, &endpoint.limits).await.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
+        BodyError::Overloaded => Failure::plain(roles.overloaded),
         BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
     })?;
     // Reading the body took as long as the client liked.
@@ -155,7 +156,7 @@ async fn post<H: Handlers>(
     match posted {
         Posted::One(message) => {
             let revision = metadata::of_message::<H>(&head.headers, &message)?;
-            session(revision, LongPoll::Allowed).one(&message).await
+            session(revision, edge::patience(&head.extensions)).one(&message).await
         }
         Posted::Batch(messages) => {
             let revision = metadata::revision::<H>(&head.headers)?;

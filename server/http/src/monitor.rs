@@ -18,8 +18,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use toolwarrant_core::BoxFuture;
 
-/// Limits on open connections. Few programs monitor a server, and one address cannot take all connections.
-const CONNECTIONS: usize = 1_024;
+/// Limits on open connections. Few programs monitor a server, and one address cannot take all connections. They are within what the
+/// edge leaves of a process's files.
+const CONNECTIONS: usize = 64;
 const CONNECTIONS_PER_ADDRESS: usize = 32;
 
 /// Time for the head of a request. Monitoring systems ask every few seconds and need no open connection in between.
@@ -71,7 +72,7 @@ impl Monitor {
             ..Limits::default()
         });
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(edge::serve(listener, router, limiter, async { drop(stopped.await) }));
+        let task = tokio::spawn(edge::serve(listener, router, limiter, None, async { drop(stopped.await) }));
         Ok(Self { address, stop: Some(stop), task })
     }
 

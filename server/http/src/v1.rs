@@ -22,7 +22,6 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::pipeline::{Handlers, SignedRequest};
 use toolwarrant_core::reply::Answer;
-use toolwarrant_core::tasks::LongPoll;
 use toolwarrant_core::wording::{Echo, Words};
 use toolwarrant_core::words;
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
@@ -144,9 +143,10 @@ async fn authenticate<'a, H: Handlers>(
     };
     let SignedHeaders { key_id, timestamp, nonce, idempotency_key, signature } = signed;
     let roles = &H::CATALOGUE.roles;
-    let body = edge::read_body(body, &endpoint.limits).await.map_err(|error| match error {
+    let body = edge::read_body(body, &head.extensions, &endpoint.limits).await.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
+        BodyError::Overloaded => Failure::plain(roles.overloaded),
         BodyError::Broken => refused("the body ended early.".into(), None),
     })?;
     let canonical = signing::Request {
@@ -206,7 +206,7 @@ async fn carry_out<H: Handlers>(
     if !tool.hints.read_only && tool.task.is_none() {
         pipeline.keep_nonce(caller, false).await?;
     }
-    let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold: LongPoll::Allowed };
+    let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold: edge::patience(&head.extensions) };
     let answer = pipeline.call(&admitted, asked).await?;
     let location = answer.new_task().and_then(|task| endpoint.routes.of_task(task));
     let status = match (tool.hints.read_only, tool.task.is_some(), answer.new_task()) {

@@ -8,6 +8,7 @@ use crate::flags;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use toolwarrant_client::{ClientCommand, ClientNames};
@@ -84,6 +85,39 @@ pub struct ServeOptions {
     /// Let the system dump the memory of this server, with the secrets in it, and debuggers attach to it
     #[arg(long = flags::ALLOW_CORE_DUMPS)]
     pub allow_core_dumps: bool,
+
+    /// TLS, proxies and the number of connections.
+    #[command(flatten)]
+    pub edge: EdgeOptions,
+}
+
+/// TLS, proxies and the number of connections.
+#[derive(Clone, Debug, Args)]
+pub struct EdgeOptions {
+    /// Certificate of this server in PEM format, with those up to a root: it then speaks TLS alone. Read again when it changes
+    #[arg(long = flags::TLS_CERT, value_name = "FILE", value_parser = file)]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Key of the certificate, in PEM format
+    #[arg(long = flags::TLS_KEY, value_name = "FILE", value_parser = file)]
+    pub tls_key: Option<PathBuf>,
+
+    /// Reverse proxy that says in Forwarded or X-Forwarded-For who asks, on every request; may be repeated. Nobody else is believed
+    #[arg(long = flags::TRUST_PROXY, value_name = "ADDRESS[/BITS]", value_delimiter = ',')]
+    pub trust_proxies: Vec<String>,
+
+    /// Open connections in all; fewer where the system allows fewer open files
+    #[arg(long = flags::MAX_CONNECTIONS, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_connections: u32,
+
+    /// Open connections of one address; behind a trusted proxy, requests in flight of one client
+    #[arg(
+        long = flags::MAX_CONNECTIONS_PER_ADDRESS,
+        value_name = "N",
+        default_value = "256",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub max_connections_per_address: u32,
 }
 
 /// Level and format of the log.
@@ -126,6 +160,11 @@ struct CommonFlags {
 
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
+}
+
+/// An empty one is filtered out later.
+fn file(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
 }
 
 /// The folder need not exist yet.
@@ -236,6 +275,11 @@ impl CommandLine<'_> {
             serve.public_url = serve.public_url.filter(is_set);
             serve.allow_hosts.retain(is_set);
             serve.allow_origins.retain(is_set);
+            let EdgeOptions { tls_cert, tls_key, trust_proxies, .. } = &mut serve.edge;
+            trust_proxies.retain(is_set);
+            for file in [tls_cert, tls_key] {
+                *file = file.take().filter(|file| !file.as_os_str().is_empty());
+            }
             let (flags, log) = (F::from_arg_matches(matches)?, LogOptions::from_arg_matches(matches)?);
             Ok::<_, clap::Error>(Invocation::Serve { serve, flags, data: data.clone(), log })
         };

@@ -3,7 +3,7 @@
 //! The command line declares its flags with these names and messages refer to them by the same names, so that a renamed flag
 //! leaves no old name behind. Flags that the HTTP crate checks are named there.
 
-pub use toolwarrant_http::edge::{ALLOW_HOST, ALLOW_ORIGIN, PUBLIC_URL};
+pub use toolwarrant_http::edge::{ALLOW_HOST, ALLOW_ORIGIN, PUBLIC_URL, TLS_CERT, TLS_KEY, TRUST_PROXY};
 
 /// The address that the server listens on.
 pub const LISTEN: &str = "listen";
@@ -16,6 +16,12 @@ pub const DEMO: &str = "demo";
 
 /// Cores of the server, and its memory to debuggers.
 pub const ALLOW_CORE_DUMPS: &str = "allow-core-dumps";
+
+/// The number of connections.
+pub const MAX_CONNECTIONS: &str = "max-connections";
+
+/// The number of connections of one address.
+pub const MAX_CONNECTIONS_PER_ADDRESS: &str = "max-connections-per-address";
 
 /// The data folder.
 pub const DATA: &str = "data";

@@ -23,6 +23,7 @@ mod client;
 mod dumps;
 mod hangup;
 mod log;
+mod open_files;
 mod outlet;
 mod program;
 mod server;

@@ -1,6 +1,7 @@
 //! The server: builds all parts at start, serves, and stops in order.
 
 use crate::hangup::Renewal;
+use crate::open_files;
 use crate::service::{Service, Setup, required};
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
@@ -19,12 +20,12 @@ use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::Kept;
-use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
+use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits, Tls, TrustedProxies};
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_http::{Endpoint, Router};
-use toolwarrant_operator::cli::{Flags, ServeOptions};
+use toolwarrant_operator::cli::{EdgeOptions, Flags, ServeOptions};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
-use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN};
+use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
@@ -45,6 +46,7 @@ pub(crate) struct Server {
     listener: TcpListener,
     router: Router,
     limiter: Arc<ConnectionLimiter>,
+    tls: Option<Arc<Tls>>,
     url: String,
     names: Arc<Names>,
     serves: Option<String>,
@@ -86,7 +88,9 @@ impl Server {
             allow_origins,
             demo: wanted,
             allow_core_dumps: _,
+            edge,
         } = serve;
+        let (tls, proxies, limits) = edge_of(edge)?;
         let (names, random) = (Arc::new(names), Random::System);
         if admin_listen == Some(listen) && listen.port() != 0 {
             bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
@@ -102,6 +106,9 @@ impl Server {
         };
         let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(LISTEN, listen, &error))?;
         let bound = listener.local_addr().context("cannot read the address that is listened on")?;
+        if let Some(why) = in_clear(bound, tls.as_ref()) {
+            tracing::warn!("{why}");
+        }
         let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
 
         let folder = DataFolder::open(data, &names)?;
@@ -134,10 +141,10 @@ impl Server {
         let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
         let nonces = Nonces::starting(clock.clone(), kept);
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
-        let limiter = ConnectionLimiter::new(Limits::default());
+        let limiter = ConnectionLimiter::behind(proxies, limits);
         let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
-        let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
-        let router = Endpoint::new(pipeline, policy, Limits::default(), base_path(&url), process).router();
+        let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
+        let router = Endpoint::new(pipeline, policy, limits, base_path(&url), process).router();
         let socket = OperatorSocket::open(folder.path())?;
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
@@ -153,11 +160,19 @@ impl Server {
             folder: folder.path().to_owned(),
             clock,
         });
-        let renewals = Vec::new();
+        let certificates = tls.clone().map(|tls| Renewal {
+            what: "certificates",
+            renew: Box::new(move || {
+                tls.reload();
+                Ok(())
+            }),
+        });
+        let renewals = certificates.into_iter().collect();
         Ok(Self {
             listener,
             router,
             limiter,
+            tls,
             url,
             names,
             serves,
@@ -184,11 +199,13 @@ impl Server {
         let (url, folder) = (self.url(), self.folder.path().display());
         let serves = self.serves.as_deref().unwrap_or(self.context.catalogue.service.name);
         let mut out = format!("{program} {version} serves {serves} at {url}/mcp\n");
-        match self.listener.local_addr() {
-            Ok(bound) if format!("http://{bound}") != url => {
+        if let Ok(bound) = self.listener.local_addr() {
+            if url_of(bound, self.tls.as_ref()) != url {
                 let _ = writeln!(out, "It listens on {bound}.");
             }
-            _ => {}
+            if let Some(why) = in_clear(bound, self.tls.as_ref()) {
+                let _ = writeln!(out, "Beware: {why}.");
+            }
         }
         out.push('\n');
         out += &match &self.first_steps {
@@ -205,7 +222,7 @@ impl Server {
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in flight, waits for running effects,
     /// and flushes the audit. Tasks that are still in flight continue at the next start.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { listener, router, limiter, engine, context, socket, monitor, folder, .. } = self;
+        let Self { listener, router, limiter, tls, engine, context, socket, monitor, folder, .. } = self;
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(socket.serve(Arc::clone(&context)));
@@ -221,7 +238,7 @@ impl Server {
             monitor.iter().for_each(|(_, status)| status.set_stopping());
             engine.close();
         };
-        edge::serve(listener, router, limiter, closing).await;
+        edge::serve(listener, router, limiter, tls, closing).await;
         operators.abort();
         let _ = operators.await;
         keeping.abort();
@@ -241,6 +258,40 @@ impl Server {
         }
         drop(folder);
     }
+}
+
+/// What clients are served with: a certificate, proxies that are believed, and limits.
+fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
+    let EdgeOptions { tls_cert, tls_key, trust_proxies, max_connections, max_connections_per_address } = options;
+    let tls = match (tls_cert, tls_key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
+        _ => bail!("--{TLS_CERT} and --{TLS_KEY} go together; give both, or neither"),
+    };
+    let [connections, connections_per_address] = [max_connections, max_connections_per_address].map(|n| n as usize);
+    let asked = Limits { connections, connections_per_address, ..Limits::default() };
+    let open_files = open_files::raise();
+    let limits = asked.within(open_files);
+    if limits.connections < connections {
+        let connections = limits.connections;
+        tracing::warn!(
+            connections,
+            open_files,
+            "the limit on open files leaves fewer connections than --{MAX_CONNECTIONS}"
+        );
+    }
+    Ok((tls, TrustedProxies::new(&trust_proxies)?, limits))
+}
+
+/// What an operator has to know of a listener whose clients others than this machine can overhear.
+fn in_clear(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> Option<String> {
+    let overheard = tls.is_none() && !bound.ip().to_canonical().is_loopback();
+    let advice = format!("--{TLS_CERT} and --{TLS_KEY} encrypt them, or a proxy in front does");
+    overheard.then(|| format!("keys and answers cross the network in clear at {bound}; {advice}"))
+}
+
+fn url_of(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> String {
+    format!("{}://{bound}", if tls.is_some() { "https" } else { "http" })
 }
 
 /// The path of a URL, without a slash at its end.

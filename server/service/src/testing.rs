@@ -142,6 +142,7 @@ pub async fn serve<H: Handlers>(
         listener,
         router.clone(),
         ConnectionLimiter::new(Limits::default()),
+        None,
         std::future::pending(),
     ));
     let url = format!("http://{address}/mcp");

@@ -6,6 +6,7 @@
 
 use super::task::TaskId;
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -44,7 +45,7 @@ impl Polls {
     }
 
     /// Holds a poll; `None` if it need not or may not wait.
-    pub(super) fn hold(&self, poll: &Poll<'_>, id: TaskId) -> Option<Held<'_>> {
+    pub(super) fn hold<'a>(&'a self, poll: &Poll<'a>, id: TaskId) -> Option<Held<'a>> {
         let Poll { caller, id: _, wait, hold_at_most, hold, interval: _ } = poll;
         let now = self.clock.now();
         let mut state = self.lock();
@@ -52,12 +53,12 @@ impl Polls {
         let until = wait.map_or_else(|| due().min(now.plus(*hold_at_most)), |wait| now.plus(wait));
         let application = &caller.application.id;
         let held = state.held.get(application).copied().unwrap_or(0);
-        if until <= now || *hold == LongPoll::Never || held >= HELD_MAX {
+        if until <= now || matches!(hold, LongPoll::Never) || held >= HELD_MAX {
             return None;
         }
         *state.held.entry(application.clone()).or_default() += 1;
         let end = state.ends.entry(id).or_insert_with(|| watch::Sender::new(())).subscribe();
-        Some(Held { polls: self, application: application.clone(), id, until, end: Some(end) })
+        Some(Held { polls: self, application: application.clone(), id, until, end: Some(end), hold: *hold })
     }
 
     /// Records an answered poll. Returns in how many seconds the next one is due; an early answer does not move that.
@@ -95,8 +96,7 @@ impl Polls {
     }
 }
 
-/// A held poll. Dropping it makes room for another. A client that has gone is noticed only when it is answered: a half-closed
-/// connection looks the same.
+/// A held poll. Dropping it makes room for another.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
     polls: &'a Polls,
@@ -105,18 +105,28 @@ pub(super) struct Held<'a> {
     until: Timestamp,
     /// Closed when the task ends.
     end: Option<watch::Receiver<()>>,
+    hold: LongPoll<'a>,
 }
 
 impl Held<'_> {
-    /// Waits until the task ends, the time is over, or the server stops.
+    /// Waits until the task ends, the time is over, the client closes its side, or the server stops.
     pub(super) async fn wait(mut self) {
         let mut closed = self.polls.closed.subscribe();
         let Some(mut end) = self.end.take() else { return };
         tokio::select! {
             _ = end.changed() => {}
             _ = closed.wait_for(|closed| *closed) => {}
+            () = hung_up(self.hold) => {}
             () = self.polls.clock.sleep_until(self.until) => {}
         }
+    }
+}
+
+/// Waits until the client closes its side, if that can be seen.
+async fn hung_up(hold: LongPoll<'_>) {
+    match hold {
+        LongPoll::Until(hangup) => hangup.wait().await,
+        LongPoll::Allowed | LongPoll::Never => pending().await,
     }
 }
 

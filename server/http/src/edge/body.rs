@@ -1,10 +1,14 @@
 //! Reads a whole request body within the limits on size and time.
 
 use super::Limits;
+use super::connection::Peer;
+use super::quota::Share;
 use axum::body::{Body, HttpBody};
+use axum::http::Extensions;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use std::future::poll_fn;
+use std::mem;
 use std::pin::Pin;
 use std::task::Poll;
 use tokio::time::{Instant, timeout_at};
@@ -18,44 +22,88 @@ pub enum BodyError {
     /// It missed a deadline.
     #[error("the body did not arrive in time")]
     Timeout,
+    /// Bodies of this client, or of all clients, take too much memory, or too many requests of this client are in flight.
+    #[error("the server has no room for the body")]
+    Overloaded,
     /// The connection ended, or the framing is wrong.
     #[error("the body broke off")]
     Broken,
 }
 
-/// Reads the whole of `body`. A body that arrives in one piece, as small ones do, is returned without a copy.
+/// Bytes of each body that count for none: the cap on connections bounds them.
+const FREE: usize = 16 * 1024;
+
+/// Reads the whole of `body`, which came with `extensions`. A body that arrives in one piece, as small ones do, is returned without a
+/// copy. What a larger one takes of [`Limits::bodies_bytes`] is returned when its bytes are dropped.
 ///
 /// # Errors
 /// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is read.
-pub async fn read_body(mut body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+pub async fn read_body(mut body: Body, extensions: &Extensions, limits: &Limits) -> Result<Bytes, BodyError> {
     let most = limits.body_bytes;
+    let peer = extensions.get::<Peer>();
+    if peer.is_some_and(|peer| peer.crowded) {
+        return Err(BodyError::Overloaded);
+    }
     if body.size_hint().lower() > most as u64 {
         return Err(BodyError::TooLarge);
     }
     let mut deadline = None;
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
+    let mut share = None;
     while !body.is_end_stream() {
-        let Some(piece) = next_piece(&mut body, limits, &mut deadline).await? else { break };
+        let Some(piece) = next_piece(&mut body, peer, limits, &mut deadline).await? else { break };
         if piece.len() > most - first.len().max(joined.len()) {
             return Err(BodyError::TooLarge);
         }
-        if first.is_empty() {
+        if first.is_empty() && joined.is_empty() {
             first = piece;
         } else {
             if joined.is_empty() {
-                joined.extend_from_slice(&first);
+                joined.extend_from_slice(&mem::take(&mut first));
             }
             joined.extend_from_slice(&piece);
+            let counted = share.as_ref().map_or(0, Share::amount);
+            if let Some(peer) = peer.filter(|_| joined.len() > FREE + counted)
+                && !grow(&mut share, peer, joined.len() - FREE - counted)
+            {
+                return Err(BodyError::Overloaded);
+            }
         }
     }
-    Ok(if joined.is_empty() { first } else { joined.freeze() })
+    let whole = if joined.is_empty() { first } else { joined.freeze() };
+    Ok(match share {
+        Some(share) => Bytes::from_owner(Counted { bytes: whole, _share: share }),
+        None => whole,
+    })
+}
+
+/// Takes more of the quota of bodies. Returns false if too little is left.
+fn grow(share: &mut Option<Share>, Peer { address, connection, .. }: &Peer, bytes: usize) -> bool {
+    if let Some(share) = share {
+        return share.grow(bytes);
+    }
+    *share = connection.quotas.bodies.take(*address, bytes);
+    share.is_some()
+}
+
+/// The bytes of a body that counts.
+struct Counted {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// The next piece of the body, or an empty piece in place of trailers, which no route uses. Reads the clock and sets `deadline`
 /// only if it has to wait.
 async fn next_piece(
     body: &mut Body,
+    peer: Option<&Peer>,
     limits: &Limits,
     deadline: &mut Option<Instant>,
 ) -> Result<Option<Bytes>, BodyError> {
@@ -65,7 +113,12 @@ async fn next_piece(
         Poll::Pending => {
             let now = Instant::now();
             let deadline = *deadline.get_or_insert(now + limits.body);
-            timeout_at(deadline.min(now + limits.body_gap), frame).await.map_err(|_| BodyError::Timeout)?
+            let connection = peer.map(|peer| &peer.connection);
+            connection.inspect(|connection| connection.await_client());
+            let frame = timeout_at(deadline.min(now + limits.body_gap), frame).await;
+            // A connection that was given up meanwhile ends at once.
+            connection.map_or(Ok(()), |connection| connection.received()).map_err(|_| BodyError::Broken)?;
+            frame.map_err(|_| BodyError::Timeout)?
         }
     };
     let frame = frame.transpose().map_err(|_| BodyError::Broken)?;
@@ -76,18 +129,22 @@ async fn next_piece(
 mod tests {
     use super::*;
 
+    async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+        read_body(body, &Extensions::new(), limits).await
+    }
+
     #[tokio::test]
     async fn one_piece_is_returned_without_a_copy() {
         let bytes = Bytes::from("x".repeat(100));
-        let read = read_body(Body::from(bytes.clone()), &Limits::default()).await.expect("read");
-        assert_eq!(read.as_ptr(), bytes.as_ptr());
-        assert_eq!(read_body(Body::empty(), &Limits::default()).await, Ok(Bytes::new()));
+        let whole = read(Body::from(bytes.clone()), &Limits::default()).await.expect("read");
+        assert_eq!(whole.as_ptr(), bytes.as_ptr());
+        assert_eq!(read(Body::empty(), &Limits::default()).await, Ok(Bytes::new()));
     }
 
     #[tokio::test]
     async fn a_body_of_exactly_the_limit_is_read_and_one_byte_more_is_not() {
         let limits = Limits { body_bytes: 4, ..Limits::default() };
-        assert_eq!(read_body(Body::from("four"), &limits).await, Ok(Bytes::from("four")));
-        assert_eq!(read_body(Body::from("fives"), &limits).await, Err(BodyError::TooLarge));
+        assert_eq!(read(Body::from("four"), &limits).await, Ok(Bytes::from("four")));
+        assert_eq!(read(Body::from("fives"), &limits).await, Err(BodyError::TooLarge));
     }
 }

@@ -1,7 +1,6 @@
 //! The edge over real sockets. The server runs on its own thread, so the clients here can block.
 
 use super::*;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -23,6 +22,7 @@ fn long_deadlines() -> Limits {
 
 struct TestServer {
     address: SocketAddr,
+    limiter: Arc<ConnectionLimiter>,
     /// Counts calls of `/wait` that have started.
     waiting: Arc<Semaphore>,
     /// Each permit ends one call of `/wait`.
@@ -46,14 +46,16 @@ impl TestServer {
         listener.set_nonblocking(true).expect("nonblocking");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel();
+        let limiter = ConnectionLimiter::new(limits);
+        let own = Arc::clone(&limiter);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener");
-                serve(listener, router, ConnectionLimiter::new(limits), async { drop(stopped.await) }).await;
+                serve(listener, router, own, None, async { drop(stopped.await) }).await;
             });
         });
-        Self { address, waiting, release, stop: Some(stop), thread: Some(thread) }
+        Self { address, limiter, waiting, release, stop: Some(stop), thread: Some(thread) }
     }
 
     fn connect(&self) -> TcpStream {
@@ -85,11 +87,13 @@ impl Drop for TestServer {
 }
 
 /// Answers with the length of the body.
-async fn length(State(limits): State<Limits>, body: Body) -> (StatusCode, String) {
-    match read_body(body, &limits).await {
+async fn length(State(limits): State<Limits>, request: axum::extract::Request) -> (StatusCode, String) {
+    let (head, body) = request.into_parts();
+    match read_body(body, &head.extensions, &limits).await {
         Ok(bytes) => (StatusCode::OK, bytes.len().to_string()),
         Err(BodyError::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
         Err(BodyError::Timeout) => (StatusCode::REQUEST_TIMEOUT, String::new()),
+        Err(BodyError::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, String::new()),
         Err(BodyError::Broken) => (StatusCode::BAD_REQUEST, String::new()),
     }
 }
@@ -199,29 +203,73 @@ fn a_head_larger_than_the_limit_is_refused() {
 }
 
 #[test]
-fn connections_beyond_a_limit_are_closed_and_an_ended_one_makes_room() {
-    for limits in
-        [Limits { connections_per_address: 2, ..long_deadlines() }, Limits { connections: 2, ..long_deadlines() }]
-    {
-        let server = TestServer::start(limits);
-        let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
-        let answered = || {
+fn connections_of_an_address_beyond_the_limit_are_closed_and_an_ended_one_makes_room() {
+    let server = TestServer::start(Limits { connections_per_address: 2, ..long_deadlines() });
+    let answered = || answered(server.connect());
+    let first = answered().expect("a permit");
+    let second = answered().expect("a permit");
+    assert!(answered().is_none(), "a third connection");
+    second.shutdown(Shutdown::Both).expect("shut down");
+    let mut third = None;
+    until("a permit is returned", || {
+        third = answered();
+        third.is_some()
+    });
+    assert!(answered().is_none(), "a third connection");
+    drop(first);
+}
+
+/// The connection, if a request on it is answered.
+fn answered(mut stream: TcpStream) -> Option<TcpStream> {
+    let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
+    let mut answer = [0; 12];
+    let alive = stream.write_all(request.as_bytes()).and_then(|()| stream.read_exact(&mut answer)).is_ok();
+    alive.then_some(stream)
+}
+
+#[test]
+fn whoever_makes_the_server_wait_keeps_nobody_out() {
+    let server = TestServer::start(Limits { connections: 3, ..long_deadlines() });
+    let mut carried_out = server.connect();
+    carried_out.write_all(b"GET /wait HTTP/1.1\r\nhost: x\r\n\r\n").expect("sent");
+    until("the call runs", || server.waiting.available_permits() == 1);
+    let stalled = ["", "POST / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf"];
+    let stalled: Vec<_> = (0..60)
+        .map(|n| {
             let mut stream = server.connect();
-            let mut answer = [0; 12];
-            let alive = stream.write_all(request.as_bytes()).and_then(|()| stream.read_exact(&mut answer)).is_ok();
-            alive.then_some(stream)
+            // One that was given up for the next cannot be written to.
+            let _ = stream.write_all(stalled[n % 3].as_bytes());
+            assert!(n % 10 != 0 || answered(server.connect()).is_some(), "another client beside {n} that stall");
+            stream
+        })
+        .collect();
+    server.release.add_permits(1);
+    carried_out.shutdown(Shutdown::Write).expect("half closed");
+    assert_eq!(status(&everything(&mut carried_out)), 200, "what is carried out is carried out");
+    drop(stalled);
+}
+
+#[test]
+fn a_body_is_refused_where_those_of_its_client_or_of_all_take_too_much_memory() {
+    for limits in [
+        Limits { bodies_bytes_per_address: 100_000, ..long_deadlines() },
+        Limits { bodies_bytes: 100_000, ..long_deadlines() },
+    ] {
+        let server = TestServer::start(limits);
+        let request = |bytes: usize| {
+            let head = "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length:";
+            format!("{head} {bytes}\r\n\r\n{}", "x".repeat(bytes))
         };
-        let first = answered().expect("a permit");
-        let second = answered().expect("a permit");
-        assert!(answered().is_none(), "a third connection");
-        second.shutdown(Shutdown::Both).expect("shut down");
-        let mut third = None;
-        until("a permit is returned", || {
-            third = answered();
-            third.is_some()
-        });
-        assert!(answered().is_none(), "a third connection");
-        drop(first);
+        let (large, other, small) = (request(110_000), request(60_000), request(1_000));
+        let (most, rest) = large.split_at(90_000);
+        let mut stream = server.connect();
+        stream.write_all(most.as_bytes()).expect("sent");
+        until("it is in memory", || server.limiter.body_bytes() > 70_000);
+        assert_eq!(server.status(&other), 503);
+        assert_eq!(server.status(&small), 200);
+        stream.write_all(rest.as_bytes()).expect("sent");
+        assert_eq!(status(&everything(&mut stream)), 200);
+        assert_eq!(server.status(&other), 200, "what the first took is returned");
     }
 }
 
@@ -284,22 +332,7 @@ fn a_stop_drops_what_outlasts_the_grace() {
 }
 
 #[test]
-fn an_address_leaves_no_trace_once_its_last_connection_ends() {
-    let limiter = Arc::new(ConnectionLimiter::new(long_deadlines()));
-    let address = "192.0.2.1".parse().expect("an address");
-    let mapped = "::ffff:192.0.2.1".parse().expect("an address");
-    let permits = [limiter.acquire(address), limiter.acquire(mapped)];
-    assert_eq!(limiter.open().by_address.get(&address), Some(&2));
-    drop(permits);
-    assert!(limiter.open().by_address.is_empty() && limiter.open().total == 0);
-}
-
-#[test]
-fn hosts_of_one_ipv6_network_count_as_one() {
-    let limiter = ConnectionLimiter::new(Limits { connections_per_address: 1, ..long_deadlines() });
-    let _first = limiter.acquire("2001:db8::1".parse().expect("an address")).expect("a permit");
-    assert!(limiter.acquire("2001:db8::2".parse().expect("an address")).is_none());
-    assert!(limiter.acquire("2001:db8:0:1::2".parse().expect("an address")).is_some());
-    assert!(limiter.acquire("::ffff:192.0.2.1".parse().expect("an address")).is_some());
-    assert!(limiter.acquire("192.0.2.2".parse().expect("an address")).is_some());
+fn connections_leave_files_to_all_else() {
+    let connections = |open_files: u64| Limits::default().within(open_files).connections;
+    assert_eq!([256, 1_024, 4_096, 20_000, u64::MAX].map(connections), [128, 768, 3_840, 10_000, 10_000]);
 }

@@ -1,6 +1,6 @@
 //! Slows failed authentications by address, so that guessing takes long and nobody is locked out.
 
-use super::network_of;
+use super::quota::network_of;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};

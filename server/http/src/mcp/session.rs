@@ -58,7 +58,7 @@ pub(super) struct Session<'a, H> {
     pub(super) charged: Option<Head>,
     pub(super) request_id: &'a str,
     pub(super) revision: Revision,
-    pub(super) hold: LongPoll,
+    pub(super) hold: LongPoll<'a>,
 }
 
 impl<H: Handlers> Session<'_, H> {

@@ -1,0 +1,184 @@
+//! What the edge knows of a connection while it is open: whether its client or the server is to act, and how it is to end.
+//!
+//! A connection that waits for its client can be given up to make room for another. One whose request is being carried out cannot.
+
+use super::quota::{Quota, Share};
+use super::throttle::AuthThrottle;
+use axum::http::Extensions;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::hangup::Hangup;
+use toolwarrant_core::tasks::LongPoll;
+
+/// The client is to act: to send a head or a body, or to read an answer.
+const WAITING: u8 = 0;
+/// The server is to act.
+const BUSY: u8 = 1;
+/// The connection is given up.
+const GIVEN_UP: u8 = 2;
+
+/// What requests may hold at a time, beside connections.
+#[derive(Debug)]
+pub(super) struct Quotas {
+    /// Bytes of bodies that are larger than a few segments.
+    pub(super) bodies: Arc<Quota>,
+    /// Answers to wrong credentials that are delayed.
+    pub(super) delayed: Arc<Quota>,
+    /// Requests that come by a trusted proxy.
+    pub(super) proxied: Arc<Quota>,
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) quotas: Arc<Quotas>,
+    /// Where the limiter finds it.
+    pub(super) place: AtomicU64,
+    pub(super) hangup: Hangup,
+    state: AtomicU8,
+    /// Whether a request was answered since the limiter last looked.
+    used: AtomicBool,
+    /// Whether it ends after the answer to the request in flight.
+    last: AtomicBool,
+    given_up: Notify,
+}
+
+impl Connection {
+    pub(super) fn new(quotas: Arc<Quotas>) -> Self {
+        Self {
+            quotas,
+            place: AtomicU64::default(),
+            hangup: Hangup::default(),
+            state: AtomicU8::new(WAITING),
+            used: AtomicBool::default(),
+            last: AtomicBool::default(),
+            given_up: Notify::new(),
+        }
+    }
+
+    /// The client has sent what was asked for. Fails if the connection was given up before.
+    pub(super) fn received(&self) -> Result<(), GivenUp> {
+        self.state.compare_exchange(WAITING, BUSY, AcqRel, Acquire).map(drop).map_err(|_| GivenUp)
+    }
+
+    /// From here on the client is to act.
+    pub(super) fn await_client(&self) {
+        self.state.store(WAITING, Relaxed);
+    }
+
+    /// A request is answered. Returns whether the connection ends with that.
+    pub(super) fn answered(&self) -> bool {
+        self.used.store(true, Relaxed);
+        self.await_client();
+        self.last.load(Relaxed)
+    }
+
+    /// Whether the client is to act.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state.load(Relaxed) == WAITING
+    }
+
+    /// Whether a request was answered since this was last asked.
+    pub(super) fn was_used(&self) -> bool {
+        self.used.swap(false, Relaxed)
+    }
+
+    /// Gives the connection up, if it waits for its client.
+    pub(super) fn give_up(&self) -> bool {
+        let waited = self.state.compare_exchange(WAITING, GIVEN_UP, AcqRel, Acquire).is_ok();
+        if waited {
+            self.given_up.notify_one();
+        }
+        waited
+    }
+
+    /// Waits until the connection is given up.
+    pub(super) async fn given_up(&self) {
+        self.given_up.notified().await;
+    }
+}
+
+/// The connection was given up to make room.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the connection is given up to make room")]
+pub(super) struct GivenUp;
+
+/// Where a request comes from. Every request has it as an extension.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    /// The client's address, also where a trusted proxy stands between.
+    pub(super) address: IpAddr,
+    /// Whether more requests of this address are in flight than may be.
+    pub(super) crowded: bool,
+    pub(super) connection: Arc<Connection>,
+}
+
+/// Counts a failed authentication of this request's client, and returns once it may be answered.
+///
+/// Few answers are delayed at a time. Beyond these the answer is given at once, and the connection ends with it.
+pub(crate) async fn slow_down(throttle: &AuthThrottle, extensions: &Extensions, now: Timestamp) {
+    let Some(Peer { address, connection, .. }) = extensions.get() else { return };
+    let Some(delay) = throttle.failed(*address, now) else { return };
+    match connection.quotas.delayed.take(*address, 1) {
+        Some(_share) => sleep(delay).await,
+        None => connection.last.store(true, Relaxed),
+    }
+}
+
+/// How long an answer to this request may be held: until its client closes its side.
+pub(crate) fn patience(extensions: &Extensions) -> LongPoll<'_> {
+    let peer = extensions.get::<Peer>();
+    peer.map_or(LongPoll::Allowed, |peer| LongPoll::Until(&peer.connection.hangup))
+}
+
+/// A share of what requests by trusted proxies may take, and whether there was one.
+pub(super) fn proxied(quotas: &Quotas, address: IpAddr) -> (Option<Share>, bool) {
+    let share = quotas.proxied.take(address, 1);
+    let crowded = share.is_none();
+    (share, crowded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::{ConnectionLimiter, Limits};
+    use std::time::Duration;
+    use tokio::task::JoinSet;
+    use tokio::time::{Instant, advance};
+
+    #[tokio::test(start_paused = true)]
+    async fn few_answers_to_wrong_credentials_are_delayed_and_beyond_these_the_connection_ends() {
+        let limiter = ConnectionLimiter::new(Limits { delayed: 12, delayed_per_address: 8, ..Limits::default() });
+        let throttle = Arc::new(AuthThrottle::default());
+        let fail = |address: [u8; 4]| {
+            let permit = limiter.acquire(address.into()).expect("a permit");
+            let (mut extensions, throttle) = (Extensions::new(), Arc::clone(&throttle));
+            let connection = Arc::clone(&permit.connection);
+            extensions.insert(Peer { address: address.into(), crowded: false, connection });
+            async move {
+                let begin = Instant::now();
+                slow_down(&throttle, &extensions, Timestamp(0)).await;
+                let ends = permit.connection.last.load(Relaxed);
+                (begin.elapsed() >= Duration::from_secs(1), ends)
+            }
+        };
+        let (one, other) = ([192, 0, 2, 1], [192, 0, 2, 2]);
+        for _ in 0..60 {
+            assert_eq!((fail(one).await, fail(other).await), ((false, false), (false, false)));
+        }
+        let mut failing = JoinSet::new();
+        for address in [one, other] {
+            (0..10).for_each(|_| drop(failing.spawn(fail(address))));
+        }
+        let ended = failing.join_all().await;
+        let [delayed, closed] =
+            [(true, false), (false, true)].map(|end| ended.iter().filter(|own| **own == end).count());
+        assert_eq!((delayed, closed), (8 + 4, 2 + 6));
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(fail(one).await, (true, false), "what was delayed makes room");
+    }
+}

@@ -1,0 +1,199 @@
+//! Caps the number of open connections, in all and by address.
+//!
+//! Where the cap on all is reached, a connection that waits for its client is given up for a new one, so that nobody keeps others out by
+//! doing nothing. Which one is decided by a second chance: the oldest goes, but one on which a request was answered since the last look
+//! goes only where there is no other.
+
+use super::Limits;
+use super::connection::{Connection, Quotas};
+use super::proxies::TrustedProxies;
+use super::quota::{Quota, Share};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolwarrant_core::counts::Count;
+
+/// Connections that were given up and have not ended yet. They are open beyond the cap for a moment.
+const LEAVING_MAX: usize = 32;
+
+/// Connections that are looked at to make room for one.
+const LOOKS: usize = 64;
+
+/// Caps the number of open connections, in all and by address.
+pub struct ConnectionLimiter {
+    pub(super) limits: Limits,
+    pub(super) proxies: TrustedProxies,
+    quotas: Arc<Quotas>,
+    by_address: Arc<Quota>,
+    open: Mutex<OpenConnections>,
+    /// Connections that were closed without an answer because a limit was reached.
+    pub refused: Count,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    /// In the order in which they are looked at to make room.
+    places: BTreeMap<u64, Arc<Connection>>,
+    next: u64,
+    /// Connections that were given up and have not ended yet.
+    leaving: usize,
+}
+
+/// The right to one open connection. Dropping it returns the right to the limiter.
+pub(super) struct ConnectionPermit {
+    limiter: Arc<ConnectionLimiter>,
+    pub(super) connection: Arc<Connection>,
+    /// Whether a trusted proxy has opened it.
+    pub(super) by_proxy: bool,
+    _share: Option<Share>,
+}
+
+impl ConnectionLimiter {
+    /// A limiter without connections. No proxy is trusted.
+    #[must_use]
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Self::behind(TrustedProxies::default(), limits)
+    }
+
+    /// A limiter without connections. Those that `proxies` open count as none of one address.
+    #[must_use]
+    pub fn behind(proxies: TrustedProxies, limits: Limits) -> Arc<Self> {
+        let each = limits.connections_per_address;
+        let quotas = Quotas {
+            bodies: Quota::new(limits.bodies_bytes, limits.bodies_bytes_per_address),
+            delayed: Quota::new(limits.delayed, limits.delayed_per_address),
+            proxied: Quota::new(usize::MAX, each),
+        };
+        let by_address = Quota::new(usize::MAX, each);
+        let (quotas, open) = (Arc::new(quotas), Mutex::default());
+        Arc::new(Self { limits, proxies, quotas, by_address, open, refused: Count::default() })
+    }
+
+    /// The number of open connections.
+    pub fn connections(&self) -> usize {
+        let open = self.open();
+        open.places.len() + open.leaving
+    }
+
+    /// The number of bytes of bodies that count.
+    #[cfg(test)]
+    pub(super) fn body_bytes(&self) -> usize {
+        self.quotas.bodies.total()
+    }
+
+    /// A permit for one connection from `address`, or `None` if a limit is reached.
+    pub(super) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
+        let by_proxy = self.proxies.contains(address);
+        let share = if by_proxy { None } else { self.by_address.take(address, 1) };
+        if share.is_none() && !by_proxy {
+            self.refused.add(1);
+            return None;
+        }
+        let mut open = self.open();
+        if open.places.len() >= self.limits.connections {
+            // Either this connection is refused, or another one is given up.
+            self.refused.add(1);
+            if !open.make_room() {
+                return None;
+            }
+        }
+        let connection = Arc::new(Connection::new(Arc::clone(&self.quotas)));
+        open.seat(Arc::clone(&connection));
+        Some(ConnectionPermit { limiter: Arc::clone(self), connection, by_proxy, _share: share })
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenConnections {
+    /// Puts a connection behind all others.
+    fn seat(&mut self, connection: Arc<Connection>) {
+        connection.place.store(self.next, Relaxed);
+        self.places.insert(self.next, connection);
+        self.next += 1;
+    }
+
+    /// Gives up a connection that waits for its client. Returns whether there was one.
+    fn make_room(&mut self) -> bool {
+        if self.leaving >= LEAVING_MAX {
+            return false;
+        }
+        let mut oldest_used = None;
+        for _ in 0..LOOKS.min(self.places.len()) {
+            let Some((_, connection)) = self.places.pop_first() else { break };
+            if !connection.was_used() && connection.give_up() {
+                self.leaving += 1;
+                return true;
+            }
+            if connection.is_waiting() {
+                oldest_used.get_or_insert_with(|| Arc::clone(&connection));
+            }
+            self.seat(connection);
+        }
+        let Some(connection) = oldest_used.filter(|used| used.give_up()) else { return false };
+        self.places.remove(&connection.place.load(Relaxed));
+        self.leaving += 1;
+        true
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        let mut open = self.limiter.open();
+        if open.places.remove(&self.connection.place.load(Relaxed)).is_none() {
+            open.leaving -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn limiter(connections: usize) -> Arc<ConnectionLimiter> {
+        ConnectionLimiter::new(Limits { connections, ..Limits::default() })
+    }
+
+    #[test]
+    fn at_the_cap_the_oldest_connection_that_waits_for_its_client_is_given_up() {
+        let limiter = limiter(3);
+        let [busy, used, waits] = [(); 3].map(|()| limiter.acquire(ONE).expect("a permit"));
+        busy.connection.received().expect("open");
+        used.connection.received().expect("open");
+        used.connection.answered();
+        let next = limiter.acquire(ONE).expect("a permit");
+        assert!(waits.connection.received().is_err(), "it was given up");
+        assert_eq!((limiter.connections(), limiter.refused.get()), (4, 1));
+        drop(waits);
+        assert_eq!(limiter.connections(), 3);
+
+        // What was used goes where nothing else waits.
+        next.connection.received().expect("open");
+        let _last = limiter.acquire(ONE).expect("a permit");
+        assert!(used.connection.received().is_err(), "it was given up");
+    }
+
+    #[test]
+    fn connections_whose_requests_are_carried_out_are_never_given_up() {
+        let limiter = limiter(2);
+        let busy = [(); 2].map(|()| limiter.acquire(ONE).expect("a permit"));
+        busy.iter().for_each(|permit| permit.connection.received().expect("open"));
+        assert!(limiter.acquire(ONE).is_none());
+        busy[1].connection.await_client();
+        assert!(limiter.acquire(ONE).is_some());
+    }
+
+    #[test]
+    fn few_connections_are_open_beyond_the_cap_for_a_moment() {
+        let limiter = limiter(100);
+        let permits: Vec<_> = (0..250).filter_map(|_| limiter.acquire(ONE)).collect();
+        assert_eq!((permits.len(), limiter.connections()), (100 + LEAVING_MAX, 100 + LEAVING_MAX));
+        drop(permits);
+        assert_eq!(limiter.connections(), 0);
+    }
+}

@@ -1,0 +1,237 @@
+//! Which address a request comes from where reverse proxies stand between.
+//!
+//! What `Forwarded` (RFC 7239) and `X-Forwarded-For` say is taken from trusted proxies alone: anyone else can write anything there. Each
+//! proxy appends who it was asked by, so the list is read from its end: the first address that is no trusted proxy is the client.
+
+use super::policy::PolicyConfigError;
+use axum::http::HeaderMap;
+use axum::http::header::{FORWARDED, HeaderName};
+use std::net::{IpAddr, SocketAddr};
+
+/// The flag that names trusted proxies, without its dashes.
+pub const TRUST_PROXY: &str = "trust-proxy";
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Addresses of proxies that are believed.
+#[derive(Debug, Clone, Default)]
+pub struct TrustedProxies(Vec<Network>);
+
+/// A network: the addresses that begin with the same bits.
+#[derive(Debug, Clone, Copy)]
+struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl TrustedProxies {
+    /// Reads addresses as in `10.0.0.1` and networks as in `10.0.0.0/8` or `fd00::/8`.
+    ///
+    /// # Errors
+    /// A text is neither. A network of all addresses is none.
+    pub fn new(networks: &[String]) -> Result<Self, PolicyConfigError> {
+        let read = |text: &String| {
+            let expected = "an address or a network, as in `10.0.0.1`, `10.0.0.0/8` or `fd00::/8`";
+            let unusable = || PolicyConfigError { flag: TRUST_PROXY, value: text.clone(), expected };
+            Network::parse(text.trim()).ok_or_else(unusable)
+        };
+        networks.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether `address` is that of a trusted proxy.
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        let Self(networks) = self;
+        !networks.is_empty() && networks.iter().any(|network| network.contains(address.to_canonical()))
+    }
+
+    /// The address of the client that the trusted proxy `peer` names. The proxy's own where it names none, or where the two headers
+    /// contradict each other: then one of them is the client's invention.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let text = |name: &HeaderName| {
+            let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+            headers.contains_key(name).then(|| values.collect::<Vec<_>>().join(","))
+        };
+        let standard = text(&FORWARDED).map(|text| self.first_untrusted(elements(&text).rev().map(forwarded_for)));
+        let usual = text(&X_FORWARDED_FOR).map(|text| self.first_untrusted(text.rsplit(',').map(address)));
+        let named = match (standard, usual) {
+            (Some(one), Some(other)) => one.filter(|_| one == other),
+            (one, other) => one.or(other).flatten(),
+        };
+        named.unwrap_or(peer)
+    }
+
+    /// The first address that is none of a trusted proxy, or the last one if all are. `None` if one on the way to it is none.
+    fn first_untrusted(&self, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
+        let mut last = None;
+        for hop in hops {
+            let hop = hop?;
+            if !self.contains(hop) {
+                return Some(hop);
+            }
+            last = Some(hop);
+        }
+        last
+    }
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().ok()?;
+        let most = width(address);
+        let bits = match bits {
+            None => most,
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse().ok()?,
+            Some(_) => return None,
+        };
+        let canonical = address.to_canonical();
+        // An IPv4 network in the form of IPv6 has its first 96 bits in common.
+        let bits = bits.checked_sub(most - width(canonical))?;
+        (1..=width(canonical)).contains(&bits).then_some(Self { address: canonical, bits })
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => (own.to_bits() ^ other.to_bits()) >> (32 - self.bits) == 0,
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits() ^ other.to_bits()) >> (128 - self.bits) == 0,
+            _ => false,
+        }
+    }
+}
+
+fn width(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// The elements of a `Forwarded` header. A comma in a quoted text separates nothing.
+fn elements(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    split(text, ',').into_iter()
+}
+
+/// Splits a text at a character, but not within quotes.
+fn split(text: &str, at: char) -> Vec<&str> {
+    let (mut parts, mut start, mut quoted) = (Vec::new(), 0, false);
+    for (n, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            c if c == at && !quoted => {
+                parts.push(&text[start..n]);
+                start = n + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// The address that an element of a `Forwarded` header says a request is for. `unknown` and hidden names are none.
+fn forwarded_for(element: &str) -> Option<IpAddr> {
+    let mut named = split(element, ';').into_iter().filter_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("for").then_some(value.trim())
+    });
+    let (value, None) = (named.next()?, named.next()) else { return None };
+    address(value.strip_prefix('"').map_or(Some(value), |rest| rest.strip_suffix('"'))?)
+}
+
+/// An address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|bare| bare.contains(':'));
+    let address = bare.unwrap_or(text).parse::<IpAddr>().ok();
+    address.or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip())).map(|address| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    /// The address that a server behind proxies in 10.0.0.0/8 and fd00::/8 takes the request of 10.0.0.1 to come from.
+    fn client(lines: &[(&HeaderName, &str)]) -> String {
+        let proxies = TrustedProxies::new(&["10.0.0.0/8".into(), "fd00::/8".into()]).expect("usable");
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
+        }
+        proxies.client("10.0.0.1".parse().expect("an address"), &headers).to_string()
+    }
+
+    #[test]
+    fn the_client_is_the_first_address_from_the_right_that_is_no_trusted_proxy() {
+        let cases = [
+            ("192.0.2.1", "192.0.2.1"),
+            ("203.0.113.9, 192.0.2.1", "192.0.2.1"),
+            ("192.0.2.1, 10.0.0.7,10.0.0.8", "192.0.2.1"),
+            ("192.0.2.1:4711", "192.0.2.1"),
+            ("[2001:db8::1]:4711, fd00::7", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("10.0.0.9, 10.0.0.7", "10.0.0.9"),
+            // What stands left of the client is what the client wrote.
+            ("nonsense, 192.0.2.1, 10.0.0.7", "192.0.2.1"),
+            // Whoever cannot be read is the proxy.
+            ("192.0.2.1, nonsense, 10.0.0.7", "10.0.0.1"),
+            ("unknown", "10.0.0.1"),
+            ("192.0.2.1,", "10.0.0.1"),
+            ("", "10.0.0.1"),
+            ("[192.0.2.1]", "10.0.0.1"),
+            ("192.0.2.1:port", "10.0.0.1"),
+            ("192.0.2.1\u{e9}", "10.0.0.1"),
+        ];
+        for (sent, expected) in cases {
+            assert_eq!(client(&[(&X_FORWARDED_FOR, sent)]), expected, "{sent}");
+        }
+        assert_eq!(client(&[(&X_FORWARDED_FOR, "192.0.2.1"), (&X_FORWARDED_FOR, "192.0.2.2")]), "192.0.2.2");
+        assert_eq!(client(&[]), "10.0.0.1");
+    }
+
+    #[test]
+    fn forwarded_is_read_as_rfc_7239_says() {
+        let cases = [
+            ("for=192.0.2.60;proto=http;by=203.0.113.43", "192.0.2.60"),
+            ("For=\"[2001:db8:cafe::17]:4711\"", "2001:db8:cafe::17"),
+            ("for=192.0.2.43, for=198.51.100.17", "198.51.100.17"),
+            ("for=192.0.2.43, proto=https; FOR = 10.0.0.8", "192.0.2.43"),
+            ("for=192.0.2.1;host=\"a,for=192.0.2.9\", for=10.0.0.8", "192.0.2.1"),
+            ("for=\"192.0.2.1:_port\"", "10.0.0.1"),
+            ("for=unknown", "10.0.0.1"),
+            ("for=_hidden, for=10.0.0.8", "10.0.0.1"),
+            ("for=192.0.2.1;for=192.0.2.2", "10.0.0.1"),
+            ("proto=https", "10.0.0.1"),
+            ("for=\"192.0.2.1", "10.0.0.1"),
+        ];
+        for (sent, expected) in cases {
+            assert_eq!(client(&[(&FORWARDED, sent)]), expected, "{sent}");
+        }
+    }
+
+    #[test]
+    fn headers_that_contradict_each_other_name_nobody() {
+        let both = |one, other| client(&[(&FORWARDED, one), (&X_FORWARDED_FOR, other)]);
+        assert_eq!(both("for=192.0.2.1", "192.0.2.1"), "192.0.2.1");
+        assert_eq!(both("for=192.0.2.1", "192.0.2.2"), "10.0.0.1");
+        assert_eq!(both("for=unknown", "192.0.2.2"), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_network_is_read_with_or_without_its_number_of_bits() {
+        let trusts = |network: &str, address: &str| {
+            let proxies = TrustedProxies::new(&[network.to_owned()]).expect("usable");
+            proxies.contains(address.parse().expect("an address"))
+        };
+        assert!(trusts("10.1.2.3", "10.1.2.3") && !trusts("10.1.2.3", "10.1.2.4"));
+        assert!(trusts("10.1.2.3/8", "10.200.0.1") && !trusts("10.0.0.0/8", "11.0.0.1"));
+        assert!(trusts("::ffff:10.0.0.0/104", "10.9.9.9") && trusts("10.0.0.0/8", "::ffff:10.9.9.9"));
+        assert!(trusts("fd00::/8", "fdff::1") && !trusts("fd00::/8", "10.0.0.1"));
+        assert!(trusts("127.0.0.1/32", "127.0.0.1") && trusts("::1/128", "::1"));
+        for text in
+            ["", "proxy.example", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/+8", "0.0.0.0/0", "::/0", "::ffff:0:0/96"]
+        {
+            let error = TrustedProxies::new(&[text.to_owned()]).expect_err(text).to_string();
+            assert!(error.starts_with("--trust-proxy"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What clients may take of something at a time, in all and by address.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// So much of something, in all and for one address.
+#[derive(Debug)]
+pub(super) struct Quota {
+    most: usize,
+    most_each: usize,
+    taken: Mutex<Shares>,
+}
+
+#[derive(Debug, Default)]
+struct Shares {
+    total: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// A share of a quota. Dropping it returns it.
+#[derive(Debug)]
+pub(super) struct Share {
+    quota: Arc<Quota>,
+    address: IpAddr,
+    amount: usize,
+}
+
+impl Quota {
+    pub(super) fn new(most: usize, most_each: usize) -> Arc<Self> {
+        Arc::new(Self { most, most_each, taken: Mutex::default() })
+    }
+
+    /// A share for `address`, or `None` if there is too little left.
+    pub(super) fn take(self: &Arc<Self>, address: IpAddr, amount: usize) -> Option<Share> {
+        let mut share = Share { quota: Arc::clone(self), address: network_of(address), amount: 0 };
+        share.grow(amount).then_some(share)
+    }
+
+    #[cfg(test)]
+    pub(super) fn total(&self) -> usize {
+        self.taken().total
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Shares> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Share {
+    /// What was taken.
+    pub(super) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Takes more. If there is too little left, takes nothing and returns false.
+    pub(super) fn grow(&mut self, amount: usize) -> bool {
+        let Quota { most, most_each, .. } = *self.quota;
+        let mut taken = self.quota.taken();
+        let own = taken.by_address.get(&self.address).copied().unwrap_or(0);
+        if amount > most.saturating_sub(taken.total) || amount > most_each.saturating_sub(own) {
+            return false;
+        }
+        taken.total += amount;
+        taken.by_address.insert(self.address, own + amount);
+        self.amount += amount;
+        true
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut taken = self.quota.taken();
+        taken.total -= self.amount;
+        if let Entry::Occupied(mut own) = taken.by_address.entry(self.address) {
+            *own.get_mut() -= self.amount;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
+    }
+}
+
+/// The network that a limit counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address. An IPv4 address that
+/// a dual-stack listener shows as an IPv6 address counts as IPv4.
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn an_address_leaves_no_trace_once_its_last_share_is_returned() {
+        let quota = Quota::new(10, 10);
+        let shares = [quota.take(address("192.0.2.1"), 1), quota.take(address("::ffff:192.0.2.1"), 1)];
+        assert_eq!(quota.taken().by_address.get(&address("192.0.2.1")), Some(&2));
+        drop(shares);
+        assert!(quota.taken().by_address.is_empty() && quota.taken().total == 0);
+    }
+
+    #[test]
+    fn hosts_of_one_ipv6_network_count_as_one() {
+        let quota = Quota::new(10, 1);
+        let taken = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::2", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.2"]
+            .map(|text| quota.take(address(text), 1));
+        assert_eq!(taken.each_ref().map(Option::is_some), [true, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn a_share_that_cannot_grow_keeps_what_it_has() {
+        let quota = Quota::new(10, 6);
+        let mut one = quota.take(address("192.0.2.1"), 4).expect("a share");
+        assert!(!one.grow(3) && one.grow(2));
+        assert!(quota.take(address("192.0.2.2"), 5).is_none());
+        drop(one);
+        assert!(quota.take(address("192.0.2.2"), 5).is_some());
+    }
+}

@@ -1,0 +1,208 @@
+//! A client's stream: ends a connection whose client does not read its answer, and notices a client that closes its side.
+
+use super::Limits;
+use super::connection::Connection;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Bytes that are read ahead, at most, to see whether the client has closed its side behind them.
+const AHEAD_MAX: usize = 8 * 1024;
+
+/// A stream whose writes fail once the client reads nothing, or too slowly. While an answer is held, it looks for the end of what the
+/// client sends.
+pub(super) struct ClientStream<S> {
+    stream: S,
+    connection: Arc<Connection>,
+    patience: Patience,
+    /// While the client is slower than the server.
+    slow: Option<Slow>,
+    /// What the client has sent behind the request that is being answered.
+    ahead: Vec<u8>,
+}
+
+/// See [`Limits::answer`] and [`Limits::answer_rate`].
+#[derive(Clone, Copy)]
+struct Patience {
+    stall: Duration,
+    rate: u64,
+}
+
+/// Bytes that a client has yet to take.
+struct Slow {
+    since: Instant,
+    /// Bytes that it took meanwhile.
+    taken: u64,
+    stalled: bool,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl<S> ClientStream<S> {
+    pub(super) fn new(stream: S, connection: Arc<Connection>, limits: &Limits) -> Self {
+        let patience = Patience { stall: limits.answer, rate: limits.answer_rate.max(1) };
+        Self { stream, connection, patience, slow: None, ahead: Vec::new() }
+    }
+
+    /// Passes on the outcome of a write. One that waits beyond the patience fails.
+    fn limit(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Pending => {
+                let slow = self.slow.get_or_insert_with(|| Slow::new(Instant::now()));
+                ready!(slow.poll_deadline(context, self.patience));
+                Poll::Ready(Err(ErrorKind::TimedOut.into()))
+            }
+            Poll::Ready(Ok(bytes)) => {
+                if let Some(slow) = &mut self.slow {
+                    slow.taken += *bytes as u64;
+                    slow.stalled = false;
+                }
+                written
+            }
+            Poll::Ready(Err(_)) => written,
+        }
+    }
+}
+
+impl Slow {
+    fn new(now: Instant) -> Self {
+        Self { since: now, taken: 0, stalled: false, deadline: Box::pin(sleep_until(now)) }
+    }
+
+    /// Ready once the client has taken nothing for too long, or too little in all.
+    fn poll_deadline(&mut self, context: &mut Context<'_>, Patience { stall, rate }: Patience) -> Poll<()> {
+        if !self.stalled {
+            self.stalled = true;
+            let in_all = self.since + stall + Duration::from_secs_f64(self.taken as f64 / rate as f64);
+            self.deadline.as_mut().reset(in_all.min(Instant::now() + stall));
+        }
+        self.deadline.as_mut().poll(context)
+    }
+}
+
+impl<S: AsyncRead + Unpin> ClientStream<S> {
+    /// Reads what the client sends behind its request, if somebody waits for its end.
+    fn look_ahead(&mut self, context: &mut Context<'_>) {
+        while self.connection.hangup.is_awaited() && self.ahead.len() < AHEAD_MAX {
+            let mut bytes = [0; 1024];
+            let mut into = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut self.stream).poll_read(context, &mut into) {
+                Poll::Pending => return,
+                Poll::Ready(Ok(())) if !into.filled().is_empty() => self.ahead.extend_from_slice(into.filled()),
+                Poll::Ready(Ok(()) | Err(_)) => self.connection.hangup.set(),
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(context, into);
+        }
+        let taken = self.ahead.len().min(into.remaining());
+        into.put_slice(&self.ahead[..taken]);
+        if taken == self.ahead.len() {
+            self.ahead = Vec::new();
+        } else {
+            self.ahead.drain(..taken);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.limit(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.limit(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Comes once all is written. hyper also flushes whenever a request makes no progress, and reads nothing meanwhile.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.slow = None;
+        self.look_ahead(context);
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::ConnectionLimiter;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::{sleep, timeout};
+
+    fn stream(limits: Limits) -> (ClientStream<DuplexStream>, DuplexStream) {
+        let permit = ConnectionLimiter::new(limits).acquire([192, 0, 2, 1].into()).expect("a permit");
+        let (ours, theirs) = duplex(1024);
+        (ClientStream::new(ours, Arc::clone(&permit.connection), &limits), theirs)
+    }
+
+    /// Seconds for which a client can read an answer of a megabyte, some bytes every so many seconds; and how that ends.
+    async fn read(bytes: usize, every: u64) -> (u64, io::Result<()>) {
+        let (mut stream, mut client) = stream(Limits::default());
+        let begin = Instant::now();
+        let reading = tokio::spawn(async move {
+            let mut some = vec![0; bytes];
+            while client.read_exact(&mut some).await.is_ok() {
+                sleep(Duration::from_secs(every)).await;
+            }
+        });
+        let ended = stream.write_all(&vec![b'x'; 1024 * 1024]).await;
+        reading.abort();
+        (begin.elapsed().as_secs(), ended)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_reads_an_answer_too_slowly_is_given_up_and_who_is_just_slow_is_not() {
+        let given_up = |ended: io::Result<()>| ended.expect_err("given up").kind() == ErrorKind::TimedOut;
+        let (seconds, ended) = read(1, 1).await;
+        assert!(given_up(ended) && seconds == 15, "a byte a second: {seconds} s");
+        let (seconds, ended) = read(1024, 1).await;
+        assert!(given_up(ended) && (19..=21).contains(&seconds), "a KiB a second: {seconds} s");
+        let (seconds, ended) = read(1024, 16).await;
+        assert!(given_up(ended) && seconds <= 31, "with pauses: {seconds} s");
+        let (seconds, ended) = read(5 * 1024, 1).await;
+        assert!(ended.is_ok() && seconds > 200, "5 KiB a second: {seconds} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_what_a_client_sends_is_seen_behind_its_next_request_and_that_is_kept() {
+        let (mut stream, mut client) = stream(Limits::default());
+        let connection = Arc::clone(&stream.connection);
+        client.write_all(b"the next request").await.expect("written");
+        let hangup = async {
+            let flush = async {
+                stream.flush().await.expect("flushed");
+                sleep(Duration::from_secs(1)).await;
+                stream.flush().await.expect("flushed");
+            };
+            tokio::join!(timeout(Duration::from_secs(5), connection.hangup.wait()), flush).0
+        };
+        let (hung_up, ()) = tokio::join!(hangup, async { drop(client) });
+        hung_up.expect("it is seen");
+        let mut all = String::new();
+        stream.read_to_string(&mut all).await.expect("read");
+        assert_eq!(all, "the next request");
+    }
+}

@@ -1,0 +1,193 @@
+//! TLS of the server's own: a certificate and its key from two files, which are read again when they change.
+//!
+//! A pair that cannot be used stops the start. Later it changes nothing: the pair before it is kept, and a warning says why. Reads
+//! files, so everything here but [`Tls::watch`] may block.
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use tokio_rustls::TlsAcceptor;
+
+/// The flag for the file with the certificate, without its dashes.
+pub const TLS_CERT: &str = "tls-cert";
+
+/// The flag for the file with the key of the certificate, without its dashes.
+pub const TLS_KEY: &str = "tls-key";
+
+/// Time between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// A certificate and its key that the server can use.
+pub struct Tls {
+    certificate: PathBuf,
+    key: PathBuf,
+    pair: Mutex<Pair>,
+}
+
+struct Pair {
+    /// What was read last, whether it could be used or not.
+    read: Result<Contents, TlsError>,
+    config: Arc<ServerConfig>,
+}
+
+/// What the two files hold.
+#[derive(PartialEq, Eq)]
+struct Contents {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// Why a certificate and a key cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("--{flag} {}: {why}", file.display())]
+    Unreadable {
+        /// The flag that names the file, without its dashes.
+        flag: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// A file holds something else than it should.
+    #[error("--{flag} {}: expected {expected} in PEM format", file.display())]
+    NotPem {
+        /// The flag that names the file, without its dashes.
+        flag: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// What it should hold.
+        expected: &'static str,
+    },
+    /// The key is that of another certificate, or the certificate is none that can be used.
+    #[error("--{TLS_CERT} {} and --{TLS_KEY} {} do not go together: {why}", certificate.display(), key.display())]
+    Unfit {
+        /// The file with the certificate.
+        certificate: PathBuf,
+        /// The file with the key.
+        key: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Tls {
+    /// Reads a certificate, with those between it and a root if there are any, and its key, both in PEM format.
+    ///
+    /// # Errors
+    /// They cannot be used; the error names the file.
+    pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Arc<Self>, TlsError> {
+        let contents = Contents::read(&certificate, &key)?;
+        let config = contents.config(&certificate, &key)?;
+        Ok(Arc::new(Self { certificate, key, pair: Mutex::new(Pair { read: Ok(contents), config }) }))
+    }
+
+    /// Reads the files again. Connections that are accepted from now on use what they hold. If that cannot be used, the pair before it
+    /// is kept, and a warning is logged once. Blocks.
+    pub fn reload(&self) {
+        let read = Contents::read(&self.certificate, &self.key);
+        let mut pair = self.pair.lock().unwrap_or_else(PoisonError::into_inner);
+        if read == pair.read {
+            return;
+        }
+        let config = read.as_ref().map_err(Clone::clone).and_then(|new| new.config(&self.certificate, &self.key));
+        match config {
+            Ok(config) => {
+                pair.config = config;
+                tracing::info!(certificate = %self.certificate.display(), "the certificate was read again");
+            }
+            Err(error) => tracing::warn!(%error, "the new certificate cannot be used; the one before is kept"),
+        }
+        pair.read = read;
+    }
+
+    /// Reads the files again whenever they change, until it is dropped.
+    pub(super) async fn watch(self: Arc<Self>) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            let tls = Arc::clone(&self);
+            // Files that never come, on a disk that hangs, stop only this.
+            let _ = spawn_blocking(move || tls.reload()).await;
+        }
+    }
+
+    /// What the next connection is accepted with.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        Arc::clone(&self.pair.lock().unwrap_or_else(PoisonError::into_inner).config).into()
+    }
+}
+
+impl Contents {
+    fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        Ok(Self { certificate: read(TLS_CERT, certificate)?, key: read(TLS_KEY, key)? })
+    }
+
+    /// A server with this certificate: TLS 1.2 and 1.3, HTTP/1.1, no certificates of clients.
+    fn config(&self, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+        let not_pem = |flag, file: &Path, expected| TlsError::NotPem { flag, file: file.to_owned(), expected };
+        let chain = CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<Vec<_>, _>>();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or_else(|| not_pem(TLS_CERT, certificate, "a certificate"))?;
+        let secret = PrivateKeyDer::from_pem_slice(&self.key).ok();
+        let secret = secret.ok_or_else(|| not_pem(TLS_KEY, key, "a private key without a password"))?;
+        let unfit = |error: rustls::Error| {
+            let why = error.to_string();
+            TlsError::Unfit { certificate: certificate.to_owned(), key: key.to_owned(), why }
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(unfit)?;
+        let mut config = builder.with_no_client_auth().with_single_cert(chain, secret).map_err(unfit)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+fn read(flag: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
+    let why = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "this program may not read it".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder; a file is expected".to_owned(),
+        _ => error.to_string(),
+    };
+    fs::read(file).map_err(|error| TlsError::Unreadable { flag, file: file.to_owned(), why: why(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn files_that_change_are_read_again_by_themselves() {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let [certificate, key] = ["certificate", "key"].map(|name| home.path().join(name));
+        let write = || {
+            let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+            fs::write(&certificate, signed.cert.pem()).expect("written");
+            fs::write(&key, signed.signing_key.serialize_pem()).expect("written");
+        };
+        write();
+        let tls = Tls::load(certificate.clone(), key.clone()).expect("usable");
+        let current = || Arc::clone(&tls.pair.lock().expect("sound").config);
+        let watch = tokio::spawn(Arc::clone(&tls).watch());
+        let first = current();
+        sleep(5 * LOOK_EVERY).await;
+        assert!(Arc::ptr_eq(&first, &current()), "nothing has changed");
+        write();
+        sleep(5 * LOOK_EVERY).await;
+        let second = current();
+        assert!(!Arc::ptr_eq(&first, &second));
+        fs::write(&key, "nonsense").expect("written");
+        sleep(5 * LOOK_EVERY).await;
+        assert!(Arc::ptr_eq(&second, &current()), "the one before is kept");
+        watch.abort();
+    }
+}

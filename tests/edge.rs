@@ -1,0 +1,208 @@
+//! What clients that stall, crowd or leave can do to others: on the program, from several addresses of the loopback network.
+
+use crate::cli::operate;
+use crate::harness::{Key, Tenant, mute_phones, outcome};
+use crate::program::{Program, binary};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::process::Command;
+use tokio::time::timeout;
+use toolwarrant_core::audit::days;
+use toolwarrant_core::catalogue::PermissionSet;
+
+/// That an answer never comes shows in a minute; no other time is measured.
+pub(crate) const NEVER: Duration = Duration::from_secs(60);
+
+/// A phone that loses commands: its tasks are in flight until their deadline.
+const LOSING: &str = "phone-0000016";
+
+fn address(url: &str) -> SocketAddr {
+    url.trim_start_matches("http://").parse().expect("an address")
+}
+
+/// A connection from 127.0.0.`host`.
+async fn connect(url: &str, host: u8) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("an address of this machine");
+    socket.connect(address(url)).await.expect("a connection")
+}
+
+/// A call of a tool as it goes over a connection, with further header lines.
+pub(crate) fn request(key: &Key, tool: &str, arguments: Value, headers: &str) -> String {
+    let params = json!({"name": tool, "arguments": arguments});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let Key { id, secret } = key;
+    let length = body.len();
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-api-key: {id}\r\nx-api-secret: {secret}\r\n\
+         {headers}content-length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// The next answer on a connection: its status and JSON; 0 where the connection ends.
+pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> (u16, Value) {
+    let mut bytes = Vec::new();
+    let whole = async {
+        loop {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+                let length = length.map_or(0, |length| length.parse().expect("a number"));
+                if let Some(body) = body.get(..length) {
+                    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+                    return (status, serde_json::from_str(body).expect("JSON"));
+                }
+            }
+            if !stream.read_buf(&mut bytes).await.is_ok_and(|read| read > 0) {
+                return (0, Value::Null);
+            }
+        }
+    };
+    timeout(NEVER, whole).await.expect("an answer, or the end")
+}
+
+/// A task that is in flight for a minute.
+async fn in_flight(program: &Program) -> Value {
+    let accepted = program.call("set_power", json!({"device_id": LOSING, "action": "restart"})).await;
+    accepted.expect("accepted")["task_id"].clone()
+}
+
+#[tokio::test]
+async fn idle_connections_take_neither_the_files_of_the_program_nor_the_place_of_a_client() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"ulimit -n 1024; exec "$0" "$@""#]).arg(binary());
+    let home = Arc::new(TempDir::new().expect("a folder"));
+    let log = fs::File::create(home.path().join("log")).expect("a log");
+    let mut program = Program::spawn_by(shell, home.clone(), log, &[]);
+    program.ready().await;
+    let mut idle = Vec::new();
+    for n in 0..1_100_u32 {
+        idle.push(connect(&program.url, 2 + (n % 8) as u8).await);
+    }
+    let served = timeout(NEVER, program.call("list_devices", json!({}))).await;
+    served.expect("an answer").expect("a page");
+    let (code, told) = operate(&program.data, "app create shop --permission device").await;
+    assert_eq!(code, 0, "{told}");
+    program.stop().await;
+    let trail = days(&program.data.join("audit")).expect("a folder");
+    let trail: String = trail.iter().map(|day| fs::read_to_string(day).expect("text")).collect();
+    assert!(trail.contains("list_devices"), "{trail}");
+    let log = fs::read_to_string(home.path().join("log")).expect("text");
+    assert!(log.contains("leaves fewer connections than --max-connections"), "{log}");
+    assert!(!log.contains("cannot accept"), "{log}");
+}
+
+#[tokio::test]
+async fn the_limit_on_open_files_is_raised_as_far_as_it_may_be() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"ulimit -Sn 300; exec "$0" "$@""#]).arg(binary());
+    let home = Arc::new(TempDir::new().expect("a folder"));
+    let log = fs::File::create(home.path().join("log")).expect("a log");
+    let mut program = Program::spawn_by(shell, home, log, &[]);
+    program.ready().await;
+    let pid = Pid::from_raw(program.id().try_into().expect("a process"));
+    // Sets what is so already, to read it.
+    let own = rustix::process::getrlimit(Resource::Nofile).maximum;
+    let limit = prlimit(pid, Resource::Nofile, Rlimit { current: own, maximum: own }).expect("it is ours");
+    assert_eq!((limit.current, limit.maximum), (own, own));
+}
+
+#[tokio::test]
+async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
+    let program = Program::start(&["--trust-proxy", "127.0.0.0/8", "--max-connections-per-address", "3"]).await;
+    let poll = json!({"task_id": in_flight(&program).await, "wait_seconds": 50});
+    let by =
+        |client: &str| request(&program.keys[0], "get_task", poll.clone(), &format!("x-forwarded-for: {client}\r\n"));
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut stream = connect(&program.url, 1).await;
+        stream.write_all(by("198.51.100.1").as_bytes()).await.expect("sent");
+        held.push(stream);
+    }
+    let list = |header: &str| request(&program.keys[0], "list_devices", json!({}), header);
+    let asked = async |header: &str| {
+        let mut proxy = connect(&program.url, 1).await;
+        proxy.write_all(list(header).as_bytes()).await.expect("sent");
+        answer(&mut proxy).await
+    };
+    let mut refused = (0, Value::Null);
+    while refused.0 != 503 {
+        refused = asked("forwarded: for=\"198.51.100.1:4711\"\r\n").await;
+    }
+    assert_eq!(refused.1["error"]["data"]["code"], "overloaded", "{refused:?}");
+    for other in ["x-forwarded-for: 198.51.100.2\r\n", "x-forwarded-for: 198.51.100.1, 198.51.100.2\r\n", ""] {
+        assert_eq!(asked(other).await.0, 200, "{other}");
+    }
+    // What the client gives up, the proxy gives up.
+    drop(held);
+    while asked("x-forwarded-for: 198.51.100.1\r\n").await.0 != 200 {}
+}
+
+#[tokio::test]
+async fn whoever_is_no_trusted_proxy_cannot_say_for_whom_it_asks() {
+    let program = Program::start(&["--trust-proxy", "127.0.0.9", "--max-connections-per-address", "3"]).await;
+    let mut open = Vec::new();
+    for n in 0..5 {
+        let mut stream = connect(&program.url, 2).await;
+        let header = format!("x-forwarded-for: 198.51.100.{n}\r\nforwarded: for=198.51.100.{n}\r\n");
+        // A connection beyond the limit may be closed before it is written to.
+        let _ = stream.write_all(request(&program.keys[0], "list_devices", json!({}), &header).as_bytes()).await;
+        open.push((answer(&mut stream).await.0, stream));
+    }
+    assert_eq!(open.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [200, 200, 200, 0, 0]);
+}
+
+#[tokio::test]
+async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_gone() {
+    let everything = Tenant::with(PermissionSet(u64::MAX));
+    let (server, keys) = mute_phones(vec![everything]).await;
+    let key = &keys[0][0];
+    let write = json!({"device_id": "phone-0000001", "action": "boot"});
+    let task = server.call(key, "set_power", write).await.expect("accepted")["task_id"].clone();
+    let poll = request(key, "get_task", json!({"task_id": task, "wait_seconds": 50}), "");
+    let held = async |many: usize| {
+        let reached = async {
+            while server.engine.held() != many {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(NEVER, reached).await.unwrap_or_else(|_| panic!("{} are held, not {many}", server.engine.held()));
+    };
+    // The clock stands still: no hold ends by itself.
+    for behind in ["", "POST /mcp HTTP/1.1\r\n", &"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20)] {
+        let mut stream = TcpStream::connect(server.address).await.expect("a connection");
+        stream.write_all(format!("{poll}{behind}").as_bytes()).await.expect("sent");
+        held(1).await;
+        stream.shutdown().await.expect("half closed");
+        let (status, told) = answer(&mut stream).await;
+        let told = outcome(&told).expect("a task");
+        assert_eq!((status, &told["status"]), (200, &json!("dispatched")), "behind it {behind:?}");
+        assert_eq!(told["poll_after_seconds"], 15, "{told}");
+        held(0).await;
+    }
+    let mut gone = TcpStream::connect(server.address).await.expect("a connection");
+    gone.write_all(poll.as_bytes()).await.expect("sent");
+    held(1).await;
+    drop(gone);
+    held(0).await;
+
+    // Under /v1 as well. One that only waits goes on to.
+    let path = format!("/v1/tasks/{}?wait_seconds=50", task.as_str().expect("an id"));
+    let mut signed = TcpStream::connect(server.address).await.expect("a connection");
+    signed.write_all(&server.signed(key, "GET", &path).octets()).await.expect("sent");
+    held(1).await;
+    let mut waits = TcpStream::connect(server.address).await.expect("a connection");
+    waits.write_all(poll.as_bytes()).await.expect("sent");
+    held(2).await;
+    drop(signed);
+    held(1).await;
+    server.clock.advance(Duration::from_secs(50));
+    assert_eq!(answer(&mut waits).await.0, 200);
+}

@@ -1,0 +1,232 @@
+//! TLS of the program's own: with which certificate it starts, what it speaks, and how the certificate changes while it serves.
+
+use crate::edge::{NEVER, answer, request};
+use crate::harness::outcome;
+use crate::program::{Program, binary};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use serde_json::json;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::Command;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use toolwarrant_http::Router;
+use toolwarrant_http::edge::{self, ConnectionLimiter, Limits, Tls};
+
+/// A certificate for `localhost` and its key, in files.
+struct Pair {
+    home: TempDir,
+    der: CertificateDer<'static>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let mut pair =
+            Self { home: TempDir::new().expect("a temporary folder"), der: CertificateDer::from(Vec::new()) };
+        pair.renew();
+        pair
+    }
+
+    /// Writes another certificate with another key.
+    fn renew(&mut self) {
+        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        fs::write(self.certificate(), signed.cert.pem()).expect("written");
+        fs::write(self.key(), signed.signing_key.serialize_pem()).expect("written");
+        self.der = signed.cert.der().clone();
+    }
+
+    fn certificate(&self) -> PathBuf {
+        self.home.path().join("certificate.pem")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.home.path().join("key.pem")
+    }
+
+    /// The certificate as a flag has it, and its key.
+    fn flags(&self) -> [String; 4] {
+        let text = |path: PathBuf| path.display().to_string();
+        ["--tls-cert".into(), text(self.certificate()), "--tls-key".into(), text(self.key())]
+    }
+
+    /// Connects as a client that trusts this certificate alone.
+    async fn connect(
+        &self,
+        address: SocketAddr,
+        version: &'static SupportedProtocolVersion,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config =
+            ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).expect("versions");
+        let mut config = config.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from("localhost").expect("a name");
+        timeout(NEVER, TlsConnector::from(Arc::new(config)).connect(name, stream)).await.expect("an end")
+    }
+}
+
+fn address(program: &Program) -> SocketAddr {
+    program.url.strip_prefix("https://").expect("a URL of TLS").parse().expect("an address")
+}
+
+#[tokio::test]
+async fn with_a_certificate_the_program_speaks_tls_1_2_and_1_3_and_nothing_else() {
+    let pair = Pair::new();
+    let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
+    assert!(program.welcome.contains(&format!("curl {}/mcp", program.url)), "{}", program.welcome);
+    let list = request(&program.keys[0], "list_devices", json!({}), "");
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut stream = pair.connect(address(&program), version).await.expect("a connection");
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+        for _ in 0..3 {
+            stream.write_all(list.as_bytes()).await.expect("sent");
+            assert_eq!(answer(&mut stream).await.0, 200);
+        }
+    }
+    let mut plain = TcpStream::connect(address(&program)).await.expect("a connection");
+    plain.write_all(list.as_bytes()).await.expect("sent");
+    let mut told = Vec::new();
+    let _ = timeout(NEVER, plain.read_to_end(&mut told)).await.expect("it is closed");
+    assert!(!told.starts_with(b"HTTP"), "{told:?}");
+    let other = Pair::new().connect(address(&program), &rustls::version::TLS13).await;
+    assert!(other.is_err(), "it has the certificate that it was given");
+}
+
+#[tokio::test]
+async fn the_end_of_a_clients_side_ends_its_hold_in_tls_as_well() {
+    let pair = Pair::new();
+    let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
+    let mut stream = pair.connect(address(&program), &rustls::version::TLS13).await.expect("a connection");
+    let ask = async |stream: &mut TlsStream<TcpStream>, tool, arguments| {
+        stream.write_all(request(&program.keys[0], tool, arguments, "").as_bytes()).await.expect("sent");
+    };
+    ask(&mut stream, "set_power", json!({"device_id": "phone-0000016", "action": "restart"})).await;
+    let accepted = outcome(&answer(&mut stream).await.1).expect("accepted");
+    ask(&mut stream, "get_task", json!({"task_id": accepted["task_id"], "wait_seconds": 50})).await;
+    stream.shutdown().await.expect("half closed");
+    let told = timeout(Duration::from_secs(30), answer(&mut stream)).await.expect("sooner than it asked for");
+    assert_eq!(outcome(&told.1).expect("a task")["status"], "dispatched");
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_used_stops_the_start_and_is_named() {
+    let (pair, other) = (Pair::new(), Pair::new());
+    let [cert, own] = [pair.certificate(), pair.key()].map(|path| path.display().to_string());
+    let [others, home] = [other.key(), pair.home.path().to_owned()].map(|path| path.display().to_string());
+    let nothing = pair.home.path().join("nothing").display().to_string();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--tls-cert", &cert], "--tls-cert and --tls-key go together; give both, or neither"),
+        (&["--tls-key", &own, "--tls-cert", ""], "--tls-cert and --tls-key go together"),
+        (&["--tls-cert", &nothing, "--tls-key", &own], &format!("--tls-cert {nothing}: there is no such file")),
+        (&["--tls-cert", &cert, "--tls-key", &home], &format!("--tls-key {home}: it is a folder")),
+        (&["--tls-cert", &own, "--tls-key", &own], &format!("--tls-cert {own}: expected a certificate in PEM format")),
+        (&["--tls-cert", &cert, "--tls-key", &cert], &format!("--tls-key {cert}: expected a private key")),
+        (&["--tls-cert", &cert, "--tls-key", &others], &format!("--tls-key {others} do not go together: ")),
+    ];
+    for (flags, expected) in cases {
+        let data = TempDir::new().expect("a temporary folder");
+        let mut command = Command::new(binary());
+        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(data.path()).args(*flags).kill_on_drop(true);
+        let output = timeout(NEVER, command.output()).await.expect("it is refused").expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(expected) && !said.contains("panicked"), "{flags:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_listener_that_others_can_overhear_says_so_unless_it_speaks_tls() {
+    let pair = Pair::new();
+    let tls = pair.flags();
+    let tls = tls.each_ref().map(String::as_str);
+    for (listen, flags, beware) in
+        [("0.0.0.0:0", &[][..], true), ("127.0.0.1:0", &[], false), ("0.0.0.0:0", &tls, false)]
+    {
+        // In place of where programs listen in tests.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"listen=$0; program=$1; shift 3; exec "$program" --listen "$listen" "$@""#, listen]);
+        shell.arg(binary());
+        let home = Arc::new(TempDir::new().expect("a folder"));
+        let log = fs::File::create(home.path().join("log")).expect("a log");
+        let mut program = Program::spawn_by(shell, home.clone(), log, flags);
+        program.ready().await;
+        let log = fs::read_to_string(home.path().join("log")).expect("text");
+        for told in [&program.welcome, &log] {
+            assert_eq!(told.contains("cross the network in clear"), beware, "{listen} {flags:?}: {told}");
+        }
+    }
+}
+
+/// A server that answers 404, with this certificate.
+struct TestServer {
+    tls: Arc<Tls>,
+    address: SocketAddr,
+    _stop: oneshot::Sender<()>,
+}
+
+async fn serve(pair: &Pair, limits: Limits) -> TestServer {
+    let tls = Tls::load(pair.certificate(), pair.key()).expect("usable");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = oneshot::channel();
+    let stopped = async { drop(stopped.await) };
+    tokio::spawn(edge::serve(listener, Router::new(), ConnectionLimiter::new(limits), Some(tls.clone()), stopped));
+    TestServer { tls, address, _stop: stop }
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_used_from_the_next_connection_on_and_a_wrong_one_never() {
+    let mut pair = Pair::new();
+    let server = serve(&pair, Limits::default()).await;
+    let is_served = async |pair: &Pair| pair.connect(server.address, &rustls::version::TLS13).await.is_ok();
+    let old = Pair { home: TempDir::new().expect("a folder"), der: pair.der.clone() };
+    let mut open = pair.connect(server.address, &rustls::version::TLS13).await.expect("a connection");
+
+    // A pair is written file by file: between the two it does not go together.
+    let key = fs::read(pair.key()).expect("a key");
+    pair.renew();
+    let new_key = fs::read(pair.key()).expect("a key");
+    fs::write(pair.key(), key).expect("written");
+    server.tls.reload();
+    assert!(is_served(&old).await && !is_served(&pair).await, "the old one is kept");
+    fs::remove_file(pair.key()).expect("removed");
+    server.tls.reload();
+    assert!(is_served(&old).await);
+    fs::write(pair.key(), new_key).expect("written");
+    assert!(is_served(&old).await, "until it is read");
+    server.tls.reload();
+    assert!(is_served(&pair).await && !is_served(&old).await, "the new one is used");
+
+    open.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
+    let mut told = [0; 12];
+    open.read_exact(&mut told).await.expect("an answer");
+    assert_eq!(&told, b"HTTP/1.1 404", "a connection that is open stays as it is");
+}
+
+#[tokio::test]
+async fn a_handshake_has_a_deadline_and_a_place() {
+    let pair = Pair::new();
+    let short = Limits { handshake: Duration::from_millis(200), ..Limits::default() };
+    let server = serve(&pair, short).await;
+    for sent in [&b""[..], &[22, 3, 1, 2, 0, 1]] {
+        let mut silent = TcpStream::connect(server.address).await.expect("a connection");
+        silent.write_all(sent).await.expect("sent");
+        let ended = timeout(NEVER, silent.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "it is closed");
+    }
+    let server = serve(&pair, Limits { connections_per_address: 1, handshake: NEVER, ..Limits::default() }).await;
+    let _silent = TcpStream::connect(server.address).await.expect("a connection");
+    assert!(pair.connect(server.address, &rustls::version::TLS13).await.is_err(), "there is one place");
+}
