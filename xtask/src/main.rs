@@ -10,6 +10,7 @@ mod interop;
 mod modules;
 mod python;
 mod rules;
+mod siege;
 mod soak;
 mod test;
 mod tokens;
@@ -50,6 +51,8 @@ enum Verb {
     Bench,
     /// The program under load, killed and stopped again and again, and what it is answerable for audited
     Crash(crash::Load),
+    /// A client beside thousands of connections that stall: what it sees, and what they cost the program; Linux
+    Siege(siege::Siege),
     /// The program under signed requests that schemathesis makes of the OpenAPI document; fails where an answer is not as the document
     /// says; needs Python
     Fuzz(fuzz::Cases),
@@ -72,6 +75,7 @@ fn main() -> Result<()> {
                 .map(drop)
         }
         Verb::Crash(load) => crash::run(&root(), load),
+        Verb::Siege(siege) => siege::run(&root(), &siege),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Hammer(blows) => hammer::run(&root(), blows),
         Verb::Interop => interop::run(&root()),

@@ -68,7 +68,7 @@ pub struct Limits {
     pub grace: Duration,
     /// Number of header lines in a request: 64.
     pub headers: usize,
-    /// Bytes of a request head, and of a connection's buffer: 64 KiB. The minimum is 8 KiB.
+    /// Bytes of a request head, and of a connection's buffer, which each connection that stalls can hold: 16 KiB. The minimum is 8 KiB.
     pub head_bytes: usize,
     /// Bytes of a request body: 1 MiB.
     pub body_bytes: usize,
@@ -110,7 +110,7 @@ impl Default for Limits {
             handshake: Duration::from_secs(10),
             grace: Duration::from_secs(10),
             headers: 64,
-            head_bytes: 64 * 1024,
+            head_bytes: 16 * 1024,
             body_bytes: 1024 * 1024,
             bodies_bytes: 64 * 1024 * 1024,
             bodies_bytes_per_address: 16 * 1024 * 1024,
@@ -158,7 +158,7 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 // A connection over the limit is closed without an answer, since an answer costs what the limit saves.
-                if let Some(permit) = limiter.acquire(peer.ip()) {
+                if let Some(permit) = limiter.admit(peer.ip()).await {
                     let tls = tls.as_ref().map(|tls| tls.acceptor());
                     connections.spawn(server.clone().drive(stream, tls, peer.ip(), permit));
                 }

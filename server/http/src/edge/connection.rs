@@ -35,6 +35,8 @@ pub(super) struct Quotas {
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Connection {
+    /// Who has opened it.
+    pub(super) address: IpAddr,
     pub(super) quotas: Arc<Quotas>,
     /// Where the limiter finds it.
     pub(super) place: AtomicU64,
@@ -48,8 +50,9 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(quotas: Arc<Quotas>) -> Self {
+    pub(super) fn new(address: IpAddr, quotas: Arc<Quotas>) -> Self {
         Self {
+            address,
             quotas,
             place: AtomicU64::default(),
             hangup: Hangup::default(),

@@ -1,8 +1,8 @@
 //! Caps the number of open connections, in all and by address.
 //!
 //! Where the cap on all is reached, a connection that waits for its client is given up for a new one, so that nobody keeps others out by
-//! doing nothing. Which one is decided by a second chance: the oldest goes, but one on which a request was answered since the last look
-//! goes only where there is no other.
+//! doing nothing. That is the oldest one of an address that has more than others. One on which a request was answered since the last look
+//! goes last.
 
 use super::Limits;
 use super::connection::{Connection, Quotas};
@@ -12,10 +12,16 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use toolwarrant_core::counts::Count;
 
 /// Connections that were given up and have not ended yet. They are open beyond the cap for a moment.
 const LEAVING_MAX: usize = 32;
+
+/// Time in which those end at the latest, unless the machine is at its limit.
+const LEAVING_TIME: Duration = Duration::from_millis(100);
 
 /// Connections that are looked at to make room for one.
 const LOOKS: usize = 64;
@@ -27,6 +33,8 @@ pub struct ConnectionLimiter {
     quotas: Arc<Quotas>,
     by_address: Arc<Quota>,
     open: Mutex<OpenConnections>,
+    /// Notified when a connection that was given up has ended.
+    left: Notify,
     /// Connections that were closed without an answer because a limit was reached.
     pub refused: Count,
 }
@@ -67,7 +75,7 @@ impl ConnectionLimiter {
         };
         let by_address = Quota::new(usize::MAX, each);
         let (quotas, open) = (Arc::new(quotas), Mutex::default());
-        Arc::new(Self { limits, proxies, quotas, by_address, open, refused: Count::default() })
+        Arc::new(Self { limits, proxies, quotas, by_address, open, left: Notify::new(), refused: Count::default() })
     }
 
     /// The number of open connections.
@@ -82,6 +90,19 @@ impl ConnectionLimiter {
         self.quotas.bodies.total()
     }
 
+    /// A permit for one connection from `address`, or `None` if a limit is reached. Waits a moment for those that were given up.
+    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
+        if self.open().leaving >= LEAVING_MAX {
+            let left = async {
+                while self.open().leaving >= LEAVING_MAX {
+                    self.left.notified().await;
+                }
+            };
+            let _ = timeout(LEAVING_TIME, left).await;
+        }
+        self.acquire(address)
+    }
+
     /// A permit for one connection from `address`, or `None` if a limit is reached.
     pub(super) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let by_proxy = self.proxies.contains(address);
@@ -94,11 +115,11 @@ impl ConnectionLimiter {
         if open.places.len() >= self.limits.connections {
             // Either this connection is refused, or another one is given up.
             self.refused.add(1);
-            if !open.make_room() {
+            if !open.make_room(&self.by_address) {
                 return None;
             }
         }
-        let connection = Arc::new(Connection::new(Arc::clone(&self.quotas)));
+        let connection = Arc::new(Connection::new(address, Arc::clone(&self.quotas)));
         open.seat(Arc::clone(&connection));
         Some(ConnectionPermit { limiter: Arc::clone(self), connection, by_proxy, _share: share })
     }
@@ -117,23 +138,25 @@ impl OpenConnections {
     }
 
     /// Gives up a connection that waits for its client. Returns whether there was one.
-    fn make_room(&mut self) -> bool {
+    fn make_room(&mut self, by_address: &Quota) -> bool {
         if self.leaving >= LEAVING_MAX {
             return false;
         }
-        let mut oldest_used = None;
+        let (mut unused, mut used) = (None, None);
         for _ in 0..LOOKS.min(self.places.len()) {
             let Some((_, connection)) = self.places.pop_first() else { break };
-            if !connection.was_used() && connection.give_up() {
+            let was_used = connection.was_used();
+            if !was_used && by_address.is_above_average(connection.address) && connection.give_up() {
                 self.leaving += 1;
                 return true;
             }
             if connection.is_waiting() {
-                oldest_used.get_or_insert_with(|| Arc::clone(&connection));
+                let oldest = if was_used { &mut used } else { &mut unused };
+                oldest.get_or_insert_with(|| Arc::clone(&connection));
             }
             self.seat(connection);
         }
-        let Some(connection) = oldest_used.filter(|used| used.give_up()) else { return false };
+        let Some(connection) = unused.or(used).filter(|oldest| oldest.give_up()) else { return false };
         self.places.remove(&connection.place.load(Relaxed));
         self.leaving += 1;
         true
@@ -145,6 +168,7 @@ impl Drop for ConnectionPermit {
         let mut open = self.limiter.open();
         if open.places.remove(&self.connection.place.load(Relaxed)).is_none() {
             open.leaving -= 1;
+            self.limiter.left.notify_one();
         }
     }
 }
@@ -176,6 +200,25 @@ mod tests {
         next.connection.received().expect("open");
         let _last = limiter.acquire(ONE).expect("a permit");
         assert!(used.connection.received().is_err(), "it was given up");
+    }
+
+    #[test]
+    fn at_the_cap_whoever_has_many_connections_loses_one_first() {
+        let limiter = limiter(4);
+        let other = [192, 0, 2, 2].into();
+        let few = limiter.acquire(other).expect("a permit");
+        let many: Vec<_> = (0..20).map(|_| limiter.acquire(ONE).expect("a permit")).collect();
+        few.connection.received().expect("it is still there");
+        assert_eq!(many.iter().filter(|permit| permit.connection.received().is_ok()).count(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_waits_a_moment_for_those_that_were_given_up() {
+        let limiter = limiter(LEAVING_MAX);
+        let mut permits: Vec<_> = (0..2 * LEAVING_MAX).map(|_| limiter.acquire(ONE).expect("a permit")).collect();
+        assert!(limiter.acquire(ONE).is_none() && limiter.admit(ONE).await.is_none());
+        let leave = async { drop(permits.remove(0)) };
+        assert!(tokio::join!(limiter.admit(ONE), leave).0.is_some());
     }
 
     #[test]

@@ -38,6 +38,12 @@ impl Quota {
         share.grow(amount).then_some(share)
     }
 
+    /// Whether an address has more than the average of those that have any.
+    pub(super) fn is_above_average(&self, address: IpAddr) -> bool {
+        let Shares { total, by_address } = &*self.taken();
+        by_address.get(&network_of(address)).is_some_and(|own| own * by_address.len() > *total)
+    }
+
     #[cfg(test)]
     pub(super) fn total(&self) -> usize {
         self.taken().total
