@@ -20,6 +20,7 @@ mod devices;
 mod differential;
 mod doctor;
 mod engine;
+mod flags;
 mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;

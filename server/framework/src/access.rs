@@ -222,7 +222,7 @@ impl Access {
             let sealed = known.and_then(|(_, key)| key.sealed.get(n)?.as_ref());
             let Some(Sealed { purpose, bytes }) = sealed.or(self.vacant.as_ref()) else { continue };
             let Ok(secret) = self.keyring.open(purpose, bytes) else { continue };
-            matches |= same(&sign(&secret, canonical), signature) & Choice::from(u8::from(sealed.is_some()));
+            matches |= same(&sign(secret.expose(), canonical), signature) & Choice::from(u8::from(sealed.is_some()));
         }
         let known = known.filter(|_| matches.into());
         known.and_then(|(key_id, key)| key.caller(key_id, now)).ok_or(Unauthenticated)

@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use zeroize::Zeroizing;
 
 /// Applications and keys. When a method returns, its change is stored and in force.
 pub struct Registry {
@@ -266,7 +267,7 @@ impl Registry {
 
     async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, RegistryError> {
         let key_id = key.id.clone();
-        let secret = format!("{}{}", self.prefixes.secret, self.hex::<32>()?);
+        let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
         key.secrets.insert(0, self.access.secret(&key.application, &key_id, &secret).map_err(broken)?);
         key.secrets.truncate(LIVE_SECRETS);
         self.put_key(known, key).await?;

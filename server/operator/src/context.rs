@@ -151,7 +151,8 @@ impl OpenedData {
         clock: Clock,
         random: &Random,
     ) -> Result<Self, OpenError> {
-        let keyring = KeyRing::new(&names.salt, &folder.master_key(random)?, random.clone());
+        let master_key = folder.master_key(random)?;
+        let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
         let database = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
         let registry = Registry::open(database.clone(), catalogue, names.keys, keyring.clone(), clock, random.clone());
         Ok(Self { registry: registry.await?, keyring, database })
