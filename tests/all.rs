@@ -23,6 +23,7 @@ mod differential;
 mod doctor;
 mod edge;
 mod engine;
+mod flags;
 mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;

@@ -205,3 +205,68 @@ async fn nothing_dumps_its_memory_unless_a_flag_says_so() {
         assert_eq!(core.trim_start().starts_with('0'), !dumps, "{core}");
     }
 }
+
+/// How often these bytes stand in the memory of a process that can be written to, where the system lets this one read it.
+fn copies(id: u32, needle: &[u8]) -> std::io::Result<usize> {
+    let maps = std::fs::read_to_string(format!("/proc/{id}/maps"))?;
+    let memory = std::fs::File::open(format!("/proc/{id}/mem"))?;
+    let mut found = 0;
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (from, to) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
+        let [from, to] = [from, to].map(|end| u64::from_str_radix(end, 16).expect("an address"));
+        let mut bytes = vec![0; usize::try_from(to - from).expect("a length")];
+        if std::os::unix::fs::FileExt::read_exact_at(&memory, &mut bytes, from).is_ok() {
+            found += bytes.windows(needle.len()).filter(|part| *part == needle).count();
+        }
+    }
+    Ok(found)
+}
+
+/// Copies of others can stay, in the buffers of connections above all, until other bytes overwrite them. `docs/hardening.md` names them.
+#[tokio::test]
+async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
+    let program = Program::start(&["--allow-core-dumps", "--sim-devices", "35"]).await;
+    if let Err(why) = copies(program.id(), b"nothing") {
+        return eprintln!("not tried: this system does not let one process read the memory of another: {why}");
+    }
+    let (mut secrets, mut tasks) = (Vec::new(), Vec::new());
+    // Phones that have no part to play, and do what they are told.
+    for n in 24..=35 {
+        let device = format!("phone-00000{n}");
+        let password = format!("A-pass-word-that-can-be-found-0123456789-{n}");
+        let proxy = json!({"device_id": device, "scheme": "http", "host": "proxy.example.com", "port": 1080,
+            "username": "user", "password": password});
+        if let Ok(task) = program.call("set_proxy", proxy).await {
+            tasks.push(task["task_id"].clone());
+            secrets.push(password);
+        }
+        if let Ok(session) = program.call("create_session", json!({"device_id": device, "mode": "view"})).await {
+            secrets.push(session["token"].as_str().expect("a token").to_owned());
+        }
+    }
+    for task in tasks {
+        let asked = json!({"task_id": task, "wait_seconds": 50});
+        while program.call("get_task", asked.clone()).await.expect("a task")["terminal"] != true {}
+    }
+    // Others' requests, through the buffers of other connections.
+    for _ in 0..50 {
+        program.call("list_devices", json!({"limit": 20})).await.expect("phones");
+    }
+    let found = secrets.iter().map(|secret| copies(program.id(), secret.as_bytes()).expect("memory"));
+    let found: Vec<usize> = found.collect();
+    println!("copies of {} secrets: {found:?}", secrets.len());
+    assert!(secrets.len() == 24 && found.iter().sum::<usize>() <= 3, "copies of {} secrets: {found:?}", secrets.len());
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_printed_is_told_because_it_may_be_a_secret() {
+    let home = TempDir::new().expect("a temporary folder");
+    let data = home.path().join("data");
+    json_of(&data, "app create one --permission stream").await;
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let mut command = Command::new(crate::program::binary());
+    command.args(["key", "create", "one", "--data"]).arg(&data).stdout(full).stderr(Stdio::piped());
+    let output = command.spawn().expect("the program runs").wait_with_output().await.expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("its answer is lost: cannot write to standard output"), "{said}");
+}

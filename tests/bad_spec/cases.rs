@@ -336,6 +336,10 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
                 Change("type = \"string\", untrusted = true", "type = \"string\", untrusted = true, optional = true"),
             ),
             (PRINTING, Change("secret = true, optional = true", "secret = true, optional = true, default = \"1\"")),
+            (
+                TYPES,
+                Change("fields.copies = { type = \"Copies\"", "fields.copies = { type = \"Copies\", secret = true"),
+            ),
         ],
     ),
     (

@@ -274,7 +274,7 @@ impl Access {
             let sealed = known.and_then(|(_, key)| key.sealed.get(n)?.as_ref());
             let Some(Sealed { purpose, bytes }) = sealed.or(self.vacant.as_ref()) else { continue };
             let Ok(secret) = self.keyring.open(purpose, bytes) else { continue };
-            let matches = same(&sign(&secret, canonical), signature) & Choice::from(u8::from(sealed.is_some()));
+            let matches = same(&sign(secret.expose(), canonical), signature) & Choice::from(u8::from(sealed.is_some()));
             if matches.into() {
                 matching = known.and_then(|(_, key)| key.live.get(n).copied());
             }

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use zeroize::Zeroize;
 
 /// Most mistakes that one refusal lists. It gives the number of the others.
 const MAX_LISTED: usize = 32;
@@ -353,7 +354,7 @@ impl<T: Argument> Argument for Vec<T> {
     }
 }
 
-impl<T: Argument> Argument for Secret<T> {
+impl<T: Argument + Zeroize> Argument for Secret<T> {
     const SECRET: bool = true;
     fn read(json: &str) -> Option<Self> {
         T::read(json).map(Self::new)

@@ -7,6 +7,7 @@ pub use crate::{
     __toolwarrant_values as values,
 };
 pub use serde;
+pub use zeroize::Zeroize;
 
 /// Gives an enum the list of its values, and each value its name on the wire.
 #[doc(hidden)]
@@ -139,6 +140,15 @@ macro_rules! __toolwarrant_string {
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
+            }
+        }
+
+        /// The last of its clones wipes the text.
+        impl $crate::generated::Zeroize for $name {
+            fn zeroize(&mut self) {
+                if let Some(text) = std::sync::Arc::get_mut(&mut self.0) {
+                    $crate::generated::Zeroize::zeroize(text);
+                }
             }
         }
 

@@ -4,12 +4,14 @@
 //! reveals neither. Start at [`KeyRing`].
 
 use crate::random::Random;
+use crate::text::Secret;
 use chacha20poly1305::aead::{AeadInOut, KeyInit as _};
 use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::fmt;
+use zeroize::Zeroizing;
 
 const NONCE: usize = 24;
 const TAG: usize = 16;
@@ -47,9 +49,10 @@ impl KeyRing {
     pub fn new(salt: &str, master: &[u8; 32], random: Random) -> Self {
         let (pepper, sealing) = (derive(salt, master, b"pepper"), derive(salt, master, b"seal"));
         // HMAC pads a short key with zeroes. A whole block leaves no length that could be wrong.
-        let mut block = [0; 64];
-        block[..pepper.len()].copy_from_slice(&pepper);
-        Self { peppered: Hmac::new(&block.into()), cipher: XChaCha20Poly1305::new(&sealing.into()), random }
+        let mut block = Zeroizing::new([0; 64]);
+        block[..pepper.len()].copy_from_slice(&*pepper);
+        let cipher = XChaCha20Poly1305::new((&*sealing).into());
+        Self { peppered: Hmac::new((&*block).into()), cipher, random }
     }
 
     /// Returns the MAC of these parts. Boundaries count: `["ab", "c"]` and `["a", "bc"]` differ.
@@ -84,20 +87,20 @@ impl KeyRing {
     ///
     /// # Errors
     /// [`BrokenSeal`].
-    pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<String, BrokenSeal> {
+    pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Secret<String>, BrokenSeal> {
         let (nonce, rest) = sealed.split_first_chunk::<NONCE>().ok_or(BrokenSeal)?;
         let (body, tag) = rest.split_last_chunk::<TAG>().ok_or(BrokenSeal)?;
         let mut body = body.to_vec();
         let (nonce, tag) = (XNonce::from(*nonce), Tag::from(*tag));
         let opened = self.cipher.decrypt_inout_detached(&nonce, purpose.as_bytes(), body.as_mut_slice().into(), &tag);
         opened.map_err(|_| BrokenSeal)?;
-        String::from_utf8(body).map_err(|_| BrokenSeal)
+        String::from_utf8(body).map(Secret::new).map_err(|_| BrokenSeal)
     }
 }
 
-fn derive(salt: &str, master: &[u8; 32], what: &[u8]) -> [u8; 32] {
-    let mut key = [0; 32];
-    let derived = Hkdf::<Sha256>::new(Some(salt.as_bytes()), master).expand(what, &mut key);
+fn derive(salt: &str, master: &[u8; 32], what: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut key = Zeroizing::new([0; 32]);
+    let derived = Hkdf::<Sha256>::new(Some(salt.as_bytes()), master).expand(what, &mut *key);
     debug_assert!(derived.is_ok(), "32 bytes can be had");
     key
 }
@@ -118,7 +121,8 @@ mod tests {
         let sealed = keyring.seal("task_1", "hunter2").unwrap();
         assert_ne!(sealed, keyring.seal("task_1", "hunter2").unwrap(), "a nonce repeats");
         assert!(!sealed.windows(4).any(|part| part == b"hunt"));
-        assert_eq!(keyring.open("task_1", &sealed).as_deref(), Ok("hunter2"));
+        let opened = |purpose: &str, sealed: &[u8]| keyring.open(purpose, sealed).map(|text| text.expose().clone());
+        assert_eq!(opened("task_1", &sealed).as_deref(), Ok("hunter2"));
         assert_eq!(keyring.open("task_2", &sealed), Err(BrokenSeal));
         assert_eq!(KeyRing::new("test", &[8; 32], Random::System).open("task_1", &sealed), Err(BrokenSeal));
         for bit in 0..sealed.len() * 8 {
@@ -129,7 +133,7 @@ mod tests {
         for length in 0..sealed.len() {
             assert_eq!(keyring.open("task_1", &sealed[..length]), Err(BrokenSeal), "length {length}");
         }
-        assert_eq!(keyring.open("", &keyring.seal("", "").unwrap()).as_deref(), Ok(""));
+        assert_eq!(opened("", &keyring.seal("", "").unwrap()).as_deref(), Ok(""));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use zeroize::Zeroizing;
 
 /// Applications and keys. When a method returns, its change is in force and, unless it says otherwise, stored.
 pub struct Registry {
@@ -346,7 +347,7 @@ impl Registry {
 
     async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, RegistryError> {
         let key_id = key.id.clone();
-        let secret = format!("{}{}", self.prefixes.secret, self.hex::<32>()?);
+        let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
         key.secrets.insert(0, self.access.secret(&key.application, &key_id, &secret).map_err(broken)?);
         key.secrets.truncate(LIVE_SECRETS);
         self.put_key(known, key).await?;

@@ -2,11 +2,13 @@
 
 use super::catalogue::{ToolDef, ToolHints};
 use super::revision::Revision;
+use super::text;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
+use zeroize::{Zeroize, Zeroizing};
 
 /// The result of a tool, serialised. Made from a value, or taken from a [`Prepared`] result.
 #[derive(Debug)]
@@ -68,6 +70,16 @@ struct Written {
     quoted: OnceLock<Bytes>,
     /// The id of the task that the call has made, if it has.
     new_task: Option<Box<str>>,
+    /// Whether a secret is in it, so that it is wiped in the end.
+    has_secret: bool,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if self.has_secret {
+            self.json.zeroize();
+        }
+    }
 }
 
 impl Answer {
@@ -76,8 +88,8 @@ impl Answer {
     /// # Errors
     /// If it cannot be written as JSON.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        let json = serde_json::to_string(value)?;
-        Ok(Self(Arc::new(Written { json, quoted: OnceLock::new(), new_task: None })))
+        let (json, has_secret) = text::written(value)?;
+        Ok(Self(Arc::new(Written { json, quoted: OnceLock::new(), new_task: None, has_secret })))
     }
 
     /// Says that the call has made this task.
@@ -103,16 +115,32 @@ impl Answer {
     /// Returns the JSON text, quoted as a JSON string.
     #[must_use]
     pub fn quoted(&self) -> &Bytes {
-        self.0.quoted.get_or_init(|| quote(&self.0.json))
+        let Written { json, quoted, new_task: _, has_secret } = &*self.0;
+        quoted.get_or_init(|| match has_secret {
+            // A copy by a transport is a reference to the same bytes, and the last one wipes them.
+            true => Bytes::from_owner(Zeroizing::new(quoted_in(2 * json.len() + 2, json))),
+            false => quote(json),
+        })
+    }
+
+    /// Whether a secret is in it, so that no copy of it should stay in memory.
+    #[must_use]
+    pub fn has_secret(&self) -> bool {
+        self.0.has_secret
     }
 }
 
 /// Quotes a text as a JSON string. This works for any text.
 pub fn quote(text: &str) -> Bytes {
-    let mut quoted = Vec::with_capacity(text.len() + text.len() / 4 + 2);
+    quoted_in(text.len() + text.len() / 4 + 2, text).into()
+}
+
+/// Quotes a text in a buffer that begins with that capacity.
+fn quoted_in(capacity: usize, text: &str) -> Vec<u8> {
+    let mut quoted = Vec::with_capacity(capacity);
     let written = serde_json::to_writer(&mut quoted, text);
     debug_assert!(written.is_ok(), "a `Vec` takes all");
-    quoted.into()
+    quoted
 }
 
 /// Some tools as `tools/list` shows them: JSON lists, one for revisions without titles and output schemas and one for those with.

@@ -10,7 +10,7 @@ use super::hangup::Hangup;
 use super::nonces::UsedNonce;
 use super::permissions::PermissionSet;
 pub use super::report::UpstreamReport;
-use super::text::{Remark, Secret};
+use super::text::{self, Remark, Secret};
 use crate::clock::Timestamp;
 use crate::store::Stored;
 use crate::wording::Words;
@@ -173,7 +173,7 @@ pub type Written = serde_json::Result<Secret<String>>;
 /// # Errors
 /// They cannot be written as JSON.
 pub fn written(args: &impl Serialize) -> Written {
-    serde_json::to_string(args).map(Secret::new)
+    text::written(args).map(|(json, _)| Secret::new(json))
 }
 
 /// Reads what [`written`] wrote. Returns `None` if the contract has changed and no longer admits it.

@@ -5,13 +5,15 @@
 
 mod cleaning;
 mod https_url;
+mod secret;
 
 pub use cleaning::{cleaned, deceives};
 pub use https_url::{HttpsUrl, NoHttpsUrl, URL_MAX_CHARS};
+pub use secret::Secret;
+pub(crate) use secret::written;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
-use std::fmt;
 
 /// Longest text from outside, in characters, that is passed on, such as a name.
 pub const UNTRUSTED_MAX_CHARS: usize = 64;
@@ -62,34 +64,6 @@ impl<'de, const CAP: usize> Deserialize<'de> for Untrusted<CAP> {
     }
 }
 
-/// A value that appears in the one answer it belongs to, and in no log or error.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret<T>(T);
-
-impl<T> Secret<T> {
-    /// Hides `value`.
-    pub fn new(value: T) -> Self {
-        Self(value)
-    }
-
-    /// Returns the value. The caller is responsible for where it goes.
-    pub fn expose(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> fmt::Debug for Secret<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
-}
-
-impl<T: Serialize> Serialize for Secret<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,10 +82,5 @@ mod tests {
         let long = "x".repeat(1_000);
         let [name, remark] = [Untrusted::<64>::clean(&long).0, Remark::clean(&long).0].map(|text| text.chars().count());
         assert_eq!((name, remark), (UNTRUSTED_MAX_CHARS, REMARK_MAX_CHARS));
-    }
-
-    #[test]
-    fn a_secret_does_not_show_itself() {
-        assert_eq!(format!("{:?}", Secret::new("hunter2")), "[secret]");
     }
 }

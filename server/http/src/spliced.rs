@@ -7,6 +7,7 @@ use std::array;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use zeroize::Zeroizing;
 
 /// A shared piece below this size costs less to copy than to send as a piece of its own.
 const COPY_BELOW: usize = 4 * 1024;
@@ -17,12 +18,15 @@ pub(super) struct Spliced {
     head: Vec<u8>,
     shared: Bytes,
     tail: Bytes,
+    /// Whether a secret is in it, so that what is its own is wiped once it has been sent.
+    has_secret: bool,
 }
 
 impl Spliced {
     pub(super) fn new(head: [&str; 3], shared: &Bytes, tail: &[&str]) -> Self {
         if shared.len() >= COPY_BELOW {
-            return Self { head: head.concat().into(), shared: shared.clone(), tail: tail.concat().into() };
+            let (head, tail) = (head.concat().into(), tail.concat().into());
+            return Self { head, shared: shared.clone(), tail, has_secret: false };
         }
         let length = |parts: &[&str]| parts.iter().map(|part| part.len()).sum::<usize>();
         let mut whole = Vec::with_capacity(length(&head) + shared.len() + length(tail));
@@ -32,9 +36,23 @@ impl Spliced {
         whole.into()
     }
 
+    /// Says whether a secret is in it.
+    pub(super) fn with_secret(self, has_secret: bool) -> Self {
+        Self { has_secret, ..self }
+    }
+
+    pub(super) fn has_secret(&self) -> bool {
+        self.has_secret
+    }
+
+    /// The length of the whole response, in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.head.len() + self.shared.len() + self.tail.len()
+    }
+
     /// Appends the whole response to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let Self { head, shared, tail } = self;
+        let Self { head, shared, tail, has_secret: _ } = self;
         for piece in [head, &**shared, tail] {
             out.extend_from_slice(piece);
         }
@@ -43,17 +61,23 @@ impl Spliced {
 
 impl From<Vec<u8>> for Spliced {
     fn from(head: Vec<u8>) -> Self {
-        Self { head, shared: Bytes::new(), tail: Bytes::new() }
+        Self { head, shared: Bytes::new(), tail: Bytes::new(), has_secret: false }
     }
 }
 
+/// Bytes that are wiped with their last reference.
+pub(super) fn wiped(bytes: Vec<u8>) -> Bytes {
+    Bytes::from_owner(Zeroizing::new(bytes))
+}
+
 impl From<Spliced> for Body {
-    fn from(Spliced { head, shared, tail }: Spliced) -> Self {
+    fn from(Spliced { head, shared, tail, has_secret }: Spliced) -> Self {
+        let head = if has_secret { wiped(head) } else { head.into() };
         if shared.is_empty() {
             return head.into();
         }
         let left = head.len() + shared.len() + tail.len();
-        Self::new(Pieces { left, pieces: [head.into(), shared, tail].into_iter() })
+        Self::new(Pieces { left, pieces: [head, shared, tail].into_iter() })
     }
 }
 

@@ -3,6 +3,8 @@
 //! The command line follows the names and the catalogue of the service. It has a command for each resource, knows the permissions,
 //! and reads each flag from an environment variable of the same name as well. A service adds its own flags with a [`Flags`] type.
 
+mod reference;
+
 use crate::command::{OperatorCommand, TargetCommand};
 use crate::flags;
 use crate::maintain::MaintainerCommand;
@@ -193,6 +195,12 @@ impl CommandLine<'_> {
         let mut command = self.command::<F>();
         let matches = command.get_matches_mut();
         self.invocation(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+
+    /// The reference of all flags with their variables, defaults and help, in Markdown.
+    #[must_use]
+    pub fn reference<F: Flags>(&self) -> String {
+        reference::page(&self.command::<F>())
     }
 
     /// The names that the commands of a client go by.

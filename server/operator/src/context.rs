@@ -152,7 +152,8 @@ impl OpenedData {
         catalogue: &'static Catalogue,
         random: &Random,
     ) -> Result<Self, OpenError> {
-        let keyring = KeyRing::new(&names.salt, &folder.master_key(random)?, random.clone());
+        let master_key = folder.master_key(random)?;
+        let keyring = KeyRing::new(&names.salt, &master_key, random.clone());
         let database = Arc::new(Sqlite::open(open_options(&folder.database()?, folder, catalogue))?);
         let clock = database.seen().await?.map_or_else(Clock::system, Clock::since);
         let (directory, keys) = (database.clone(), keyring.clone());

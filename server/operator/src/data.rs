@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_core::hex;
 use toolwarrant_core::random::Random;
+use zeroize::Zeroizing;
 
 /// A data folder that this process has locked. The lock ends when the last clone is dropped or the process dies.
 #[derive(Debug, Clone)]
@@ -41,6 +42,9 @@ const SERVICE: &str = "service";
 
 /// The file of the master key.
 const MASTER_KEY: &str = "master.key";
+
+/// Room for the text of a master key, in bytes, so that no copy stays behind where it grows.
+const MASTER_KEY_ROOM: usize = 256;
 
 /// The folder of the audit trail.
 pub const AUDIT: &str = "audit";
@@ -148,7 +152,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// See [`FolderError`].
-    pub(crate) fn master_key(&self, random: &Random) -> Result<[u8; 32], FolderError> {
+    pub(crate) fn master_key(&self, random: &Random) -> Result<Zeroizing<[u8; 32]>, FolderError> {
         let path = self.join(MASTER_KEY);
         match read_master_key(&self.path) {
             Err(FolderError::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
@@ -158,8 +162,8 @@ impl DataFolder {
             return Err(FolderError::MissingKey(path));
         }
         let failed = |error| FolderError::Io(path.clone(), error);
-        let key: [u8; 32] = random.bytes().map_err(|error| failed(io::Error::other(error)))?;
-        self.write(MASTER_KEY, &hex::encode(&key)).map_err(failed)?;
+        let key = Zeroizing::new(random.bytes().map_err(|error| failed(io::Error::other(error)))?);
+        self.write(MASTER_KEY, &Zeroizing::new(hex::encode(&*key))).map_err(failed)?;
         Ok(key)
     }
 
@@ -220,7 +224,7 @@ fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
 ///
 /// # Errors
 /// See [`FolderError`].
-pub(crate) fn read_master_key(folder: &Path) -> Result<[u8; 32], FolderError> {
+pub(crate) fn read_master_key(folder: &Path) -> Result<Zeroizing<[u8; 32]>, FolderError> {
     let path = folder.join(MASTER_KEY);
     let failed = |error| FolderError::Io(path.clone(), error);
     // This check comes first because opening a pipe would block.
@@ -232,9 +236,10 @@ pub(crate) fn read_master_key(folder: &Path) -> Result<[u8; 32], FolderError> {
     if mode & 0o077 != 0 {
         tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "others can read the master key");
     }
-    let mut text = String::new();
+    let mut text = Zeroizing::new(String::with_capacity(MASTER_KEY_ROOM));
     file.read_to_string(&mut text).map_err(|_| FolderError::MalformedKey(path.clone()))?;
-    hex::decode(text.trim_end()).and_then(|key| key.try_into().ok()).ok_or(FolderError::MalformedKey(path))
+    let key = hex::decode(text.trim_end()).map(Zeroizing::new);
+    key.and_then(|key| Some(Zeroizing::new(key.as_slice().try_into().ok()?))).ok_or(FolderError::MalformedKey(path))
 }
 
 /// The metadata of the folder and of everything in it. A link to the master key is followed, because the key may be kept
@@ -312,7 +317,7 @@ mod tests {
         let root = TempDir::new().unwrap();
         let folder = DataFolder::open(&root.path().join("data"), &names()).unwrap();
         let key = folder.master_key(&Random::System).unwrap();
-        assert_ne!(key, [0; 32]);
+        assert_ne!(*key, [0; 32]);
         assert_eq!(folder.master_key(&Random::System).unwrap(), key);
         assert_eq!(mode(&folder.join("master.key")), 0o600);
         for broken in ["", "ab", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {

@@ -25,6 +25,8 @@ pub enum MaintainerCommand {
         #[command(flatten)]
         folder: ContractFolder,
     },
+    /// Print all flags with their variables, defaults and help, in Markdown
+    Flags,
     /// Print the code that the contract becomes
     Expand {
         #[command(flatten)]
@@ -40,12 +42,17 @@ pub struct ContractFolder {
     spec: Option<PathBuf>,
 }
 
-/// Carries a command out; answers with what to print.
+/// Carries a command out; answers with what to print. `flags` makes the reference of the service's flags.
 ///
 /// # Errors
 /// The mistakes of the contract, the files that are stale, or what cannot be written.
-pub fn maintain(catalogue: &Catalogue, command: &MaintainerCommand) -> Result<String, String> {
+pub fn maintain(
+    catalogue: &Catalogue,
+    command: &MaintainerCommand,
+    flags: impl FnOnce() -> String,
+) -> Result<String, String> {
     match command {
+        MaintainerCommand::Flags => Ok(flags()),
         MaintainerCommand::Gen { check, folder } => {
             let mode = if *check { Mode::Check } else { Mode::Write };
             let (path, _) = folder.contract(catalogue)?;

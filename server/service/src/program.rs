@@ -8,7 +8,7 @@ use crate::welcome::Demo;
 use crate::{client, dumps};
 use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::marker::PhantomData;
 use std::path::Path;
 use std::process::ExitCode;
@@ -108,11 +108,14 @@ impl<F: Flags> Program<F> {
                 }
                 self.serve(serve, &data, flags, compose, &streams).map(|()| ExitCode::SUCCESS)
             }
-            Invocation::Connect(command) => client::run(&command, &line.client_names(), H::CATALOGUE),
-            Invocation::Maintain(command) => maintain(H::CATALOGUE, &command).map_err(|why| anyhow!(why)).map(|text| {
-                print(&text);
-                ExitCode::SUCCESS
-            }),
+            Invocation::Connect(command) => {
+                forbid_dumps();
+                client::run(&command, &line.client_names(), H::CATALOGUE)
+            }
+            Invocation::Maintain(command) => {
+                let done = maintain(H::CATALOGUE, &command, || line.reference::<F>());
+                done.map_err(|why| anyhow!(why)).and_then(|text| print(&text)).map(|()| ExitCode::SUCCESS)
+            }
             Invocation::Operate { command, flags, data, json } => {
                 streams.log(LogOptions::default());
                 forbid_dumps();
@@ -146,7 +149,7 @@ impl<F: Flags> Program<F> {
             inventory: Box::new(inventory),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
-        print(&if json { render::json(&answer) } else { render::text(&answer) });
+        print(&if json { render::json(&answer) } else { render::text(&answer) })?;
         Ok(if answer["healthy"] == false { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
@@ -197,8 +200,16 @@ fn forbid_dumps() {
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
 
-/// Prints the answer of a command, whose reader may take its time. A closed standard output is no error.
-fn print(text: &str) {
+/// Prints the answer of a command, whose reader may take its time. That the reader has gone is no error.
+///
+/// # Errors
+/// The answer is lost, as on a full disk. It may be a secret that is shown once.
+fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(anyhow!(
+            "the command was carried out, and its answer is lost: cannot write to standard output: {error}"
+        )),
+        _ => Ok(()),
+    }
 }

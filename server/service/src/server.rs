@@ -222,7 +222,9 @@ impl Server {
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in flight, waits for running effects,
     /// and flushes the audit. Tasks that are still in flight continue at the next start.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { listener, router, limiter, tls, engine, context, socket, monitor, folder, .. } = self;
+        let Self { listener, router, limiter, tls, engine, context, socket, monitor, folder, keys, .. } = self;
+        // Their secrets have been printed.
+        drop(keys);
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(socket.serve(Arc::clone(&context)));

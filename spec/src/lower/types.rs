@@ -119,6 +119,11 @@ impl Types {
             (is(untrusted) && (argument || !text), untrusted, "`untrusted` is for results of type `string`"),
             (is(ours) && (argument || !text), ours, "`ours` is for results of type `string`"),
             (is(told) && argument, told, "`told` is for results; clients are told the doc of every argument"),
+            (
+                is(secret) && !is_text(ty.element()),
+                secret,
+                "`secret` is for texts, which can be wiped: a string, or a list of strings",
+            ),
             (is(ours) && is(untrusted), ours, "a text is `ours` or `untrusted`"),
         ];
         for (_, flag, message) in misplaced.into_iter().filter(|(wrong, ..)| *wrong) {
@@ -199,6 +204,14 @@ fn any_text(ty: &Type) -> bool {
     match ty.element() {
         Type::String => true,
         Type::Named(named) => matches!(&named.kind, Kind::String(rule) if rule.charset.is_empty()),
+        _ => false,
+    }
+}
+
+fn is_text(ty: &Type) -> bool {
+    match ty {
+        Type::String => true,
+        Type::Named(named) => matches!(named.kind, Kind::String(_)),
         _ => false,
     }
 }

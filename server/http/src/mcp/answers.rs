@@ -87,7 +87,7 @@ impl Answers {
         let structured = [r#"}],"structuredContent":"#, answer.as_json(), r#","isError":false}}"#];
         let plain = [r#"}],"isError":false}}"#];
         let tail = if revision.features().structured { &structured[..] } else { &plain };
-        Spliced::new(head, answer.quoted(), tail)
+        Spliced::new(head, answer.quoted(), tail).with_secret(answer.has_secret())
     }
 
     /// The failure of a tool, as its result: one text item. Clients hold structured content against the output schema, so there is none.
@@ -115,11 +115,12 @@ pub(super) fn error(id: &str, failure: &Failure) -> Spliced {
 
 /// The answer to a batch.
 pub(super) fn array(answers: &[Spliced]) -> Spliced {
-    let mut out = Vec::new();
+    let length: usize = answers.iter().map(|answer| answer.length() + 1).sum();
+    let mut out = Vec::with_capacity(length + 1);
     for answer in answers {
         out.push(if out.is_empty() { b'[' } else { b',' });
         answer.write(&mut out);
     }
     out.push(b']');
-    out.into()
+    Spliced::from(out).with_secret(answers.iter().any(Spliced::has_secret))
 }

@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 use toolwarrant_core::reading::TASKS_KEPT_DAYS;
 use toolwarrant_core::store::StoreError;
 use toolwarrant_core::survive;
-use toolwarrant_core::text::Secret;
 
 /// Most tasks that are driven at a time. The others wait; their deadlines do not.
 const DRIVEN_MAX: usize = 4_096;
@@ -174,7 +173,7 @@ impl Engine {
             id: *id,
             tool: tool.clone(),
             target: target.clone(),
-            arguments: Secret::new(arguments),
+            arguments,
             probe: task.policy.probe.as_ref().map(|probe| probe.name.clone()),
             baseline: task.baseline.clone(),
             operation: task.operation.clone(),

@@ -1,0 +1,101 @@
+//! Secrets: values that show themselves in the one answer that they belong to, and are wiped from memory when they are dropped.
+//!
+//! What is wiped is what this code holds. `docs/hardening.md` names the copies that others make.
+
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use std::cell::Cell;
+use std::fmt;
+use zeroize::Zeroize;
+
+/// A value that appears in the one answer it belongs to, and in no log or error. It is wiped when it is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret<T: Zeroize>(T);
+
+impl<T: Zeroize> Secret<T> {
+    /// Hides `value`.
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// Returns the value. The caller is responsible for where it goes.
+    pub fn expose(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Zeroize> Drop for Secret<T> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl<T: Zeroize> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+thread_local! {
+    /// Whether a secret has been written since [`written`] began.
+    static HAS_SECRET: Cell<bool> = const { Cell::new(false) };
+}
+
+impl<T: Zeroize + Serialize> Serialize for Secret<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        HAS_SECRET.set(true);
+        self.0.serialize(serializer)
+    }
+}
+
+/// Room for any text with a secret, in bytes, so that no copy stays behind where a text grows.
+const ROOM: usize = 2 << 10;
+
+/// Writes a value as JSON. Returns whether a secret is in it: then its text is to be wiped as well.
+pub(crate) fn written(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
+    let outer = HAS_SECRET.replace(false);
+    let mut json = Vec::with_capacity(ROOM);
+    let done = serde_json::to_writer(&mut json, value);
+    let has_secret = HAS_SECRET.replace(outer);
+    done?;
+    let json = String::from_utf8(json).map_err(serde_json::Error::custom)?;
+    Ok((json, has_secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn a_secret_does_not_show_itself() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2".to_owned())), "[secret]");
+    }
+
+    /// Tells what it was when it was wiped.
+    #[derive(Clone)]
+    struct Witness(Arc<Mutex<u32>>);
+
+    impl Zeroize for Witness {
+        fn zeroize(&mut self) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+
+    #[test]
+    fn every_copy_of_a_secret_is_wiped_when_it_is_dropped() {
+        let wiped = Arc::new(Mutex::new(0));
+        let secret = Secret::new(Witness(wiped.clone()));
+        drop(secret.clone());
+        assert_eq!(*wiped.lock().unwrap(), 1);
+        drop(Some(secret));
+        assert_eq!(*wiped.lock().unwrap(), 2);
+    }
+
+    #[test]
+    fn a_text_with_a_secret_is_told_from_one_without() {
+        let secret = Secret::new("hunter2".to_owned());
+        assert_eq!(written(&("a", &secret)).unwrap(), (r#"["a","hunter2"]"#.to_owned(), true));
+        assert_eq!(written(&"a").unwrap(), (r#""a""#.to_owned(), false));
+    }
+}

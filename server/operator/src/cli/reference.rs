@@ -1,0 +1,77 @@
+//! The reference of all flags: each with its variable, its default and its help, as the command line itself has them.
+
+use clap::{Arg, Command};
+use std::fmt::Write;
+
+/// The page, in Markdown. `command` is the whole command line.
+pub(super) fn page(command: &Command) -> String {
+    let name = command.get_name();
+    let mut out = format!(
+        "# Flags of {name}\n\nWritten by `{name} flags`.\n\nWhere a flag has a variable, the flag decides where both are given. \
+         An empty variable of a flag that takes text is none. Every command takes the flags that are marked with \u{2217}.\n"
+    );
+    section(&mut out, "Serving", command);
+    for inner in sorted(command) {
+        if inner.get_name() != "serve" {
+            commands(&mut out, "", inner);
+        }
+    }
+    out
+}
+
+/// A section for each command that has arguments of its own.
+fn commands(out: &mut String, before: &str, command: &Command) {
+    let path = format!("{before}{}", command.get_name());
+    section(out, &format!("`{path}`"), command);
+    for inner in sorted(command) {
+        commands(out, &format!("{path} "), inner);
+    }
+}
+
+fn sorted(command: &Command) -> Vec<&Command> {
+    let mut inner: Vec<_> = command.get_subcommands().filter(|inner| !inner.is_hide_set()).collect();
+    inner.sort_by_key(|inner| inner.get_name());
+    inner
+}
+
+fn section(out: &mut String, title: &str, command: &Command) {
+    let shown: Vec<_> = command.get_arguments().filter(|arg| !arg.is_hide_set()).collect();
+    if shown.is_empty() {
+        return;
+    }
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let _ = write!(
+        out,
+        "\n## {title}\n\n{}.\n\n| flag | variable | default | what it is |\n|---|---|---|---|\n",
+        about.trim_end_matches('.')
+    );
+    for arg in shown {
+        let cells = [flag(arg), variable(arg), default(arg), help(arg)].map(|cell| cell.replace('|', "\\|"));
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+}
+
+fn flag(arg: &Arg) -> String {
+    let names = arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let value = if arg.get_action().takes_values() { names } else { String::new() };
+    let value = if arg.get_long().is_some() && !value.is_empty() { format!(" {value}") } else { value };
+    let long = arg.get_long().map(|long| format!("--{long}")).unwrap_or_default();
+    format!("`{long}{value}`{}", if arg.is_global_set() { " \u{2217}" } else { "" })
+}
+
+fn variable(arg: &Arg) -> String {
+    arg.get_env().map(|name| format!("`{}`", name.to_string_lossy())).unwrap_or_default()
+}
+
+fn default(arg: &Arg) -> String {
+    let values: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    match values.is_empty() || !arg.get_action().takes_values() {
+        true => String::new(),
+        false => format!("`{}`", values.join(" ")),
+    }
+}
+
+fn help(arg: &Arg) -> String {
+    let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    help.split_whitespace().collect::<Vec<_>>().join(" ")
+}
