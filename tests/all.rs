@@ -5,6 +5,7 @@ mod polls;
 mod shop;
 
 mod arguments;
+mod audit;
 mod bad_input;
 mod bad_spec;
 mod bridge;

@@ -5,6 +5,7 @@
 
 use crate::command::{OperatorCommand, TargetCommand};
 use crate::flags;
+use crate::keeping::AuditOptions;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
@@ -76,6 +77,10 @@ pub struct ServeOptions {
     /// Origin of web pages that may call this server, such as https://example.com; may be repeated
     #[arg(long = flags::ALLOW_ORIGIN, value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origins: Vec<String>,
+
+    /// How much of the audit trail is kept.
+    #[command(flatten)]
+    pub audit: AuditOptions,
 }
 
 /// Level and format of the log.

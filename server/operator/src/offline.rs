@@ -64,8 +64,9 @@ impl Offline<'_> {
             OpenedData::open(&folder, &names, catalogue, clock.clone(), &random).await?;
         let inventory = inventory(&folder).map_err(OpenError::Service)?;
         let path = folder.path().to_owned();
+        let (store, audit) = (database, None);
         let context =
-            OperatorContext { names, catalogue, registry, store: database, inventory, checks, folder: path, clock };
+            OperatorContext { names, catalogue, registry, store, inventory, checks, folder: path, clock, audit };
         execute(&context, command).await
     }
 }

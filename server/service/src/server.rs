@@ -11,7 +11,6 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use toolwarrant_core::audit::Audit;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
@@ -22,6 +21,7 @@ use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::cli::{Flags, ServeOptions};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN};
+use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
@@ -49,6 +49,7 @@ pub(crate) struct Server {
     keys: Vec<DemoKey>,
     engine: Arc<Engine>,
     context: Arc<OperatorContext>,
+    keeper: AuditKeeper,
     socket: OperatorSocket,
     monitor: Option<(Monitor, Arc<ServiceStatus>)>,
     /// Keeps the folder locked while the server runs.
@@ -71,7 +72,7 @@ impl Server {
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
-        let ServeOptions { listen, admin_listen, public_url, allow_hosts, allow_origins } = serve;
+        let ServeOptions { listen, admin_listen, public_url, allow_hosts, allow_origins, audit } = serve;
         let (names, clock, random) = (Arc::new(names), Clock::system(), Random::System);
         if admin_listen == Some(listen) && listen.port() != 0 {
             bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
@@ -95,8 +96,9 @@ impl Server {
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, serves } = compose(setup)?;
         let trail = folder.join(AUDIT);
-        let audit = Audit::start(&trail)
-            .with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
+        let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;
+        let (audit, keeper) =
+            audit.with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
             executor: required(executor, H::CATALOGUE)?,
@@ -112,13 +114,14 @@ impl Server {
         let nonces = Nonces::starting(clock.clone(), kept);
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         let limiter = ConnectionLimiter::new(Limits::default());
-        let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
+        let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let url = public_url.unwrap_or_else(|| format!("http://{bound}"));
         let router = Endpoint::new(pipeline, policy, Limits::default(), base_path(&url), process).router();
         let socket = OperatorSocket::open(folder.path())?;
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
-            status.set_serving(StatusSources { database, engine, requests, backlog, limiter });
+            let audit = audit.clone();
+            status.set_serving(StatusSources { database, engine, requests, audit, limiter });
         }
         let context = Arc::new(OperatorContext {
             names: Arc::clone(&names),
@@ -129,8 +132,24 @@ impl Server {
             checks: checks.into(),
             folder: folder.path().to_owned(),
             clock,
+            audit: Some(audit),
         });
-        Ok(Self { listener, router, limiter, url, names, serves, demo, keys, engine, context, socket, monitor, folder })
+        Ok(Self {
+            listener,
+            router,
+            limiter,
+            url,
+            names,
+            serves,
+            demo,
+            keys,
+            engine,
+            context,
+            keeper,
+            socket,
+            monitor,
+            folder,
+        })
     }
 
     /// The URL at which clients reach the server, without a slash at its end.
@@ -162,7 +181,8 @@ impl Server {
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in flight, waits for running effects,
     /// and flushes the audit. Tasks that are still in flight continue at the next start.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { listener, router, limiter, engine, context, socket, monitor, folder, .. } = self;
+        let Self { listener, router, limiter, engine, context, keeper, socket, monitor, folder, .. } = self;
+        let keeper = keeper.spawn();
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(socket.serve(context));
@@ -178,6 +198,7 @@ impl Server {
         if runner.await.is_err() {
             tracing::error!("the task that drives the engine panicked");
         }
+        keeper.finish().await;
         if let Some((monitor, status)) = monitor {
             monitor.close().await;
             status.release().await;

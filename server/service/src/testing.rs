@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use toolwarrant_core::access::Grants;
-use toolwarrant_core::audit::Audit;
+use toolwarrant_core::audit::{Audit, AuditHandle, AuditParts, is_chain_line};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::keyring::KeyRing;
@@ -42,6 +42,8 @@ pub struct TestServer {
     pub store: Arc<Memory>,
     /// The folder of its audit trail.
     pub audit: PathBuf,
+    /// Its audit.
+    pub audit_handle: AuditHandle,
     task: JoinHandle<()>,
     runner: JoinHandle<()>,
     _folder: DataFolder,
@@ -111,7 +113,10 @@ pub async fn serve<H: Handlers>(
     let engine = Engine::start(parts).await.expect("an empty store");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let trail = folder.join(AUDIT);
-    let audit = Audit::start(&trail).expect("an audit");
+    let (key, anchor) = (keyring.chain_key(), None);
+    let parts = AuditParts { folder: &trail, key, clock: clock.clone(), anchor };
+    let audit = Audit::start(parts).expect("an audit");
+    let audit_handle = audit.handle();
     let registry = Registry::open(store.clone(), H::CATALOGUE, names.keys, keyring, clock.clone(), Random::seeded(2));
     let registry = registry.await.expect("an empty store");
     let mut keys = Vec::new();
@@ -137,11 +142,13 @@ pub async fn serve<H: Handlers>(
     let task =
         tokio::spawn(edge::serve(listener, router, ConnectionLimiter::new(Limits::default()), std::future::pending()));
     let url = format!("http://{address}/mcp");
-    (TestServer { url, address, clock, engine, store, audit: trail, task, runner, _folder: folder }, keys)
+    let server =
+        TestServer { url, address, clock, engine, store, audit: trail, audit_handle, task, runner, _folder: folder };
+    (server, keys)
 }
 
 impl TestServer {
-    /// Stops the server and returns its complete audit trail.
+    /// Stops the server and returns its complete audit trail, without the lines that seal it.
     ///
     /// # Panics
     /// The trail cannot be read.
@@ -151,6 +158,7 @@ impl TestServer {
         let _ = (&mut self.task).await;
         let mut files: Vec<_> = std::fs::read_dir(&self.audit).expect("a folder").flatten().collect();
         files.sort_by_key(std::fs::DirEntry::path);
-        files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+        let text: String = files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect();
+        text.split_inclusive('\n').filter(|line| !is_chain_line(line.as_bytes())).collect()
     }
 }
