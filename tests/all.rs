@@ -6,6 +6,7 @@ mod shop;
 
 mod applications;
 mod arguments;
+mod audit;
 mod authority;
 mod bad_input;
 mod bad_spec;

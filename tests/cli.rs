@@ -243,6 +243,7 @@ async fn every_command_says_how_it_is_used() {
         "refunds",
         "tools",
         "audit tail",
+        "audit verify",
         "doctor",
     ] {
         let output =

@@ -193,6 +193,23 @@ const FAULTS: &[Fault] = &[
         "its last line is no JSON",
     ),
     (|data| fs::remove_dir_all(data.join("audit")).expect("removed"), "audit trail", "No such file"),
+    (
+        |data| {
+            let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
+            let text = fs::read_to_string(&day).expect("text");
+            fs::write(day, text.replacen("set_power", "get_power", 1)).expect("written");
+        },
+        "audit chain",
+        "not as it was when seal",
+    ),
+    (
+        |data| {
+            let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
+            fs::remove_file(day).expect("removed");
+        },
+        "audit chain",
+        "missing at the end",
+    ),
 ];
 
 #[tokio::test]

@@ -118,6 +118,7 @@ impl Rig {
             checks: Arc::new([]),
             folder: self.server.audit.parent().expect("a folder").to_owned(),
             clock,
+            audit: None,
         };
         match execute(&context, command).await {
             Ok(answer) => [render::text(&answer), render::json(&answer)],

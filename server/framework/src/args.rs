@@ -38,7 +38,7 @@ pub trait Argument: Sized {
 pub struct ArgumentErrors {
     /// All mistakes in one sentence, without a full stop.
     pub what: Words,
-    /// The argument names that the client sent, for the audit.
+    /// The argument names that the client sent, for the audit: the first of them, and the number of the others.
     pub names: Vec<String>,
     /// The arguments of the tool whose values are wrong or missing.
     pub wrong: Vec<&'static str>,
@@ -46,6 +46,12 @@ pub struct ArgumentErrors {
 
 /// Longest arguments, in bytes, that the audit shows exactly as sent.
 const SHOWN_AS_IT_CAME: usize = 512;
+
+/// Length in bytes up to which the audit shows a value exactly as sent.
+const USUAL_VALUE: usize = 64;
+
+/// Most bytes of names that the audit shows of refused arguments.
+const NAMES_SHOWN: usize = 256;
 
 /// Valid arguments, and what the audit may show of them.
 #[derive(Debug)]
@@ -158,12 +164,17 @@ impl<'a> Reader<'a> {
             strangers.map(|(name, _)| words!["`", Echo::of(name), "` is no argument of this tool"]).collect();
     }
 
-    /// Leaves out the white space between members, which can be of any length.
+    /// Leaves out the white space between members, which can be of any length, and writes values in the shortest way: an escape takes
+    /// six times the room of its character.
     fn shown(&self) -> Box<RawValue> {
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
-            let value = if self.secrets.iter().any(|secret| secret == name) { "\"[secret]\"" } else { value.get() };
-            object.extend([if object.is_empty() { "{\"" } else { ",\"" }, name, "\":", value]);
+            let secret = self.secrets.iter().any(|secret| secret == name);
+            let value = if secret { "\"[secret]\"" } else { value.get() };
+            let long = value.len() > USUAL_VALUE;
+            let short = long.then(|| serde_json::from_str::<serde_json::Value>(value).ok()).flatten();
+            let value = short.map_or(Cow::Borrowed(value), |short| short.to_string().into());
+            object.extend([if object.is_empty() { "{\"" } else { ",\"" }, name, "\":", &value]);
         }
         object.push_str(if object.is_empty() { "{}" } else { "}" });
         RawValue::from_string(object).unwrap_or_default()
@@ -184,7 +195,16 @@ impl<'a> Reader<'a> {
             let known: Vec<_> = known.iter().map(|name| words!["`", *name, "`"]).collect();
             said.push(words!["it takes ", Words::list(&known, ", ")]);
         }
-        let names = members.iter().take(MAX_LISTED).map(|(name, _)| Echo::of(name).as_str().to_owned()).collect();
+        let (mut names, mut room) = (Vec::new(), NAMES_SHOWN);
+        for (n, (name, _)) in members.iter().enumerate() {
+            let name = Echo::of(name).as_str().to_owned();
+            let Some(left) = room.checked_sub(name.len() + 3) else {
+                names.push(format!("and {} more", members.len() - n));
+                break;
+            };
+            room = left;
+            names.push(name);
+        }
         ArgumentErrors { what: Words::list(&said, "; "), names, wrong }
     }
 }

@@ -1,24 +1,33 @@
-//! The audit trail: one line of JSON for every tool call, one file a day.
+//! The audit trail: one line of JSON for every tool call, one file a day, chained by seals.
 //!
 //! A call reserves a slot before it runs and is refused if there is none, so no line is lost for want of room after an effect.
 //! Lines wait in memory for at most a second; one thread appends them. The caller decides what may stand in a line. Start at
-//! [`Audit`].
+//! [`Audit`]; `chain` says what makes a change of the trail show, and [`verify`](verify::verify) finds it.
 
+mod chain;
+mod fold;
+pub mod retention;
 mod trail;
+pub mod verify;
+mod writer;
 
-pub use trail::{days, tail, try_to_write};
+pub use chain::{Head, is_chain_line};
+pub use trail::{TAIL_MAX, days, tail, try_to_write};
 
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
+use crate::keyring::ChainKey;
+use fold::Folds;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use writer::Writer;
 
 /// Most slots: one for each running call and each line that is not yet in a file.
 const SLOTS: usize = 65_536;
@@ -29,8 +38,17 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// Lines at which the writer starts at once: far below [`SLOTS`], so that a burst does not fill them.
 const FLUSH_AT: usize = SLOTS / 16;
 
+/// How long a line may wait until calls that change something are refused.
+const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// How long [`AuditHandle::flush`] waits.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Capacity that fits most lines, in bytes.
 const USUAL_LINE: usize = 512;
+
+/// Longest line, in bytes. A longer one is written without its arguments.
+const LINE_MAX: usize = 8 << 10;
 
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
@@ -38,7 +56,43 @@ const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 #[derive(Debug)]
 pub struct Audit {
     queue: Arc<Queue>,
+    sealed: watch::Receiver<Head>,
+    birth: Option<Birth>,
     writer: Option<JoinHandle<()>>,
+}
+
+/// What a trail is started with.
+#[derive(Debug)]
+pub struct AuditParts<'a> {
+    /// Its folder.
+    pub folder: &'a Path,
+    /// Makes its hashes.
+    pub key: ChainKey,
+    /// Tells how long lines wait.
+    pub clock: Clock,
+    /// What is recorded of it elsewhere, if anything is.
+    pub anchor: Option<Anchor>,
+}
+
+/// What is recorded of a trail outside of it, so that a missing end or file shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// A seal that is in the trail and on the disk.
+    pub newest: Head,
+    /// The last seal that was pruned: the trail begins after it.
+    pub pruned: Head,
+    /// Where the chain began.
+    pub birth: Birth,
+}
+
+/// The last file from before the chain, which a program without one wrote, and how much of it that wrote, in bytes. Empty and 0 if
+/// there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Birth {
+    /// The name of the file.
+    pub file: String,
+    /// Its length at that time.
+    pub length: u64,
 }
 
 /// A slot for one line. It is free again when dropped without a line.
@@ -47,7 +101,7 @@ pub struct Audit {
 pub struct Slot<'a>(&'a Queue);
 
 /// The audit line of one call.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Line<'a> {
     /// When the call arrived. Its UTC day names the file.
     pub time: Timestamp,
@@ -65,7 +119,7 @@ pub struct Line<'a> {
     pub arguments: Option<&'a RawValue>,
     /// `ok`, an error code, or `cancelled` if the client went away.
     pub outcome: &'a str,
-    /// The calls that this line stands for: more than one only for calls over the budget.
+    /// The calls that this line stands for: more than one only for refused calls.
     #[serde(skip_serializing_if = "is_one")]
     pub calls: u64,
 }
@@ -75,18 +129,54 @@ fn is_one(calls: &u64) -> bool {
     *calls == 1
 }
 
+impl Line<'_> {
+    /// The line as JSON, with a line break at its end and nowhere else. `None` if it has none, which is logged.
+    fn bytes(&self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(USUAL_LINE);
+        if let Err(error) = serde_json::to_writer(&mut bytes, self) {
+            tracing::error!(%error, "an audit line cannot be written as JSON");
+            return None;
+        }
+        if bytes.len() > LINE_MAX && self.arguments.is_some() {
+            return Self { arguments: None, ..*self }.bytes();
+        }
+        // Raw arguments may span lines. In JSON, a line break is only layout.
+        for byte in &mut bytes {
+            *byte = if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
+        }
+        bytes.push(b'\n');
+        Some(bytes)
+    }
+}
+
 impl Audit {
-    /// Creates `dir` if it is missing, readable by the owner alone, and starts the writer.
+    /// Creates the folder if it is missing, readable by the owner alone, and starts the writer, which continues the chain. Blocks on the
+    /// disk.
     ///
     /// # Errors
-    /// The directory or the thread cannot be created, or the directory is not writable.
-    pub fn start(dir: &Path) -> io::Result<Self> {
-        create(dir)?;
-        try_to_write(dir)?;
-        let queue = Arc::new(Queue::default());
-        let writer = Writer { dir: dir.to_owned(), queue: Arc::clone(&queue), held: Batch::default(), failing: false };
+    /// The folder or the thread cannot be created, or the folder cannot be read or written.
+    pub fn start(parts: AuditParts<'_>) -> io::Result<Self> {
+        let AuditParts { folder, key, clock, anchor } = parts;
+        writer::create(folder)?;
+        try_to_write(folder)?;
+        let queue = Arc::new(Queue::new(clock));
+        let unknown = anchor.is_none();
+        let (writer, sealed) = Writer::open(folder, key, Arc::clone(&queue), anchor.map(|anchor| anchor.newest))?;
+        let begins = *sealed.borrow() == Head::START;
+        let birth = match unknown {
+            true if begins => Some(trail::birth(folder)?),
+            true => Some(Birth::default()),
+            false => None,
+        };
         let writer = thread::Builder::new().name("audit".to_owned()).spawn(|| writer.run())?;
-        Ok(Self { queue, writer: Some(writer) })
+        Ok(Self { queue, sealed, birth, writer: Some(writer) })
+    }
+
+    /// What has to be recorded before the first line, if nothing was.
+    #[must_use]
+    pub fn first_anchor(&self) -> Option<Anchor> {
+        let newest = *self.sealed.borrow();
+        self.birth.clone().map(|birth| Anchor { newest, pruned: Head::START, birth })
     }
 
     /// Reserves a slot for one line. `None`: all are taken, and the call must not run.
@@ -99,10 +189,17 @@ impl Audit {
         })
     }
 
-    /// Returns a handle that tells how full the audit is.
+    /// Whether calls that change something must be refused: a line has waited for 10 seconds at `now`, because the disk fails or the
+    /// writer is stuck.
     #[must_use]
-    pub fn backlog(&self) -> Backlog {
-        Backlog(Arc::clone(&self.queue))
+    pub fn is_stale(&self, now: Timestamp) -> bool {
+        self.queue.stale(now).is_some()
+    }
+
+    /// Returns a handle for those who watch over the trail.
+    #[must_use]
+    pub fn handle(&self) -> AuditHandle {
+        AuditHandle { queue: Arc::clone(&self.queue), sealed: self.sealed.clone() }
     }
 
     /// Writes the waiting lines and ends the writer. Blocks for as long as the disk takes.
@@ -111,15 +208,49 @@ impl Audit {
     }
 }
 
-/// Tells how full an audit is.
-#[derive(Debug)]
-pub struct Backlog(Arc<Queue>);
+/// Tells how an audit does. It may outlive it.
+#[derive(Clone, Debug)]
+pub struct AuditHandle {
+    queue: Arc<Queue>,
+    sealed: watch::Receiver<Head>,
+}
 
-impl Backlog {
+impl AuditHandle {
     /// Returns the slots in use, by running calls and by lines that are not yet in a file.
     #[must_use]
     pub fn slots(&self) -> usize {
-        self.0.lock().taken
+        self.queue.lock().taken
+    }
+
+    /// How long the line that waits for longest has not been written, if that is so long that calls are refused.
+    #[must_use]
+    pub fn stale(&self) -> Option<Duration> {
+        self.queue.stale(self.queue.clock.now())
+    }
+
+    /// Makes the writer open its file by name again, once it has written what waits. Does not block.
+    pub fn reopen(&self) {
+        self.queue.lock().reopen = true;
+        self.queue.wake.notify_one();
+    }
+
+    /// Makes the writer write all lines that wait, and waits for that, up to a few seconds: a disk may be slow or full.
+    pub async fn flush(&self) {
+        let asked = {
+            let mut queue = self.queue.lock();
+            queue.asked += 1;
+            queue.asked
+        };
+        self.queue.wake.notify_one();
+        let mut answered = self.queue.answered.subscribe();
+        let _ = tokio::time::timeout(FLUSH_PATIENCE, answered.wait_for(|answered| *answered >= asked)).await;
+    }
+
+    /// Receives the newest seal that is on the disk, each minute while lines are written, and at the stop. Closed once the writer has
+    /// ended.
+    #[must_use]
+    pub fn sealed(&self) -> watch::Receiver<Head> {
+        self.sealed.clone()
     }
 }
 
@@ -137,24 +268,27 @@ impl Slot<'_> {
     /// Queues `line`. The slot is free again once the line is in its file.
     pub fn write(self, line: &Line<'_>) {
         // Serialised outside the lock, which every call takes.
-        let mut bytes = Vec::with_capacity(USUAL_LINE);
-        if let Err(error) = serde_json::to_writer(&mut bytes, line) {
-            return tracing::error!(%error, "an audit line cannot be written as JSON");
-        }
-        // Raw arguments may span lines. In JSON, a line break is only layout.
-        for byte in &mut bytes {
-            *byte = if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
-        }
-        bytes.push(b'\n');
-
+        let Some(bytes) = line.bytes() else { return };
         let mut queue = self.0.lock();
         queue.waiting.add(line.time.0 / DAY_MILLIS, 1, &bytes);
+        if queue.waiting_since.is_none() {
+            queue.waiting_since = Some((self.0.clock.now(), Instant::now()));
+            self.0.note_oldest(&queue);
+        }
         if queue.waiting.lines == FLUSH_AT {
             self.0.wake.notify_one();
         }
         drop(queue);
         // The line keeps the slot; the writer frees it.
         std::mem::forget(self);
+    }
+
+    /// Queues the line of a refused call, which has changed nothing. If its application has been refused often in this minute, the call
+    /// is counted instead, and the count is written later.
+    pub fn refuse(self, line: &Line<'_>) {
+        if !self.0.folds().take(line, self.0.clock.now()) {
+            self.write(line);
+        }
     }
 }
 
@@ -165,38 +299,119 @@ impl Drop for Slot<'_> {
 }
 
 /// Shared by callers and the writer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     state: Mutex<State>,
+    folds: Mutex<Folds>,
     wake: Condvar,
+    clock: Clock,
+    /// Since when the oldest line waits, in milliseconds; [`NOTHING_WAITS`] if none does. Every call asks, so it takes no lock.
+    oldest: AtomicU64,
+    /// Whether the writer's latest attempt failed.
+    failing: AtomicBool,
+    /// How many of the flushes that were asked for are done.
+    answered: watch::Sender<u64>,
 }
+
+const NOTHING_WAITS: u64 = u64::MAX;
 
 #[derive(Debug, Default)]
 struct State {
     /// Slots in use, by running calls and by lines that are not yet in a file.
     taken: usize,
     waiting: Batch,
+    waiting_since: Option<(Timestamp, Instant)>,
+    /// The same of the lines that the writer has taken.
+    held_since: Option<(Timestamp, Instant)>,
+    reopen: bool,
+    /// How often a flush was asked for.
+    asked: u64,
     stopping: bool,
 }
 
+/// What the writer is woken with.
+struct Work {
+    batch: Batch,
+    reopen: bool,
+    asked: u64,
+    last: bool,
+}
+
 impl Queue {
+    fn new(clock: Clock) -> Self {
+        let (state, folds, wake, failing) = Default::default();
+        Self {
+            state,
+            folds,
+            wake,
+            clock,
+            failing,
+            oldest: AtomicU64::new(NOTHING_WAITS),
+            answered: watch::Sender::new(0),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is something to write, a flush is due or the audit stops. Returns the waiting lines, and whether they are
-    /// the last.
-    fn next(&self) -> (Batch, bool) {
-        let idle = |state: &mut State| state.waiting.lines < FLUSH_AT && !state.stopping;
+    fn folds(&self) -> MutexGuard<'_, Folds> {
+        self.folds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the oldest line has waited at `now`, if that is too long: the writer has tried and failed, or is stuck.
+    fn stale(&self, now: Timestamp) -> Option<Duration> {
+        let waited = now.since(Timestamp(self.oldest.load(Relaxed)));
+        if waited < STALE_AFTER {
+            return None;
+        }
+        // A test's clock jumps where the writer had no time to try.
+        let stuck = || {
+            let state = self.lock();
+            state.held_since.or(state.waiting_since).is_some_and(|(_, since)| since.elapsed() >= STALE_AFTER)
+        };
+        (self.failing.load(Relaxed) || stuck()).then_some(waited)
+    }
+
+    fn note_oldest(&self, state: &State) {
+        let oldest = state.held_since.or(state.waiting_since);
+        self.oldest.store(oldest.map_or(NOTHING_WAITS, |(at, _)| at.0), Relaxed);
+    }
+
+    /// Waits until there is something to do or a flush is due. The lines that it returns count as held.
+    fn next(&self) -> Work {
+        let idle = |state: &mut State| {
+            let asked = state.reopen || state.asked > *self.answered.borrow();
+            state.waiting.lines < FLUSH_AT && !state.stopping && !asked
+        };
         let waited = self.wake.wait_timeout_while(self.lock(), FLUSH_EVERY, idle);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (std::mem::take(&mut state.waiting), state.stopping)
+        let since = state.waiting_since.take();
+        state.held_since = state.held_since.or(since);
+        let (mut batch, last) = (std::mem::take(&mut state.waiting), state.stopping);
+        let (reopen, asked) = (std::mem::take(&mut state.reopen), state.asked);
+        drop(state);
+        self.folds().write(self.clock.now(), last, |line| {
+            if let Some(bytes) = line.bytes() {
+                batch.add(line.time.0 / DAY_MILLIS, 0, &bytes);
+            }
+        });
+        Work { batch, reopen, asked, last }
+    }
+
+    /// Frees the slots of lines that are written; nothing is held any more.
+    fn wrote(&self, lines: usize) {
+        let mut state = self.lock();
+        state.taken -= lines;
+        state.held_since = None;
+        self.note_oldest(&state);
     }
 }
 
 /// Lines by day, each with its line break.
 #[derive(Debug, Default)]
 struct Batch {
+    /// Lines that have a slot.
     lines: usize,
     days: BTreeMap<u64, Vec<u8>>,
 }
@@ -208,257 +423,5 @@ impl Batch {
     }
 }
 
-struct Writer {
-    dir: PathBuf,
-    queue: Arc<Queue>,
-    /// Lines that could not be written yet. They keep their slots, so a disk that stays full refuses calls in the end.
-    held: Batch,
-    /// Whether the latest attempt failed. A burst of failures is logged once.
-    failing: bool,
-}
-
-impl Writer {
-    fn run(mut self) {
-        loop {
-            let (Batch { lines, days }, last) = self.queue.next();
-            self.held.lines += lines;
-            for (day, bytes) in days {
-                self.held.add(day, 0, &bytes);
-            }
-            self.flush();
-            if last {
-                if self.failing {
-                    tracing::error!(
-                        lines = self.held.lines,
-                        "audit lines are lost: stopped while they could not be written"
-                    );
-                }
-                return;
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        match self.append() {
-            Ok(()) => {
-                self.queue.lock().taken -= std::mem::take(&mut self.held.lines);
-                if std::mem::take(&mut self.failing) {
-                    tracing::info!("the audit trail can be written again");
-                }
-            }
-            Err(error) if !self.failing => {
-                self.failing = true;
-                tracing::error!(%error, dir = %self.dir.display(), "the audit trail cannot be written; trying on");
-            }
-            Err(_) => {}
-        }
-    }
-
-    /// Appends the held lines, each day to its own file, and drops what was written.
-    fn append(&mut self) -> io::Result<()> {
-        while let Some(mut day) = self.held.days.first_entry() {
-            let time = Timestamp(day.key() * DAY_MILLIS).to_string();
-            let date = time.split('T').next().unwrap_or_default();
-            let path = self.dir.join(format!("audit-{date}.jsonl"));
-            let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-            // Whoever removed the directory meant the old lines, not future ones.
-            let mut file = open().or_else(|error| match error.kind() {
-                ErrorKind::NotFound => create(&self.dir).and_then(|()| open()),
-                _ => Err(error),
-            })?;
-            let bytes = day.get_mut();
-            while !bytes.is_empty() {
-                match file.write(bytes) {
-                    Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                    // A disk that fills up takes part of a line. The rest comes first once there is room.
-                    Ok(written) => drop(bytes.drain(..written)),
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            day.remove();
-        }
-        Ok(())
-    }
-}
-
-/// Creates a directory that only its owner can read.
-fn create(dir: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-    use std::time::Instant;
-
-    /// 2026-07-28T12:00:00Z.
-    const NOON: Timestamp = Timestamp(1_785_240_000_000);
-    const HALF_DAY: Duration = Duration::from_millis(DAY_MILLIS / 2);
-
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            Self(std::env::temp_dir().join(format!("audit-{}-{name}", std::process::id())))
-        }
-
-        fn dir(&self) -> PathBuf {
-            self.0.join("audit")
-        }
-
-        fn lines(&self, date: &str) -> Vec<serde_json::Value> {
-            let text = fs::read_to_string(self.dir().join(format!("audit-{date}.jsonl"))).unwrap_or_default();
-            text.lines().map(|line| serde_json::from_str(line).expect("a whole line of JSON")).collect()
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn line(time: Timestamp, request_id: &str) -> Line<'_> {
-        Line {
-            time,
-            request_id,
-            application: "app",
-            key_id: "key_1",
-            tool: "print",
-            target: None,
-            arguments: None,
-            outcome: "ok",
-            calls: 1,
-        }
-    }
-
-    fn put(audit: &Audit, line: &Line<'_>) {
-        audit.reserve().expect("a place").write(line);
-    }
-
-    #[test]
-    fn each_line_is_in_the_file_of_its_utc_day_and_only_the_owner_may_read_it() {
-        let scratch = Scratch::new("days");
-        for run in ["a", "b"] {
-            let audit = Audit::start(&scratch.dir()).expect("started");
-            put(&audit, &line(NOON, run));
-            put(&audit, &line(NOON.plus(HALF_DAY), run));
-            put(&audit, &line(Timestamp(NOON.plus(HALF_DAY).0 - 1), run));
-            audit.stop();
-        }
-        let ids = |date| scratch.lines(date).iter().map(|line| line["request_id"].to_string()).collect::<String>();
-        assert_eq!(ids("2026-07-28"), r#""a""a""b""b""#);
-        assert_eq!(ids("2026-07-29"), r#""a""b""#);
-        let mode = |path: PathBuf| fs::metadata(path).expect("is there").permissions().mode() & 0o777;
-        assert_eq!(mode(scratch.dir()), 0o700);
-        assert_eq!(mode(scratch.dir().join("audit-2026-07-28.jsonl")), 0o600);
-    }
-
-    #[test]
-    fn a_line_says_everything_and_stays_one_line() {
-        let scratch = Scratch::new("line");
-        let audit = Audit::start(&scratch.dir()).expect("started");
-        let arguments = RawValue::from_string("{\r\n\"copies\": 2\n}".to_owned()).expect("JSON");
-        put(&audit, &Line { target: Some("p-1\n"), arguments: Some(&arguments), ..line(NOON, "r1") });
-        audit.stop();
-        let path = scratch.dir().join("audit-2026-07-28.jsonl");
-        assert_eq!(
-            fs::read_to_string(path).expect("is there"),
-            "{\"time\":\"2026-07-28T12:00:00.000Z\",\"request_id\":\"r1\",\"application\":\"app\",\"key_id\":\"key_1\",\
-             \"tool\":\"print\",\"target\":\"p-1\\n\",\"arguments\":{  \"copies\": 2 },\"outcome\":\"ok\"}\n"
-        );
-    }
-
-    #[test]
-    fn a_line_is_written_without_another_and_without_a_stop() {
-        let scratch = Scratch::new("flush");
-        let audit = Audit::start(&scratch.dir()).expect("started");
-        put(&audit, &line(NOON, "r1"));
-        let patience = Instant::now() + Duration::from_secs(60);
-        while scratch.lines("2026-07-28").is_empty() {
-            assert!(Instant::now() < patience, "never written");
-            thread::yield_now();
-        }
-        assert!(audit.writer.as_ref().is_some_and(|writer| !writer.is_finished()));
-    }
-
-    #[test]
-    fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
-        let scratch = Scratch::new("slots");
-        let audit = Audit::start(&scratch.dir()).expect("started");
-        let mut slots: Vec<_> = std::iter::from_fn(|| audit.reserve()).collect();
-        assert_eq!(slots.len(), SLOTS);
-
-        drop(slots.pop());
-        let last = audit.reserve().expect("the place that was dropped");
-        assert!(audit.reserve().is_none());
-
-        last.write(&line(NOON, "r1"));
-        slots.drain(..FLUSH_AT).for_each(|slot| slot.write(&line(NOON, "r2")));
-        let patience = Instant::now() + Duration::from_secs(60);
-        while audit.reserve().is_none() {
-            assert!(Instant::now() < patience, "no place came back");
-            thread::yield_now();
-        }
-        drop(slots);
-        let queue = Arc::clone(&audit.queue);
-        audit.stop();
-        assert_eq!(scratch.lines("2026-07-28").len(), FLUSH_AT + 1);
-        assert_eq!(queue.lock().taken, 0);
-    }
-
-    #[test]
-    fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
-        let scratch = Scratch::new("disk");
-        let queue = Arc::new(Queue { state: Mutex::new(State { taken: 3, ..State::default() }), wake: Condvar::new() });
-        let mut writer =
-            Writer { dir: scratch.dir(), queue: Arc::clone(&queue), held: Batch::default(), failing: false };
-        // What stands in the way is a file of the directory's name.
-        fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
-        fs::write(scratch.dir(), "").expect("written");
-        for id in ["1\n", "2\n"] {
-            writer.held.add(NOON.0 / DAY_MILLIS, 1, id.as_bytes());
-            writer.flush();
-            assert!(writer.failing);
-            assert_eq!(queue.lock().taken, 3);
-        }
-        fs::remove_file(scratch.dir()).expect("removed");
-        writer.flush();
-        assert!(!writer.failing);
-        assert_eq!(queue.lock().taken, 1);
-        assert_eq!(scratch.lines("2026-07-28"), [1, 2]);
-    }
-
-    #[test]
-    fn a_stop_ends_even_where_nothing_can_be_written() {
-        let scratch = Scratch::new("gone");
-        let audit = Audit::start(&scratch.dir()).expect("started");
-        fs::remove_dir(scratch.dir()).expect("removed");
-        fs::write(scratch.dir(), "").expect("written");
-        put(&audit, &line(NOON, "r1"));
-        audit.stop();
-        fs::remove_file(scratch.dir()).expect("still in the way");
-    }
-
-    #[test]
-    fn a_directory_that_was_removed_comes_back_with_the_next_line() {
-        let scratch = Scratch::new("removed");
-        let audit = Audit::start(&scratch.dir()).expect("started");
-        fs::remove_dir(scratch.dir()).expect("removed");
-        put(&audit, &line(NOON, "r1"));
-        audit.stop();
-        assert_eq!(scratch.lines("2026-07-28").len(), 1);
-    }
-
-    #[test]
-    fn a_directory_in_which_nothing_can_be_written_is_refused_at_the_start() {
-        let scratch = Scratch::new("file");
-        fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
-        fs::write(scratch.dir(), "").expect("written");
-        assert!(Audit::start(&scratch.dir()).is_err());
-        fs::remove_file(scratch.dir()).expect("removed");
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
-//! Encryption at rest: one master key, and two keys derived from it.
+//! Encryption at rest: one master key, and three keys derived from it.
 //!
-//! The pepper makes verifiers and fingerprints. The sealing key encrypts what must be read again. Data without the master key
-//! reveals neither. Start at [`KeyRing`].
+//! The pepper makes verifiers and fingerprints. The sealing key encrypts what must be read again. The chain key makes the hashes
+//! that chain the audit trail. Data without the master key reveals none of them. Start at [`KeyRing`].
 
 use crate::random::Random;
 use crate::text::Secret;
@@ -25,8 +25,13 @@ pub struct KeyRing {
     /// A MAC with the pepper absorbed, cloned for each use.
     peppered: Hmac<Sha256>,
     cipher: XChaCha20Poly1305,
+    chain: ChainKey,
     random: Random,
 }
+
+/// The key of the hashes that chain the audit trail: without it, nobody can make one that fits.
+#[derive(Clone)]
+pub struct ChainKey(Hmac<Sha256>);
 
 /// A stored secret: its verifier, and the secret itself under a seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +53,15 @@ impl KeyRing {
     #[must_use]
     pub fn new(salt: &str, master: &[u8; 32], random: Random) -> Self {
         let (pepper, sealing) = (derive(salt, master, b"pepper"), derive(salt, master, b"seal"));
-        // HMAC pads a short key with zeroes. A whole block leaves no length that could be wrong.
-        let mut block = Zeroizing::new([0; 64]);
-        block[..pepper.len()].copy_from_slice(&*pepper);
         let cipher = XChaCha20Poly1305::new((&*sealing).into());
-        Self { peppered: Hmac::new((&*block).into()), cipher, random }
+        let chain = ChainKey(absorbed(&derive(salt, master, b"audit chain")));
+        Self { peppered: absorbed(&pepper), cipher, chain, random }
+    }
+
+    /// Returns the key that chains the audit trail.
+    #[must_use]
+    pub fn chain_key(&self) -> ChainKey {
+        self.chain.clone()
     }
 
     /// Returns the MAC of these parts. Boundaries count: `["ab", "c"]` and `["a", "bc"]` differ.
@@ -98,6 +107,24 @@ impl KeyRing {
     }
 }
 
+impl ChainKey {
+    /// Returns the MAC of these parts one after the other. Only the caller's lengths keep them apart.
+    #[must_use]
+    pub fn mac(&self, parts: &[&[u8]]) -> Digest {
+        let mut mac = self.0.clone();
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
+    }
+}
+
+/// An HMAC with the key absorbed.
+fn absorbed(key: &[u8; 32]) -> Hmac<Sha256> {
+    // HMAC pads a short key with zeroes. A whole block leaves no length that could be wrong.
+    let mut block = Zeroizing::new([0; 64]);
+    block[..key.len()].copy_from_slice(key);
+    Hmac::new((&*block).into())
+}
+
 fn derive(salt: &str, master: &[u8; 32], what: &[u8]) -> Zeroizing<[u8; 32]> {
     let mut key = Zeroizing::new([0; 32]);
     let derived = Hkdf::<Sha256>::new(Some(salt.as_bytes()), master).expand(what, &mut *key);
@@ -108,6 +135,12 @@ fn derive(salt: &str, master: &[u8; 32], what: &[u8]) -> Zeroizing<[u8; 32]> {
 impl fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyRing")
+    }
+}
+
+impl fmt::Debug for ChainKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ChainKey")
     }
 }
 

@@ -27,7 +27,7 @@ pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
 use super::args::{self, Arguments};
-use super::audit::{Audit, Backlog, Line, Slot};
+use super::audit::{Audit, AuditHandle, Line, Slot};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
@@ -44,7 +44,7 @@ use super::wording::Words;
 use crate::clock::{Clock, Timestamp};
 use crate::words;
 use bytes::Bytes;
-use refusals::{broken, find_target, not_accepted, not_found, not_supported, overloaded};
+use refusals::{broken, changed_nothing, find_target, not_accepted, not_found, not_supported, overloaded};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -162,9 +162,9 @@ impl<H: Handlers> Pipeline<H> {
         Arc::clone(&self.counts)
     }
 
-    /// Returns a handle that tells how full the audit is.
-    pub fn backlog(&self) -> Backlog {
-        self.audit.backlog()
+    /// Returns a handle for those who watch over the audit.
+    pub fn audit_handle(&self) -> AuditHandle {
+        self.audit.handle()
     }
 
     /// Returns the current time.
@@ -300,10 +300,16 @@ impl<H: Handlers> Pipeline<H> {
         let ToolCall { tool: _, arguments: raw, request_id, hold: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
         let arrived = (now, now.max(self.clock.wall()));
-        let grant = match ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err) {
+        let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
+        let permitted = permitted.and_then(|grant| match self.audit.is_stale(now) {
+            // What may change something must not go unrecorded for longer. Reads go on while there are slots.
+            true if !tool.hints.read_only => Err(overloaded(H::CATALOGUE, "the audit cannot be written")),
+            _ => Ok(grant),
+        });
+        let grant = match permitted {
             Ok(grant) => grant,
             Err(failure) => {
-                slot.write(&line(caller, tool, request_id, arrived.1, Some(&failure)));
+                slot.refuse(&line(caller, tool, request_id, arrived.1, Some(&failure)));
                 return Err(failure);
             }
         };
@@ -503,7 +509,8 @@ impl Drop for AuditGuard<'_> {
         let (target, arguments) = self.call.noted();
         if let Some(slot) = self.slot.take() {
             let outcome = self.outcome;
-            slot.write(&Line { target, arguments, outcome, ..line(caller, tool, request_id, around.arrived.1, None) });
+            let line = Line { target, arguments, outcome, ..line(caller, tool, request_id, around.arrived.1, None) };
+            if changed_nothing(self.call, outcome) { slot.refuse(&line) } else { slot.write(&line) }
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::BoxFuture;
 use crate::access::Grants;
+use crate::audit::Anchor;
 use crate::clock::Timestamp;
 pub use crate::keyring::SecretRow;
 use std::fmt::Debug;
@@ -42,6 +43,15 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
 
     /// Creates or replaces a key. Conflicts if its application does not exist, or with more than two secrets.
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()>;
+}
+
+/// Records of the audit trail what shows that a part of it is missing.
+pub trait AuditStore: Debug + Send + Sync + 'static {
+    /// Returns what is recorded; `None` if no trail was ever started.
+    fn audit_anchor(&self) -> Stored<'_, Option<Anchor>>;
+
+    /// Replaces what is recorded.
+    fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()>;
 }
 
 /// A stored application.

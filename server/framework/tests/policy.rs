@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants};
 use toolwarrant_core::args::{Arguments, Reader};
-use toolwarrant_core::audit::Audit;
+use toolwarrant_core::audit::{Audit, AuditParts};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::failure::Failure;
@@ -140,7 +140,9 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
     for (n, (says, expected)) in cases.into_iter().enumerate() {
         let tasks = Arc::new(Ledger::default());
         let folder = std::env::temp_dir().join(format!("policy-{}-{n}", std::process::id()));
-        let audit = Audit::start(&folder).unwrap();
+        let key = KeyRing::new("test", &[7; 32], Random::System).chain_key();
+        let parts = AuditParts { folder: &folder, key, clock: Clock::manual(Timestamp(0)), anchor: None };
+        let audit = Audit::start(parts).unwrap();
         let clock = Clock::manual(Timestamp(0));
         let nonces = Nonces::starting(clock.clone(), []);
         caller.nonce = nonces.take("key", "nonce", 0).ok().map(Arc::new);

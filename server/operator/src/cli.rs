@@ -7,6 +7,7 @@ mod reference;
 
 use crate::command::{OperatorCommand, TargetCommand};
 use crate::flags;
+use crate::keeping::AuditOptions;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
@@ -91,6 +92,10 @@ pub struct ServeOptions {
     /// TLS, proxies and the number of connections.
     #[command(flatten)]
     pub edge: EdgeOptions,
+
+    /// How much of the audit trail is kept.
+    #[command(flatten)]
+    pub audit: AuditOptions,
 }
 
 /// TLS, proxies and the number of connections.

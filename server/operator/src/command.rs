@@ -7,6 +7,7 @@ use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use toolwarrant_core::audit::TAIL_MAX;
 
 /// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -57,7 +58,7 @@ impl OperatorCommand {
     /// How long an operator waits for a running server to carry the command out. Some commands read all data.
     pub(crate) fn patience(&self) -> Duration {
         match self {
-            Self::Doctor => Duration::from_mins(10),
+            Self::Doctor | Self::Audit(AuditCommand::Verify) => Duration::from_mins(10),
             Self::App(_)
             | Self::Key(_)
             | Self::Target { .. }
@@ -232,8 +233,15 @@ pub enum ClockCommand {
 pub enum AuditCommand {
     /// Show its last lines
     Tail {
-        /// How many
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        /// How many, 10000 at most
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
+              value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=TAIL_MAX as u64))]
         lines: usize,
     },
+    /// Find what was changed, removed or added in it since it was written
+    ///
+    /// The lines of each second are followed by a seal: a hash of them and of the seal before, keyed by the master key. The database
+    /// knows a recent one, and which were pruned. Fails if a line is not as it was sealed, or a file or an end is missing. Lines that no
+    /// seal covers yet, such as those of the last second before a kill, are counted and no fault.
+    Verify,
 }

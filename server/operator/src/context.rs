@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_core::BoxFuture;
+use toolwarrant_core::audit::AuditHandle;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::keyring::KeyRing;
@@ -36,6 +37,8 @@ pub struct OperatorContext {
     pub folder: PathBuf,
     /// The clock.
     pub clock: Clock,
+    /// The audit of the server that runs, if one does.
+    pub audit: Option<AuditHandle>,
 }
 
 /// Why something could not be read, in words for the operator. Nothing decides by it.

@@ -5,6 +5,7 @@
 
 use crate::context::{Check, Explanation, OpenError, OperatorError, open_options};
 use crate::data::{self, AUDIT, DataFolder};
+use crate::flags::{KEEP_BYTES, KEEP_DAYS};
 use crate::names::Names;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,14 +14,17 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
+use toolwarrant_core::audit::retention;
+use toolwarrant_core::audit::verify::{Fault as ChainFault, Scope, verify};
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::random::Random;
+use toolwarrant_core::reading::TASKS_KEPT_DAYS;
 use toolwarrant_core::text::Remark;
 use toolwarrant_core::{audit, registry};
 use toolwarrant_store::sqlite::Sqlite;
-use toolwarrant_store::{IntegrityRule, Store};
+use toolwarrant_store::{Figure, IntegrityRule, Store};
 
 /// Maximum number of faults shown for a check. Further faults are only counted.
 const FAULTS_SHOWN: usize = 10;
@@ -30,6 +34,9 @@ const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 
 /// Maximum number of bytes read from the end of the audit trail to find its last line.
 const LAST_LINE_MAX: u64 = 1 << 20;
+
+/// Bytes of the audit trail that are verified: the newest file, and earlier ones that fit beside it.
+const VERIFIED: u64 = 64 << 20;
 
 /// A check as the operator reads it: its name, what holds in a healthy folder, and what to do if it does not hold.
 struct Description(&'static str, &'static str, &'static str);
@@ -44,6 +51,11 @@ const TRAIL: Description = Description(
     "audit trail",
     "its folder can be written to, and its last line can be read",
     "free disk space, and give the owner the right to write; an incomplete line does no harm",
+);
+const CHAIN: Description = Description(
+    "audit chain",
+    "the latest lines of the audit trail are as they were sealed, and its end is not missing",
+    "run `audit verify`, which reads all of it; keep a copy of the audit folder, and find out who else can write there",
 );
 const OPENS: Description = Description(
     "database",
@@ -168,7 +180,7 @@ pub(crate) async fn examine(
     store: Result<&dyn Store, Explanation>,
     now: Timestamp,
 ) -> Diagnosis {
-    let mut diagnosis = Diagnosis { healthy: true, checks: Vec::new(), faults: Vec::new(), remedies: Vec::new() };
+    let mut diagnosis = Diagnosis { healthy: true, ..Diagnosis::default() };
     let (path, added) = (folder.to_owned(), checks.to_vec());
     let outcomes = tokio::task::spawn_blocking(move || {
         let added = added.into_iter();
@@ -187,6 +199,8 @@ pub(crate) async fn examine(
             diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
             diagnosis.add(&NAMES, application_names(store).await);
             diagnosis.add(&KEY, master_key(folder, names, store).await);
+            diagnosis.add(&CHAIN, chain(folder, names, store).await);
+            diagnosis.kept = what_is_kept(folder, store).await;
         }
         Err(why) => diagnosis.add(&OPENS, Err(why)),
     }
@@ -194,13 +208,24 @@ pub(crate) async fn examine(
 }
 
 /// The answer of the doctor.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(crate) struct Diagnosis {
     healthy: bool,
     checks: Vec<CheckResult>,
     faults: Vec<Fault>,
     /// One for each check that found a fault.
     remedies: Vec<Remedy>,
+    /// How much there is of what grows, and how long it is kept.
+    kept: Vec<Kept>,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    what: &'static str,
+    amount: String,
+    /// The oldest moment in it.
+    oldest: Option<String>,
+    kept: String,
 }
 
 #[derive(Serialize)]
@@ -274,6 +299,55 @@ async fn master_key(folder: &Path, names: &Names, store: &dyn Store) -> Result<V
     let (_, keys) = store.directory().await.map_err(|error| error.to_string())?;
     let closed = keys.iter().filter(|key| registry::open_secrets(&keyring, key).is_err());
     Ok(closed.map(|key| format!("it does not open the secrets of {}", key.id)).collect())
+}
+
+async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<String>, Explanation> {
+    let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
+    let key = KeyRing::new(&names.salt, &key, Random::System).chain_key();
+    let (trail, mut faults) = (folder.join(AUDIT), Vec::new());
+    // A server that runs may begin a file meanwhile. What is wrong stays wrong.
+    for _ in 0..2 {
+        let (trail, key) = (trail.clone(), key.clone());
+        let anchor = store.audit_anchor().await.map_err(|error| error.to_string())?;
+        let verify = move || verify(&trail, &key, anchor.as_ref(), Scope::Newest(VERIFIED));
+        let found = tokio::task::spawn_blocking(verify).await.map_err(|error| error.to_string())?;
+        faults = found.map_err(|error| error.to_string())?.faults;
+        if faults.is_empty() {
+            break;
+        }
+    }
+    Ok(faults
+        .into_iter()
+        .map(|ChainFault { file, lines: (first, _), what }| format!("{file} {first}: {what}"))
+        .collect())
+}
+
+async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Kept> {
+    let trail = folder.join(AUDIT);
+    let found = tokio::task::spawn_blocking(move || retention::figures(&trail)).await;
+    let found = found.ok().and_then(Result::ok).unwrap_or_default();
+    let mib = found.bytes >> 20;
+    let audit = Kept {
+        what: "audit trail",
+        amount: if mib == 0 { "under 1 MiB".to_owned() } else { format!("{mib} MiB") },
+        oldest: Some(found.oldest).filter(|day| !day.is_empty()).map(|day| format!("{day}T00:00:00.000Z")),
+        kept: format!(
+            "{} days and {} MiB, unless the server's --{KEEP_DAYS} and --{KEEP_BYTES} say otherwise",
+            retention::DAYS,
+            retention::BYTES >> 20
+        ),
+    };
+    let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| Kept {
+        what,
+        amount: format!("{rows} rows"),
+        oldest: oldest.map(|at| at.to_string()),
+        kept: match what {
+            "ledger" => "for ever".to_owned(),
+            "marks" => "until their time is over".to_owned(),
+            _ => format!("{TASKS_KEPT_DAYS} days after the end"),
+        },
+    });
+    std::iter::once(audit).chain(rows).collect()
 }
 
 fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {

@@ -1,6 +1,7 @@
 //! Carries out operator commands. Each kind of command has its own file. Each answer is a type, which serialises to JSON.
 
 mod applications;
+mod audit;
 mod contract;
 mod keys;
 mod targets;
@@ -8,14 +9,12 @@ mod tasks;
 
 pub(crate) use contract::tools;
 
-use crate::command::{AuditCommand, ClockCommand, OperatorCommand};
+use crate::command::{ClockCommand, OperatorCommand};
 use crate::context::{OperatorContext, OperatorError};
-use crate::data::AUDIT;
 use crate::doctor;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
-use toolwarrant_core::audit;
 use toolwarrant_core::registry::Kept;
 
 /// The answer to a command.
@@ -33,11 +32,12 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
         OperatorCommand::Task(command) => tasks::execute(context, command).await,
         OperatorCommand::Refunds { limit } => tasks::refunds(context, limit).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
-        OperatorCommand::Audit(AuditCommand::Tail { lines }) => tail(context, lines).await,
+        OperatorCommand::Audit(command) => audit::execute(context, command).await,
         OperatorCommand::Clock(ClockCommand::Accept) => {
             Err(refused("stop the server first: its times go on from where they are".to_owned()))
         }
         OperatorCommand::Doctor => {
+            audit::flush(context).await;
             let found = doctor::examine(
                 &context.folder,
                 &context.names,
@@ -71,14 +71,4 @@ fn refused(why: String) -> OperatorError {
 /// The names of applications by id.
 async fn names(context: &OperatorContext) -> HashMap<String, String> {
     context.registry.applications().await.into_iter().map(|row| (row.id, row.name)).collect()
-}
-
-/// The last lines of the audit trail. Files are read on a thread that may block.
-async fn tail(context: &OperatorContext, lines: usize) -> Answer {
-    let folder = context.folder.join(AUDIT);
-    let path = folder.display().to_string();
-    let read = tokio::task::spawn_blocking(move || audit::tail(&folder, lines)).await;
-    let lines =
-        read.map_err(|error| refused(error.to_string()))?.map_err(|error| refused(format!("{path}: {error}")))?;
-    Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
 }

@@ -26,6 +26,12 @@ pub const MAX_CONNECTIONS_PER_ADDRESS: &str = "max-connections-per-address";
 /// The data folder.
 pub const DATA: &str = "data";
 
+/// Days for which the audit trail is kept.
+pub const KEEP_DAYS: &str = "audit-keep-days";
+
+/// Bytes of the audit trail that are kept.
+pub const KEEP_BYTES: &str = "audit-keep-bytes";
+
 /// A permission of a new application.
 pub const PERMISSION: &str = "permission";
 

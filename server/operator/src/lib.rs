@@ -12,6 +12,7 @@ pub mod data;
 mod doctor;
 mod execute;
 pub mod flags;
+pub mod keeping;
 mod maintain;
 pub mod metrics;
 mod names;

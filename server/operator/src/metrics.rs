@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_core::BoxFuture;
-use toolwarrant_core::audit::Backlog;
+use toolwarrant_core::audit::AuditHandle;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::{LOST_LINES, Requests};
 use toolwarrant_core::store::StoreError;
@@ -35,8 +35,8 @@ pub struct StatusSources {
     pub engine: Arc<Engine>,
     /// The counts of the pipeline.
     pub requests: Arc<Requests>,
-    /// The backlog of the audit.
-    pub backlog: Backlog,
+    /// The audit.
+    pub audit: AuditHandle,
     /// The open connections.
     pub limiter: Arc<ConnectionLimiter>,
 }
@@ -96,7 +96,7 @@ impl ServiceStatus {
         if self.stopping.load(Relaxed) {
             return Some("the program stops".to_owned());
         }
-        let Some(StatusSources { database, engine, .. }) = self.sources.get() else {
+        let Some(StatusSources { database, engine, audit, .. }) = self.sources.get() else {
             return Some("the program starts".to_owned());
         };
         let lag = engine.lag();
@@ -104,7 +104,9 @@ impl ServiceStatus {
             return Some(format!("the engine is {} s late", lag.as_secs()));
         }
         match timeout(STORE_TIMEOUT, self.test_write(database)).await {
-            Ok(Ok(())) => None,
+            Ok(Ok(())) => {
+                audit.stale().map(|waited| format!("the audit has not been written for {} s", waited.as_secs()))
+            }
             Ok(Err(why)) => Some(format!("the store cannot write: {why}")),
             Err(_) => Some(format!("the store has written nothing for {} s", STORE_TIMEOUT.as_secs())),
         }
@@ -133,8 +135,8 @@ impl ServiceStatus {
         page.start_time(self.started_at);
         let help = "Lines of the log, or on standard output, that were lost because nobody took them.";
         page.counter("log_lines_lost_total", help, LOST_LINES.get());
-        if let Some(StatusSources { database, engine, requests, backlog, limiter }) = self.sources.get() {
-            request_metrics(&mut page, requests, limiter, backlog);
+        if let Some(StatusSources { database, engine, requests, audit, limiter }) = self.sources.get() {
+            request_metrics(&mut page, requests, limiter, audit);
             task_metrics(&mut page, engine);
             store_metrics(&mut page, database, self.names.program).await;
         }
@@ -142,7 +144,7 @@ impl ServiceStatus {
     }
 }
 
-fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter, backlog: &Backlog) {
+fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter, audit: &AuditHandle) {
     page.gauge("connections", "Connections of clients that are open.", limiter.connections());
     let help = "Connections that were closed unanswered, because there were too many.";
     page.counter("connections_refused_total", help, limiter.refused.get());
@@ -163,7 +165,7 @@ fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &Connectio
         page.histogram(name, ("tool", calls.tool.name), &calls.took);
     }
     let help = "Places in the audit that are taken, by calls that run and by lines that are not yet in a file.";
-    page.gauge("audit_backlog", help, backlog.slots());
+    page.gauge("audit_backlog", help, audit.slots());
 }
 
 fn task_metrics(page: &mut Page<'_>, engine: &Engine) {

@@ -71,8 +71,9 @@ impl Offline<'_> {
         }
         let inventory = inventory(&folder).map_err(OpenError::Service)?;
         let path = folder.path().to_owned();
+        let (store, audit) = (database, None);
         let context =
-            OperatorContext { names, catalogue, registry, store: database, inventory, checks, folder: path, clock };
+            OperatorContext { names, catalogue, registry, store, inventory, checks, folder: path, clock, audit };
         let answer = execute(&context, command).await?;
         // No server goes on to store what this process could not.
         match context.registry.settle().await {

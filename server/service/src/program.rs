@@ -128,7 +128,7 @@ impl<F: Flags> Program<F> {
         })
     }
 
-    /// Carries out one command and prints the answer. The exit code is a failure also if the doctor finds a fault.
+    /// Carries out one command and prints the answer. The exit code is a failure also if a fault is found.
     fn operate<H: Handlers>(
         self,
         command: OperatorCommand,
@@ -150,7 +150,8 @@ impl<F: Flags> Program<F> {
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
         print(&if json { render::json(&answer) } else { render::text(&answer) })?;
-        Ok(if answer["healthy"] == false { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let faulty = answer["healthy"] == false || answer["sound"] == false;
+        Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
     /// Serves until a signal arrives. Then it finishes requests in flight, unless a second signal arrives.

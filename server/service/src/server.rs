@@ -14,7 +14,6 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use toolwarrant_core::audit::Audit;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
@@ -26,6 +25,7 @@ use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::cli::{EdgeOptions, Flags, ServeOptions};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
+use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
@@ -58,6 +58,7 @@ pub(crate) struct Server {
     pub(crate) renewals: Vec<Renewal>,
     engine: Arc<Engine>,
     context: Arc<OperatorContext>,
+    keeper: AuditKeeper,
     socket: OperatorSocket,
     monitor: Option<(Monitor, Arc<ServiceStatus>)>,
     /// Keeps the folder locked while the server runs.
@@ -89,6 +90,7 @@ impl Server {
             demo: wanted,
             allow_core_dumps: _,
             edge,
+            audit,
         } = serve;
         let (tls, proxies, limits) = edge_of(edge)?;
         let (names, random) = (Arc::new(names), Random::System);
@@ -117,8 +119,9 @@ impl Server {
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, serves } = compose(setup)?;
         let trail = folder.join(AUDIT);
-        let audit = Audit::start(&trail)
-            .with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
+        let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;
+        let (audit, keeper) =
+            audit.with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
         let engine = Engine::start(Parts {
             store: database.clone(),
             executor: required(executor, H::CATALOGUE)?,
@@ -142,13 +145,14 @@ impl Server {
         let nonces = Nonces::starting(clock.clone(), kept);
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         let limiter = ConnectionLimiter::behind(proxies, limits);
-        let (requests, backlog) = (pipeline.counts(), pipeline.backlog());
+        let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
         let router = Endpoint::new(pipeline, policy, limits, base_path(&url), process).router();
         let socket = OperatorSocket::open(folder.path())?;
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
-            status.set_serving(StatusSources { database, engine, requests, backlog, limiter });
+            let audit = audit.clone();
+            status.set_serving(StatusSources { database, engine, requests, audit, limiter });
         }
         let context = Arc::new(OperatorContext {
             names: Arc::clone(&names),
@@ -159,6 +163,7 @@ impl Server {
             checks: checks.into(),
             folder: folder.path().to_owned(),
             clock,
+            audit: Some(audit.clone()),
         });
         let certificates = tls.clone().map(|tls| Renewal {
             what: "certificates",
@@ -167,7 +172,15 @@ impl Server {
                 Ok(())
             }),
         });
-        let renewals = certificates.into_iter().collect();
+        let trail = {
+            let audit = audit.clone();
+            let reopen = move || {
+                audit.reopen();
+                Ok(())
+            };
+            Renewal { what: "audit trail", renew: Box::new(reopen) }
+        };
+        let renewals = certificates.into_iter().chain([trail]).collect();
         Ok(Self {
             listener,
             router,
@@ -182,6 +195,7 @@ impl Server {
             renewals,
             engine,
             context,
+            keeper,
             socket,
             monitor,
             folder,
@@ -222,9 +236,10 @@ impl Server {
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in flight, waits for running effects,
     /// and flushes the audit. Tasks that are still in flight continue at the next start.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
-        let Self { listener, router, limiter, tls, engine, context, socket, monitor, folder, keys, .. } = self;
+        let Self { listener, router, limiter, tls, engine, context, keeper, socket, monitor, folder, keys, .. } = self;
         // Their secrets have been printed.
         drop(keys);
+        let keeper = keeper.spawn();
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
         let operators = tokio::spawn(socket.serve(Arc::clone(&context)));
@@ -254,6 +269,7 @@ impl Server {
         if runner.await.is_err() {
             tracing::error!("the task that drives the engine panicked");
         }
+        keeper.finish().await;
         if let Some((monitor, status)) = monitor {
             monitor.close().await;
             status.release().await;

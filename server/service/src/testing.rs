@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use toolwarrant_core::access::Grants;
-use toolwarrant_core::audit::Audit;
+use toolwarrant_core::audit::{Audit, AuditHandle, AuditParts, is_chain_line};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::keyring::KeyRing;
@@ -46,6 +46,8 @@ pub struct TestServer {
     pub registry: Registry,
     /// The folder of its audit trail.
     pub audit: PathBuf,
+    /// Its audit.
+    pub audit_handle: AuditHandle,
     task: JoinHandle<()>,
     runner: JoinHandle<()>,
     _folder: DataFolder,
@@ -115,7 +117,10 @@ pub async fn serve<H: Handlers>(
     let engine = Engine::start(parts).await.expect("an empty store");
     let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
     let trail = folder.join(AUDIT);
-    let audit = Audit::start(&trail).expect("an audit");
+    let (key, anchor) = (keyring.chain_key(), None);
+    let parts = AuditParts { folder: &trail, key, clock: clock.clone(), anchor };
+    let audit = Audit::start(parts).expect("an audit");
+    let audit_handle = audit.handle();
     let registry = Registry::open(store.clone(), H::CATALOGUE, names.keys, keyring, clock.clone(), Random::seeded(2));
     let registry = registry.await.expect("an empty store");
     let mut keys = Vec::new();
@@ -146,26 +151,25 @@ pub async fn serve<H: Handlers>(
         std::future::pending(),
     ));
     let url = format!("http://{address}/mcp");
-    (
-        TestServer {
-            url,
-            address,
-            router,
-            clock,
-            engine,
-            store,
-            registry,
-            audit: trail,
-            task,
-            runner,
-            _folder: folder,
-        },
-        keys,
-    )
+    let server = TestServer {
+        url,
+        address,
+        router,
+        clock,
+        engine,
+        store,
+        registry,
+        audit: trail,
+        audit_handle,
+        task,
+        runner,
+        _folder: folder,
+    };
+    (server, keys)
 }
 
 impl TestServer {
-    /// Stops the server and returns its complete audit trail.
+    /// Stops the server and returns its complete audit trail, without the lines that seal it.
     ///
     /// # Panics
     /// The trail cannot be read.
@@ -177,6 +181,7 @@ impl TestServer {
         self.router = Router::new();
         let mut files: Vec<_> = std::fs::read_dir(&self.audit).expect("a folder").flatten().collect();
         files.sort_by_key(std::fs::DirEntry::path);
-        files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect()
+        let text: String = files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect();
+        text.split_inclusive('\n').filter(|line| !is_chain_line(line.as_bytes())).collect()
     }
 }

@@ -7,17 +7,17 @@ pub mod memory;
 mod rules;
 pub mod sqlite;
 
-pub use rules::{Integrity, IntegrityRule, VIOLATIONS_MAX};
+pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
 
 use std::time::Duration;
 use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::store::DirectoryStore;
+use toolwarrant_core::store::{AuditStore, DirectoryStore};
 use toolwarrant_tasks::store::{NewTask, TaskStore};
 
 /// A store with all ports.
-pub trait Store: TaskStore + DirectoryStore + Integrity {}
+pub trait Store: TaskStore + DirectoryStore + AuditStore + Integrity {}
 
-impl<S: TaskStore + DirectoryStore + Integrity> Store for S {}
+impl<S: TaskStore + DirectoryStore + AuditStore + Integrity> Store for S {}
 
 /// Longest time that a call takes to reach the store.
 const ON_ITS_WAY: Duration = Duration::from_mins(1);

@@ -3,12 +3,13 @@
 mod rules;
 
 use crate::CoolDown;
-use crate::rules::{Integrity, IntegrityRule, VIOLATIONS_MAX};
+use crate::rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use toolwarrant_core::audit::Anchor;
 use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
+use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
@@ -37,6 +38,7 @@ struct Tables {
     seen: Option<Timestamp>,
     /// Marks: until when each must exist, by space and key.
     marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
+    anchor: Option<Anchor>,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,12 @@ impl TaskStore for Memory {
         for (_, id) in &old {
             tables.tasks.remove(id);
         }
+        let over = tables.cool_downs.iter().filter(|(_, cool_down)| cool_down.until < before);
+        let mut over: Vec<_> = over.map(|((resource, target), _)| (target.clone(), resource.clone())).collect();
+        over.sort_unstable();
+        for (target, resource) in over.into_iter().take(limit as usize) {
+            tables.cool_downs.remove(&(resource, target));
+        }
         now(u32::try_from(old.len()).unwrap_or(u32::MAX))
     }
 
@@ -151,6 +159,17 @@ impl TaskStore for Memory {
             tables.marks.remove(mark);
         }
         self::now(u32::try_from(over.len()).unwrap_or(u32::MAX))
+    }
+}
+
+impl AuditStore for Memory {
+    fn audit_anchor(&self) -> Stored<'_, Option<Anchor>> {
+        now(self.lock().anchor.clone())
+    }
+
+    fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()> {
+        self.lock().anchor = Some(anchor);
+        now(())
     }
 }
 
@@ -201,6 +220,21 @@ impl Integrity for Memory {
         let mut found = self.lock().violations(rule);
         found.truncate(VIOLATIONS_MAX);
         now(found)
+    }
+
+    fn figures(&self) -> Stored<'_, Vec<Figure>> {
+        let tables = self.lock();
+        let ended = || tables.tasks.values().filter_map(|row| row.record.task.finished_at);
+        let events = || tables.tasks.values().flat_map(|row| row.timeline.iter().skip(1).map(|event| event.at));
+        let figure =
+            |what, times: Vec<Timestamp>| Figure { what, rows: times.len() as u64, oldest: times.into_iter().min() };
+        now(vec![
+            figure("ended tasks", ended().collect()),
+            figure("timelines of tasks", events().collect()),
+            figure("cool-downs", tables.cool_downs.values().map(|cool_down| cool_down.until).collect()),
+            figure("marks", tables.marks.values().copied().collect()),
+            figure("ledger", tables.ledger.iter().map(|row| row.at).collect()),
+        ])
     }
 
     fn touch(&self) -> Stored<'_, ()> {

@@ -10,8 +10,22 @@ pub trait Integrity: Send + Sync + 'static {
     /// Returns what breaks a rule, in words for the operator; at most [`VIOLATIONS_MAX`]. Does not delay other calls.
     fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>>;
 
+    /// Returns how much is stored of what is kept for a while, and of the ledger. Does not delay other calls.
+    fn figures(&self) -> Stored<'_, Vec<Figure>>;
+
     /// Writes without changing anything. Shows that the store can write, and to a file that will be found again.
     fn touch(&self) -> Stored<'_, ()>;
+}
+
+/// How much is stored of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// What, in the plural.
+    pub what: &'static str,
+    /// How many.
+    pub rows: u64,
+    /// The oldest moment among them, if there is one.
+    pub oldest: Option<Timestamp>,
 }
 
 /// Most violations of one rule that are returned.

@@ -5,6 +5,7 @@
 //! database and runs its migrations.
 
 mod directory;
+mod kept;
 mod open;
 mod queue;
 mod readers;
@@ -14,16 +15,17 @@ mod writer;
 
 pub use open::DatabaseError;
 
-use crate::rules::{Integrity, IntegrityRule};
+use crate::rules::{Figure, Integrity, IntegrityRule};
 use open::Connections;
 use readers::Readers;
 use rusqlite::InterruptHandle;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use toolwarrant_core::audit::Anchor;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
-use toolwarrant_core::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError, Stored};
+use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
     TaskStore, TimelineEvent,
@@ -157,7 +159,16 @@ impl TaskStore for Sqlite {
     }
 
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32> {
-        self.writer.write(move |db| tasks::purge(db, before, limit))
+        Box::pin(async move {
+            let over = self.readers.read(move |db| kept::cool_downs(db, before, limit)).await?;
+            self.writer
+                .write(move |db| {
+                    kept::purge_cool_downs(db, &over, before)?;
+                    let surplus = kept::surplus(db, kept::TASKS_MAX, limit)?;
+                    tasks::purge(db, before, limit, surplus)
+                })
+                .await
+        })
     }
 
     fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
@@ -170,6 +181,16 @@ impl TaskStore for Sqlite {
 
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
         self.writer.write(move |db| tasks::purge_marks(db, now, limit))
+    }
+}
+
+impl AuditStore for Sqlite {
+    fn audit_anchor(&self) -> Stored<'_, Option<Anchor>> {
+        self.readers.read(kept::anchor)
+    }
+
+    fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()> {
+        self.writer.write(move |db| kept::put_anchor(db, &anchor))
     }
 }
 
@@ -198,6 +219,10 @@ impl DirectoryStore for Sqlite {
 impl Integrity for Sqlite {
     fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {
         self.inspector.read(move |db| rules::violations(db, rule))
+    }
+
+    fn figures(&self) -> Stored<'_, Vec<Figure>> {
+        self.inspector.read(kept::figures)
     }
 
     fn touch(&self) -> Stored<'_, ()> {

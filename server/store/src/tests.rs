@@ -69,6 +69,9 @@ every_store! {
     tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages
     only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
     a_target_cools_down_on_when_its_task_is_purged
+    a_cool_down_that_is_long_over_is_purged_and_no_other
+    what_is_kept_is_counted_with_its_age
+    what_is_recorded_of_the_audit_comes_back_as_it_was_put
     marks_are_written_with_their_task_or_nothing_is
     marks_of_a_call_that_is_answered_without_a_task_are_written_too
     a_mark_is_made_once_and_again_after_it_was_purged
@@ -421,7 +424,7 @@ pub(super) async fn end(store: &Arc<dyn Store>, number: u128, status: Status, fr
     end_at(store, number, status, free, AT).await;
 }
 
-async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp, at: Timestamp) {
+pub(super) async fn end_at(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp, at: Timestamp) {
     let Record { version, task, .. } = store.task(id(number)).await.unwrap().unwrap();
     let task = Task { phase: Phase::Done(status), finished_at: Some(at), wake_at: None, ..task };
     let (entries, what) = (vec![Entry::Release(free)], "ended".to_owned());

@@ -39,8 +39,9 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns at most `limit` ledger entries with numbers above `after`, in the order in which they were written.
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>>;
 
-    /// Deletes at most `limit` tasks that ended before `before`, the longest ended first, with their timelines. Returns how many.
-    /// The ledger stays.
+    /// Deletes at most `limit` tasks that ended before `before`, the longest ended first, with their timelines, and at most `limit`
+    /// cool-downs that were over by then. Returns how many tasks. Where there is no room for more, ended tasks go before their time. The
+    /// ledger stays.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32>;
 
     /// Writes all marks, or none: if one of them exists already, the answer is a conflict.

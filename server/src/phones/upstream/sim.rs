@@ -58,6 +58,18 @@ struct Record {
     journal: Journal,
 }
 
+impl Record {
+    /// Folds a journal that has grown. It is as good as before if that fails, so it is only logged.
+    fn fold_if_grown(&mut self, now: Timestamp) {
+        let Self { truth, journal } = self;
+        if journal.has_grown()
+            && let Err(error) = journal.fold(truth, now)
+        {
+            tracing::warn!(%error, "the journal of the simulated phones cannot be folded, and goes on growing");
+        }
+    }
+}
+
 /// A phone at one moment.
 struct Phone {
     index: u32,
@@ -90,13 +102,10 @@ impl Sim {
     /// # Errors
     /// The file cannot be read or written, is no journal or that of another seed, or is damaged.
     pub fn journaled(self, path: &Path) -> io::Result<Self> {
-        let (journal, taken) = Journal::open(path, self.seed)?;
-        let mut truth = Truth::default();
-        for taken in taken {
-            let phone = taken.phone;
-            truth.take(taken, || self.part(phone).untouched());
-        }
-        Ok(Self { record: Mutex::new(Record { truth, journal }), ..self })
+        let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).untouched())?;
+        let mut record = Record { truth, journal };
+        record.fold_if_grown(self.clock.now());
+        Ok(Self { record: Mutex::new(record), ..self })
     }
 
     /// Checks whether the journal at `path` is sound. Does not change it; a fleet may have it open.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
-pub(super) const MIGRATIONS: [&str; 7] = [
+pub(super) const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
     include_str!("../migrations/0003_claims.sql"),
@@ -17,6 +17,7 @@ pub(super) const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005_grants.sql"),
     include_str!("../migrations/0006_marks.sql"),
     include_str!("../migrations/0007_clock.sql"),
+    include_str!("../migrations/0008_audit.sql"),
 ];
 
 /// The layout that this program reads and writes.

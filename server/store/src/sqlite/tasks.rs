@@ -221,11 +221,14 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
     .collect()
 }
 
-/// Deletes ended tasks; their timelines go with them.
-pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32) -> Result<u32, Fault> {
-    let sql = "DELETE FROM task WHERE id IN
+/// Deletes ended tasks; their timelines go with them. The `surplus` longest ended ones go whenever they ended.
+pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32, surplus: u32) -> Result<u32, Fault> {
+    let old = "DELETE FROM task WHERE id IN
                (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
-    let purged = db.prepare_cached(sql)?.execute((millis(before), limit))?;
+    let mut purged = db.prepare_cached(old)?.execute((millis(before), limit))?;
+    if purged == 0 && surplus > 0 {
+        purged = db.prepare_cached(old)?.execute((i64::MAX, surplus))?;
+    }
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 

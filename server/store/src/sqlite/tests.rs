@@ -8,7 +8,7 @@ mod model;
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::Store;
-use crate::tests::{AT, accept, advance, application, end, id, new, opening, policy, repeat};
+use crate::tests::{AT, accept, advance, application, end, end_at, id, new, opening, policy, repeat};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -296,4 +296,27 @@ async fn a_moment_beyond_what_a_column_can_say_is_kept_as_the_latest_that_it_can
     end(&store, 1, Status::Timeout, Timestamp(u64::MAX)).await;
     assert!(matches!(store.accept(new(2, "l", "t")).await.unwrap(), Acceptance::Fresh { .. }));
     assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
+}
+
+/// The number of tasks is bounded as well as their age.
+#[tokio::test]
+async fn where_there_are_too_many_tasks_those_go_first_that_ended_longest_ago() {
+    let folder = folder();
+    let store: Arc<dyn Store> = open(folder.path());
+    for n in 1..=6 {
+        accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
+        if n != 2 {
+            end_at(&store, n, Status::Success, AT, Timestamp(100 * n as u64)).await;
+        }
+    }
+    let db = Connection::open(database(folder.path())).unwrap();
+    for (most, limit, surplus) in [(6, 9, 0), (5, 9, 1), (1, 9, 5), (1, 2, 2), (0, 9, 6)] {
+        assert_eq!(super::kept::surplus(&db, most, limit).unwrap(), surplus);
+    }
+    assert_eq!(super::tasks::purge(&db, Timestamp(0), 9, 2).unwrap(), 2);
+    let mut left = Vec::new();
+    for n in 1..=6 {
+        left.extend(store.task(id(n)).await.unwrap().map(|_| n));
+    }
+    assert_eq!(left, [2, 4, 5, 6]);
 }

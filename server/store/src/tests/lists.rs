@@ -1,6 +1,7 @@
 //! What is read of tasks and the ledger, in which order and in which pages; and what is forgotten.
 
 use super::*;
+use toolwarrant_core::audit::{Anchor, Birth, Head};
 
 pub(super) async fn a_timeline_tells_every_phase_in_order(store: Arc<dyn Store>) {
     let mut number = 0;
@@ -120,4 +121,54 @@ pub(super) async fn a_target_cools_down_on_when_its_task_is_purged(store: Arc<dy
     end(&store, 1, Status::Timeout, settled).await;
     assert_eq!(store.purge(AT.plus(Duration::from_secs(1)), 9).await.unwrap(), 1);
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
+}
+
+pub(super) async fn a_cool_down_that_is_long_over_is_purged_and_no_other(store: Arc<dyn Store>) {
+    let settled = |n: u64| AT.plus(Duration::from_secs(10 * n));
+    for n in 1..=3 {
+        accept(&store, new(n.into(), &format!("k{n}"), &format!("t{n}"))).await;
+        end(&store, n.into(), Status::Timeout, settled(n)).await;
+    }
+    let left = async || {
+        let figures = store.figures().await.unwrap();
+        let cool_downs = figures.into_iter().find(|figure| figure.what == "cool-downs").unwrap();
+        (cool_downs.rows, cool_downs.oldest)
+    };
+    assert_eq!(left().await, (3, Some(settled(1))));
+    store.purge(settled(1), 9).await.unwrap();
+    assert_eq!(left().await, (3, Some(settled(1))));
+    store.purge(settled(3), 1).await.unwrap();
+    assert_eq!(left().await, (2, Some(settled(2))));
+    store.purge(settled(3), 9).await.unwrap();
+    assert_eq!(left().await, (1, Some(settled(3))));
+}
+
+pub(super) async fn what_is_kept_is_counted_with_its_age(store: Arc<dyn Store>) {
+    let figures = async || {
+        let figures = store.figures().await.unwrap().into_iter();
+        figures.map(|figure| (figure.what, figure.rows, figure.oldest)).collect::<Vec<_>>()
+    };
+    let empty = ["ended tasks", "timelines of tasks", "cool-downs", "marks", "ledger"].map(|what| (what, 0, None));
+    assert_eq!(figures().await, empty);
+    accept(&store, new(1, "k", "t")).await;
+    advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+    end_at(&store, 1, Status::Success, AT, Timestamp(300)).await;
+    let (rows, oldest): (Vec<_>, Vec<_>) = figures().await.into_iter().map(|(_, rows, oldest)| (rows, oldest)).unzip();
+    assert_eq!(rows, [1, 2, 1, 0, 1]);
+    assert_eq!(oldest[0], Some(Timestamp(300)));
+}
+
+pub(super) async fn what_is_recorded_of_the_audit_comes_back_as_it_was_put(store: Arc<dyn Store>) {
+    assert_eq!(store.audit_anchor().await.unwrap(), None);
+    let head = |number, byte| Head { number, hash: [byte; 32] };
+    let mut anchor = Anchor {
+        newest: head(u64::MAX, 1),
+        pruned: head(3, 2),
+        birth: Birth { file: "audit-2026-07-28.jsonl".to_owned(), length: 7 },
+    };
+    for number in [9, 10] {
+        anchor.newest.number = number;
+        store.put_audit_anchor(anchor.clone()).await.unwrap();
+        assert_eq!(store.audit_anchor().await.unwrap(), Some(anchor.clone()));
+    }
 }

@@ -62,8 +62,10 @@ impl Sim {
         self.reach().map_err(|error| error.to_string())?;
         let (device, change) = read(command);
         let index = fleet::index(device, self.devices).ok_or("no such phone")?;
-        let Record { truth, journal } = &mut *self.record();
+        let record = &mut *self.record();
         let now = self.clock.now();
+        record.fold_if_grown(now);
+        let Record { truth, journal } = record;
         if now > not_after {
             return Err("it is too late".to_owned());
         }

@@ -1,26 +1,37 @@
 //! The journal: a file from which the truth is restored after a restart. A fleet may also have none.
 //!
 //! The first line says what the file is; each other line is one command as JSON. A line is written before its command is answered
-//! or takes effect, so the end of the process undoes nothing that a client could have seen. The file holds no user name and no
-//! password.
+//! or takes effect, so the end of the process undoes nothing that a client could have seen. A file that has grown is rewritten as the
+//! states that its old commands led to, and the commands since then. It holds no user name and no password.
 
 use super::DEVICES_MAX;
-use super::truth::Taken;
+use super::truth::{Folded, SettledPhone, State, Taken, Truth};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toolwarrant::Timestamp;
 
 const VERSION: u32 = 1;
+
+/// The version of a file that was folded: its second line is a [`Folded`].
+const FOLDED: u32 = 2;
+
+/// Bytes from which a journal is folded, or twice what is left of it then if that is more.
+const FOLD_AT: u64 = 16 << 20;
+
+/// How long a command can be asked about after all that came of it. Tasks end much sooner.
+const REMEMBERED: Duration = Duration::from_hours(24);
 
 /// Where commands are recorded.
 #[derive(Debug)]
 pub(super) enum Journal {
     /// Nowhere: they are forgotten when the process ends.
     Memory,
-    /// In a file. Its first `length` bytes are whole lines.
-    File { file: File, length: u64 },
+    /// In a file. Its first `length` bytes are whole lines. It is folded when it has `fold_at`.
+    File { path: PathBuf, file: File, seed: u64, length: u64, fold_at: u64 },
 }
 
 /// The first line. The commands make sense for one fleet only, which the seed identifies.
@@ -32,12 +43,12 @@ struct Header {
 }
 
 impl Journal {
-    /// Opens the journal of the fleet with this seed, or creates it, and reads its commands. A last line without a line break was never
-    /// answered, and is cut off.
+    /// Opens the journal of the fleet with this seed, or creates it, and returns the truth that it tells. `untouched` makes the state of a
+    /// phone without commands. A last line without a line break was never answered, and is cut off.
     ///
     /// # Errors
     /// The file cannot be read or written, belongs to another fleet, has another version, or is damaged before its last line.
-    pub(super) fn open(path: &Path, seed: u64) -> Result<(Self, Vec<Taken>)> {
+    pub(super) fn open(path: &Path, seed: u64, untouched: impl Fn(u32) -> State) -> Result<(Self, Truth)> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
             return Err(wrong(path, NO_JOURNAL));
@@ -47,15 +58,58 @@ impl Journal {
         let header = line(&Header { simulated_phones: VERSION, seed })?;
         if header.starts_with(&text) {
             file.write_all_at(&header, 0)?;
-            return Ok((Self::File { file, length: header.len() as u64 }, Vec::new()));
+            let (path, length) = (path.to_owned(), header.len() as u64);
+            return Ok((Self::File { path, file, seed, length, fold_at: FOLD_AT }, Truth::default()));
         }
-        let Told { seed: made_with, length, taken } = told(path, &text)?;
+        let Told { seed: made_with, length, folded, phones, taken } = told(path, &text)?;
         if made_with != seed {
             let hint = "start with that seed, or with another data folder";
             return Err(wrong(path, &format!("was made with seed {made_with}, not {seed}; {hint}")));
         }
         file.set_len(length)?;
-        Ok((Self::File { file, length }, taken))
+        let mut truth = Truth::after(folded, phones);
+        for (n, taken) in taken.into_iter().enumerate() {
+            let settled = n < folded.commands && taken.acts_at.is_none_or(|at| at <= folded.settled);
+            let (phone, acts) = (taken.phone, taken.acts_at.is_some() && !settled);
+            truth.take_settled(taken, acts, || untouched(phone));
+        }
+        Ok((Self::File { path: path.to_owned(), file, seed, length, fold_at: FOLD_AT }, truth))
+    }
+
+    /// Whether the journal has grown so large that it should be folded.
+    pub(super) fn has_grown(&self) -> bool {
+        matches!(self, Self::File { length, fold_at, .. } if length >= fold_at)
+    }
+
+    /// Forgets the old commands of `truth`, and rewrites the journal so that it tells what is left. After a crash the file is the one
+    /// before or the one after. Waits for the disk.
+    ///
+    /// # Errors
+    /// The file cannot be written. The journal stays as it is.
+    pub(super) fn fold(&mut self, truth: &mut Truth, now: Timestamp) -> Result<()> {
+        let Self::File { path, file, seed, length, fold_at } = self else { return Ok(()) };
+        // Whether it succeeds or not, it is not tried again with every command.
+        *fold_at = fold_at.saturating_mul(2);
+        let (folded, phones, taken) = truth.fold(now, now.minus(REMEMBERED));
+        let mut text = line(&Header { simulated_phones: FOLDED, seed: *seed })?;
+        text.extend(line(&folded)?);
+        for phone in &phones {
+            text.extend(line(phone)?);
+        }
+        for taken in taken {
+            text.extend(line(taken)?);
+        }
+        let draft = path.with_extension("jsonl.new");
+        let new = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        new.write_all_at(&text, 0)?;
+        new.sync_all()?;
+        fs::rename(&draft, &*path)?;
+        if let Some(folder) = path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        (*file, *length) = (new, text.len() as u64);
+        *fold_at = FOLD_AT.max(2 * *length);
+        Ok(())
     }
 
     /// Appends a command, to the page cache only: it survives the end of the process, as promised, but not a power cut. In return
@@ -64,7 +118,7 @@ impl Journal {
     /// # Errors
     /// The command could not be written. The next line overwrites any part of it.
     pub(super) fn append(&mut self, taken: &Taken) -> Result<()> {
-        let Self::File { file, length } = self else { return Ok(()) };
+        let Self::File { file, length, .. } = self else { return Ok(()) };
         let line = line(taken)?;
         file.write_all_at(&line, *length)?;
         *length += line.len() as u64;
@@ -91,6 +145,8 @@ struct Told {
     seed: u64,
     /// Where its last whole line ends.
     length: u64,
+    folded: Folded,
+    phones: Vec<SettledPhone>,
     taken: Vec<Taken>,
 }
 
@@ -102,20 +158,40 @@ fn told(path: &Path, text: &[u8]) -> Result<Told> {
     let Some(Ok(Header { simulated_phones, seed })) = lines.next().map(serde_json::from_slice) else {
         return Err(wrong(path, NO_JOURNAL));
     };
-    if simulated_phones != VERSION {
-        return Err(wrong(path, &format!("has version {simulated_phones}, and only {VERSION} is known here")));
-    }
-    let taken = lines.zip(2..).map(|(line, n)| match serde_json::from_slice::<Taken>(line) {
-        Ok(taken) if (1..=DEVICES_MAX).contains(&taken.phone) => Ok(taken),
-        Ok(taken) => Err(wrong(path, &format!("is damaged in line {n}: no phone has index {}", taken.phone))),
-        Err(why) => {
-            // It counts lines from the beginning of this one.
-            let why = why.to_string();
-            let why = why.split(" at line ").next().unwrap_or_default();
-            Err(wrong(path, &format!("is damaged in line {n}: {why}")))
+    let mut lines = lines.zip(2..);
+    let folded = match simulated_phones {
+        VERSION => Folded { forgotten: 0, settled: Timestamp(0), phones: 0, commands: 0 },
+        FOLDED => {
+            let (line, n) = lines.next().unwrap_or_default();
+            serde_json::from_slice(line).map_err(|why| damaged(path, n, &why))?
         }
+        other => return Err(wrong(path, &format!("has version {other}, and none beyond {FOLDED} is known here"))),
+    };
+    let phones = lines.by_ref().take(folded.phones).map(|(line, n)| {
+        let settled = serde_json::from_slice::<SettledPhone>(line).map_err(|why| damaged(path, n, &why))?;
+        known(path, n, settled.phone).map(|()| settled)
     });
-    Ok(Told { seed, length: length as u64, taken: taken.collect::<Result<_>>()? })
+    let phones = phones.collect::<Result<_>>()?;
+    let taken = lines.map(|(line, n)| {
+        let taken = serde_json::from_slice::<Taken>(line).map_err(|why| damaged(path, n, &why))?;
+        known(path, n, taken.phone).map(|()| taken)
+    });
+    Ok(Told { seed, length: length as u64, folded, phones, taken: taken.collect::<Result<_>>()? })
+}
+
+/// Checks that there can be a phone of this index.
+fn known(path: &Path, n: u32, phone: u32) -> Result<()> {
+    match (1..=DEVICES_MAX).contains(&phone) {
+        true => Ok(()),
+        false => Err(wrong(path, &format!("is damaged in line {n}: no phone has index {phone}"))),
+    }
+}
+
+fn damaged(path: &Path, n: u32, why: &serde_json::Error) -> Error {
+    // It counts lines from the beginning of this one.
+    let why = why.to_string();
+    let why = why.split(" at line ").next().unwrap_or_default();
+    wrong(path, &format!("is damaged in line {n}: {why}"))
 }
 
 fn wrong(path: &Path, why: &str) -> Error {

@@ -1,7 +1,8 @@
 //! The truth: the commands that were taken, and the state of each phone after them.
 //!
 //! It is a function of the commands and the time, and knows neither clock nor file. A phone that no command reached costs nothing.
-//! Reading a phone costs the same however many commands reached it: due effects are folded into its state, the others wait.
+//! Reading a phone costs the same however many commands reached it: due effects are folded into its state, the others wait. Old
+//! commands can be [forgotten](Truth::fold); the states that they led to stay.
 
 use crate::phones::contract::{DeviceState, Port, ProxyScheme};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -15,9 +16,49 @@ const TRANSITION: Duration = Duration::from_secs(5);
 /// All commands and phones, with effects past and to come.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
-    taken: Vec<Taken>,
+    log: Log,
     requests: HashMap<TaskId, Vec<usize>>,
     phones: HashMap<u32, Phone>,
+}
+
+/// Commands by their numbers, without the first ones, which were forgotten.
+#[derive(Debug, Default)]
+struct Log {
+    forgotten: usize,
+    taken: Vec<Taken>,
+}
+
+impl Log {
+    fn get(&self, number: usize) -> Option<&Taken> {
+        self.taken.get(number.checked_sub(self.forgotten)?)
+    }
+
+    fn acts_at(&self, number: usize) -> Option<Timestamp> {
+        self.get(number)?.acts_at
+    }
+}
+
+/// What is left of commands that were forgotten. A line of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Folded {
+    /// How many commands were forgotten.
+    pub(super) forgotten: usize,
+    /// Effects up to then are in the states of the phones.
+    pub(super) settled: Timestamp,
+    /// The number of phones whose states follow.
+    pub(super) phones: usize,
+    /// The number of commands that follow these and may have taken effect by then.
+    pub(super) commands: usize,
+}
+
+/// The state of a phone when commands were forgotten. A line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SettledPhone {
+    /// The index of the phone.
+    pub(super) phone: u32,
+    pub(super) state: State,
 }
 
 /// A command that was taken, and all that will come of it. One line of the journal.
@@ -99,8 +140,10 @@ pub struct Deed {
 }
 
 /// The part of a phone that commands can change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct State {
+    #[serde(deserialize_with = "power")]
     pub(super) power: DeviceState,
     pub(super) proxy: Option<ProxyEndpoint>,
     /// The number of its starts. The boot id depends on it.
@@ -118,29 +161,61 @@ struct Phone {
 }
 
 impl Truth {
+    /// The truth after commands that were forgotten.
+    pub(super) fn after(folded: Folded, phones: Vec<SettledPhone>) -> Self {
+        let phones =
+            phones.into_iter().map(|SettledPhone { phone, state }| (phone, Phone { state, pending: Vec::new() }));
+        let log = Log { forgotten: folded.forgotten, taken: Vec::new() };
+        Self { log, requests: HashMap::new(), phones: phones.collect() }
+    }
+
     /// Takes a command and returns its number, which names its operation. `untouched` makes the state of a phone without commands.
     pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> State) -> usize {
-        let number = self.taken.len();
+        let acts = taken.acts_at.is_some();
+        self.take_settled(taken, acts, untouched)
+    }
+
+    /// The same with a command whose effect, unless it has yet to `act`, is in the state of its phone.
+    pub(super) fn take_settled(&mut self, taken: Taken, acts: bool, untouched: impl FnOnce() -> State) -> usize {
+        let number = self.log.forgotten + self.log.taken.len();
         let phone = self.phones.entry(taken.phone).or_insert_with(|| Phone { state: untouched(), pending: Vec::new() });
-        if taken.acts_at.is_some() {
-            let place = phone.pending.partition_point(|earlier| self.taken[*earlier].acts_at <= taken.acts_at);
+        if acts {
+            let place = phone.pending.partition_point(|earlier| self.log.acts_at(*earlier) <= taken.acts_at);
             phone.pending.insert(place, number);
         }
         self.requests.entry(taken.request).or_default().push(number);
-        self.taken.push(taken);
+        self.log.taken.push(taken);
         number
+    }
+
+    /// Forgets the first commands, as far as all that came of them was over at `before`, and puts effects up to `now` into the states of
+    /// the phones. Returns what is left.
+    pub(super) fn fold(&mut self, now: Timestamp, before: Timestamp) -> (Folded, Vec<SettledPhone>, &[Taken]) {
+        let Self { log, requests, phones } = self;
+        phones.values_mut().for_each(|phone| phone.settle(log, now));
+        let over = |taken: &Taken| taken.at.max(taken.answer_at).max(taken.acts_at.unwrap_or_default()) < before;
+        let forgotten = log.taken.iter().position(|taken| !over(taken)).unwrap_or(log.taken.len());
+        log.taken.drain(..forgotten);
+        log.forgotten += forgotten;
+        requests.values_mut().for_each(|numbers| numbers.retain(|number| *number >= log.forgotten));
+        requests.retain(|_, numbers| !numbers.is_empty());
+        let state = |(phone, Phone { state, .. }): (&u32, &Phone)| SettledPhone { phone: *phone, state: state.clone() };
+        let mut states: Vec<_> = phones.iter().map(state).collect();
+        states.sort_unstable_by_key(|settled| settled.phone);
+        let (phones, commands) = (states.len(), log.taken.len());
+        (Folded { forgotten: log.forgotten, settled: now, phones, commands }, states, &log.taken)
     }
 
     /// Returns the state of a phone at `now`; `None` if no command ever reached it.
     pub(super) fn state(&mut self, phone: u32, now: Timestamp) -> Option<State> {
         let phone = self.phones.get_mut(&phone)?;
-        phone.settle(&self.taken, now);
-        Some(phone.seen(&self.taken, now))
+        phone.settle(&self.log, now);
+        Some(phone.seen(&self.log, now))
     }
 
     /// Finds a command by its number.
     pub(super) fn operation(&self, number: usize) -> Option<&Taken> {
-        self.taken.get(number)
+        self.log.get(number)
     }
 
     /// Returns the numbers of the commands that were taken under a request id, in order.
@@ -151,7 +226,7 @@ impl Truth {
     /// Returns what a request has really done by `now`, in order of time.
     pub(super) fn deeds(&self, request: TaskId, now: Timestamp) -> Vec<Deed> {
         let done = self.numbers(request).iter().filter_map(|number| {
-            let Taken { phone, change, acts_at, .. } = &self.taken[*number];
+            let Taken { phone, change, acts_at, .. } = self.log.get(*number)?;
             let at = (*acts_at).filter(|at| *at <= now)?;
             Some(Deed { at, phone: *phone, change: change.clone() })
         });
@@ -168,17 +243,17 @@ impl Truth {
 }
 
 impl Phone {
-    fn settle(&mut self, taken: &[Taken], now: Timestamp) {
-        let due = self.pending.partition_point(|number| taken[*number].acts_at.is_some_and(|at| at <= now));
-        for number in self.pending.drain(..due) {
-            self.state.apply(&taken[number].change);
+    fn settle(&mut self, log: &Log, now: Timestamp) {
+        let due = self.pending.partition_point(|number| log.acts_at(*number).is_some_and(|at| at <= now));
+        for taken in self.pending.drain(..due).filter_map(|number| log.get(number)) {
+            self.state.apply(&taken.change);
         }
     }
 
     /// Returns its state, which shows commands that are about to take effect.
-    fn seen(&self, taken: &[Taken], now: Timestamp) -> State {
+    fn seen(&self, log: &Log, now: Timestamp) -> State {
         let mut seen = self.state.clone();
-        let begun = self.pending.iter().map(|number| &taken[*number]);
+        let begun = self.pending.iter().filter_map(|number| log.get(*number));
         let mut begun = begun.filter(|taken| taken.acts_at.is_some_and(|at| at <= now.plus(TRANSITION)));
         if let Some(power) = begun.find_map(|taken| seen.on_the_way(&taken.change)) {
             seen.power = power;
@@ -214,6 +289,12 @@ impl State {
             Change::SetProxy(_) | Change::ClearProxy | Change::Boot | Change::Shutdown | Change::Restart => None,
         }
     }
+}
+
+fn power<'de, D: Deserializer<'de>>(from: D) -> Result<DeviceState, D::Error> {
+    let name = String::deserialize(from)?;
+    let known = DeviceState::ALL.iter().copied().find(|state| state.as_str() == name);
+    known.ok_or_else(|| de::Error::custom(format!("`{name}` is no state")))
 }
 
 fn scheme<'de, D: Deserializer<'de>>(from: D) -> Result<ProxyScheme, D::Error> {

@@ -65,6 +65,87 @@ async fn what_the_journal_tells_is_what_was_so_at_any_time_after() {
     }
 }
 
+/// Folds the journal as if it had grown.
+fn fold(sim: &Sim) -> u64 {
+    let record = &mut *sim.record();
+    record.journal.fold(&mut record.truth, sim.clock.now()).unwrap();
+    let Journal::File { length, .. } = record.journal else { panic!("a file") };
+    length
+}
+
+#[tokio::test]
+async fn a_folded_journal_tells_the_same_of_the_phones_and_forgets_no_recent_command() {
+    for seed in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("simulated.jsonl");
+        let (clock, mut random) = (Clock::manual(NOW), SplitMix(seed));
+        let mut sim = open(&path, &clock).unwrap();
+        for hours in [0, 1, 20, 0] {
+            play(&sim, &mut random, 30).await;
+            let before = everything(&sim).await;
+            fold(&sim);
+            assert!(everything(&sim).await == before, "seed {seed}");
+            play(&sim, &mut random, 5).await;
+            let again = open(&path, &clock).unwrap();
+            for _ in 0..4 {
+                assert_eq!(everything(&sim).await, everything(&again).await, "seed {seed}");
+                wait(&sim, 5_000);
+            }
+            Sim::examine(&path).unwrap();
+            wait(&sim, hours * 3_600_000);
+            sim = again;
+        }
+        wait(&sim, 25 * 3_600_000);
+        let before = everything(&sim).await;
+        fold(&sim);
+        // Of commands that are a day old nothing is told but what they led to.
+        assert!(everything(&sim).await[..40] == before[..40], "seed {seed}");
+        assert_eq!(sim.record().truth.operation(0), None);
+        assert!(everything(&sim).await == everything(&open(&path, &clock).unwrap()).await, "seed {seed}");
+        assert!(!folder.path().join("simulated.jsonl.new").exists());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_does_not_grow_for_ever_and_its_old_operations_are_forgotten_with_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let clock = Clock::manual(NOW);
+    let sim = open(&path, &clock).unwrap();
+    let mut lengths = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..50 {
+            send(&sim, 1, 1, "restart").await;
+            wait(&sim, 10_000);
+        }
+        wait(&sim, 25 * 3_600_000);
+        let deeds = sim.deeds_on(&device_id(1));
+        lengths.push(fold(&sim));
+        assert_eq!((sim.deeds_on(&device_id(1)), sim.record().truth.operation(0)), (deeds, None));
+    }
+    assert!(lengths.iter().all(|length| *length < 500), "{lengths:?}");
+    send(&sim, 2, 1, "restart").await;
+    let again = open(&path, &clock).unwrap();
+    assert_eq!(again.record().truth.numbers(request(2)), [150]);
+    assert!(sim.record().truth.numbers(request(1)).is_empty());
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_folded_is_as_good_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("simulated.jsonl");
+    let sim = open(&path, &Clock::manual(NOW)).unwrap();
+    send(&sim, 1, 1, "restart").await;
+    fs::create_dir(folder.path().join("simulated.jsonl.new")).unwrap();
+    if let Journal::File { fold_at, .. } = &mut sim.record().journal {
+        *fold_at = 0;
+    }
+    assert!(matches!(send(&sim, 1, 2, "restart").await, Sent::Pending(_)));
+    let again = open(&path, &Clock::manual(NOW)).unwrap();
+    assert_eq!(again.record().truth.numbers(request(1)).len(), 2);
+}
+
 #[tokio::test]
 async fn a_journal_that_is_cut_anywhere_opens_with_what_is_whole_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +194,8 @@ async fn what_is_no_journal_of_this_fleet_is_refused_and_left_as_it_is() {
     let line = good.lines().nth(1).unwrap();
     for (text, why) in [
         (good.replace(r#""seed":3"#, r#""seed":4"#), "was made with seed 4, not 3"),
-        (good.replace(r#"_phones":1"#, r#"_phones":2"#), "has version 2"),
+        (good.replace(r#"_phones":1"#, r#"_phones":3"#), "has version 3"),
+        (good.replace(r#"_phones":1"#, r#"_phones":2"#), "line 2: unknown field"),
         ("a diary".to_owned(), "is no journal"),
         (format!("{line}\n"), "is no journal"),
         (good.replace(r#""phone":1"#, r#""phone":0"#), "line 2: no phone has index 0"),
@@ -136,7 +218,10 @@ async fn what_cannot_be_written_down_is_not_sent_and_not_done() {
     let sim = open(&path, &Clock::manual(NOW)).unwrap();
     let length = fs::metadata(&path).unwrap().len();
     let read_only = fs::File::open(&path).unwrap();
-    let good = std::mem::replace(&mut sim.record().journal, Journal::File { file: read_only, length });
+    let good = std::mem::replace(
+        &mut sim.record().journal,
+        Journal::File { path: path.clone(), file: read_only, seed: 3, length, fold_at: u64::MAX },
+    );
     assert!(matches!(send(&sim, 1, 1, "restart").await, Sent::NotSent(_)));
     sim.record().journal = good;
     assert!(matches!(send(&sim, 2, 1, "restart").await, Sent::Pending(_)));

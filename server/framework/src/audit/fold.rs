@@ -1,0 +1,92 @@
+//! Folds refused calls: who asks for nothing but what is refused fills no disk.
+//!
+//! In each minute an application has a number of refusals with a line of their own. Further ones are counted by key, tool and outcome,
+//! and each count becomes one line once the minute is over. None goes uncounted.
+
+use super::Line;
+use crate::clock::Timestamp;
+use std::collections::HashMap;
+
+/// Refused calls of one application that have a line each, in a minute.
+const LINES_A_MINUTE: u32 = 60;
+
+const MINUTE_MILLIS: u64 = 60_000;
+
+/// The refused calls of a minute.
+#[derive(Debug, Default)]
+pub(super) struct Folds {
+    minute: u64,
+    /// By application.
+    written: HashMap<String, u32>,
+    kinds: HashMap<Kind, Folded>,
+    /// Those of minutes that are over.
+    over: Vec<(Kind, Folded)>,
+}
+
+/// Refused calls that share a line.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    application: String,
+    key_id: String,
+    tool: String,
+    outcome: String,
+}
+
+/// How many, and the latest of them.
+#[derive(Debug)]
+struct Folded {
+    calls: u64,
+    time: Timestamp,
+    request_id: String,
+}
+
+impl Folds {
+    /// Counts a refused call. Returns whether it has no line of its own.
+    pub(super) fn take(&mut self, line: &Line<'_>, now: Timestamp) -> bool {
+        let Line { time, request_id, application, key_id, tool, target: _, arguments: _, outcome, calls } = *line;
+        self.turn(now);
+        let written = match self.written.get_mut(application) {
+            Some(written) => written,
+            None => self.written.entry(application.to_owned()).or_default(),
+        };
+        if *written < LINES_A_MINUTE {
+            *written += 1;
+            return false;
+        }
+        let [application, key_id, tool, outcome] = [application, key_id, tool, outcome].map(str::to_owned);
+        let kind = Kind { application, key_id, tool, outcome };
+        let folded = self.kinds.entry(kind).or_insert_with(|| Folded { calls: 0, time, request_id: String::new() });
+        folded.calls += calls;
+        folded.time = time;
+        request_id.clone_into(&mut folded.request_id);
+        true
+    }
+
+    /// Passes a line for each kind of refused call to `write`, of minutes that are over; of all at `last`.
+    pub(super) fn write(&mut self, now: Timestamp, last: bool, mut write: impl FnMut(&Line<'_>)) {
+        self.turn(if last { Timestamp(u64::MAX) } else { now });
+        for (Kind { application, key_id, tool, outcome }, Folded { calls, time, request_id }) in self.over.drain(..) {
+            write(&Line {
+                time,
+                request_id: &request_id,
+                application: &application,
+                key_id: &key_id,
+                tool: &tool,
+                target: None,
+                arguments: None,
+                outcome: &outcome,
+                calls,
+            });
+        }
+    }
+
+    fn turn(&mut self, now: Timestamp) {
+        let minute = now.0 / MINUTE_MILLIS;
+        if minute != self.minute {
+            self.minute = minute;
+            self.written.clear();
+            self.over.extend(self.kinds.drain());
+            self.over.sort_by(|(_, one), (_, other)| (one.time, &one.request_id).cmp(&(other.time, &other.request_id)));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! How long a trail is kept: by age and by size, whole files, the oldest first.
+//!
+//! The newest file is always kept. A file goes only once it is recorded which seal is the last that is gone, so that [`verify`] misses
+//! nothing. Start at [`plan`].
+//!
+//! [`verify`]: super::verify::verify
+
+use super::chain::{End, Head};
+use super::trail::{date, days};
+use crate::clock::Timestamp;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Days for which a trail is kept, unless an operator says otherwise.
+pub const DAYS: u32 = 90;
+
+/// Bytes that a trail may have, unless an operator says otherwise: 4 GiB.
+pub const BYTES: u64 = 4 << 30;
+
+/// How much of a trail is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Days. `None`: however old.
+    pub days: Option<u32>,
+    /// Bytes; more only if the newest file alone has more.
+    pub bytes: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { days: Some(DAYS), bytes: BYTES }
+    }
+}
+
+/// What is to be pruned.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PruningPlan {
+    /// Files, the oldest first.
+    files: Vec<PathBuf>,
+    /// The last seal in them; `None` if there is none.
+    pub pruned: Option<Head>,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The size of a trail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Files.
+    pub files: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// The oldest day, as `2026-07-28`; empty if there is no file.
+    pub oldest: String,
+}
+
+/// Returns how large a trail is.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn figures(folder: &Path) -> io::Result<Figures> {
+    let files = days(folder)?;
+    let bytes = files.iter().filter_map(|path| path.metadata().ok()).map(|about| about.len()).sum();
+    let oldest = files.first().and_then(|path| date(path)).unwrap_or_default().to_owned();
+    Ok(Figures { files: files.len(), bytes, oldest })
+}
+
+/// Finds what is beyond `retention` at `now`.
+///
+/// # Errors
+/// The folder or a file cannot be read.
+pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<PruningPlan> {
+    let Retention { days: kept_days, bytes: kept_bytes } = retention;
+    let day_of = |moment: Timestamp| moment.to_string().split('T').next().unwrap_or_default().to_owned();
+    let oldest = kept_days.map(|kept| day_of(now.minus(Duration::from_hours(24 * u64::from(kept)))));
+    let (today, found) = (day_of(now), figures(folder)?);
+    // Mostly there is nothing to do.
+    if found.bytes <= kept_bytes && oldest.as_ref().is_none_or(|oldest| found.oldest >= *oldest) {
+        return Ok(PruningPlan::default());
+    }
+    let mut files = Vec::new();
+    for path in days(folder)? {
+        let file = File::open(&path)?;
+        let end = End::of(&file)?;
+        files.push((end.place(), end.last, path, file.metadata()?.len()));
+    }
+    // In the order of the chain: a clock may have gone back. Files from before the chain have no seal, and come first.
+    files.sort_by_key(|(place, ..)| *place);
+    let newest = files.pop().map_or(0, |(.., length)| length);
+    let dates: Vec<&str> = files.iter().map(|(.., path, _)| date(path).unwrap_or_default()).collect();
+    let is_old = |n: usize| {
+        // The name of a file from a day when the clock was ahead says nothing. It is older than the next one.
+        let day = dates.iter().skip(n).find(|day| **day <= today.as_str());
+        oldest.as_deref().zip(day).is_some_and(|(oldest, day)| *day < oldest)
+    };
+    let mut total = newest + files.iter().map(|(.., length)| length).sum::<u64>();
+    let over = files.iter().enumerate().take_while(|(n, (.., length))| {
+        let goes = total > kept_bytes || is_old(*n);
+        total -= if goes { *length } else { 0 };
+        goes
+    });
+    let mut plan = PruningPlan::default();
+    for (_, (_, last, path, length)) in over {
+        plan.files.push(path.clone());
+        plan.pruned = last.or(plan.pruned);
+        plan.bytes += length;
+    }
+    Ok(plan)
+}
+
+impl PruningPlan {
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Removes the files. Returns how many. Call it once [`Self::pruned`] is recorded.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn remove(&self) -> io::Result<usize> {
+        for path in &self.files {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(self.files.len())
+    }
+}

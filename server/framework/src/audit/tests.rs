@@ -1,0 +1,328 @@
+//! What the writer promises: every line in its file, in order, also where the disk fails for a while.
+
+mod tampering;
+
+use super::*;
+use crate::keyring::KeyRing;
+use crate::random::Random;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// 2026-07-28T12:00:00Z.
+const NOON: Timestamp = Timestamp(1_785_240_000_000);
+const HALF_DAY: Duration = Duration::from_millis(DAY_MILLIS / 2);
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("audit-{}-{name}", std::process::id())))
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.0.join("audit")
+    }
+
+    fn file(&self, date: &str) -> PathBuf {
+        self.dir().join(format!("audit-{date}.jsonl"))
+    }
+
+    /// The lines about calls.
+    fn lines(&self, date: &str) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.file(date)).unwrap_or_default();
+        let lines = text.lines().filter(|line| !is_chain_line(line.as_bytes()));
+        lines.map(|line| serde_json::from_str(line).expect("a whole line of JSON")).collect()
+    }
+
+    fn start(&self) -> io::Result<Audit> {
+        Audit::start(self.parts(&Clock::manual(NOON)))
+    }
+
+    fn parts(&self, clock: &Clock) -> AuditParts<'static> {
+        let folder = Box::leak(self.dir().into_boxed_path());
+        AuditParts { folder, key: key(), clock: clock.clone(), anchor: None }
+    }
+}
+
+fn key() -> ChainKey {
+    KeyRing::new("test", &[7; 32], Random::System).chain_key()
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn line(time: Timestamp, request_id: &str) -> Line<'_> {
+    Line {
+        time,
+        request_id,
+        application: "app",
+        key_id: "key_1",
+        tool: "print",
+        target: None,
+        arguments: None,
+        outcome: "ok",
+        calls: 1,
+    }
+}
+
+fn put(audit: &Audit, line: &Line<'_>) {
+    audit.reserve().expect("a place").write(line);
+}
+
+#[test]
+fn each_line_is_in_the_file_of_its_utc_day_and_only_the_owner_may_read_it() {
+    let scratch = Scratch::new("days");
+    for run in ["a", "b"] {
+        let audit = scratch.start().expect("started");
+        put(&audit, &line(NOON, run));
+        put(&audit, &line(NOON.plus(HALF_DAY), run));
+        put(&audit, &line(Timestamp(NOON.plus(HALF_DAY).0 - 1), run));
+        audit.stop();
+    }
+    let ids = |date| scratch.lines(date).iter().map(|line| line["request_id"].to_string()).collect::<String>();
+    assert_eq!(ids("2026-07-28"), r#""a""a""b""b""#);
+    assert_eq!(ids("2026-07-29"), r#""a""b""#);
+    let mode = |path: PathBuf| fs::metadata(path).expect("is there").permissions().mode() & 0o777;
+    assert_eq!(mode(scratch.dir()), 0o700);
+    assert_eq!(mode(scratch.file("2026-07-28")), 0o600);
+}
+
+#[test]
+fn a_line_says_everything_and_stays_one_line() {
+    let scratch = Scratch::new("line");
+    let audit = scratch.start().expect("started");
+    let arguments = RawValue::from_string("{\r\n\"copies\": 2\n}".to_owned()).expect("JSON");
+    put(&audit, &Line { target: Some("p-1\n"), arguments: Some(&arguments), ..line(NOON, "r1") });
+    audit.stop();
+    let text = fs::read_to_string(scratch.file("2026-07-28")).expect("is there");
+    assert_eq!(
+        text.split_inclusive('\n').nth(1).expect("the line after the opening"),
+        "{\"time\":\"2026-07-28T12:00:00.000Z\",\"request_id\":\"r1\",\"application\":\"app\",\"key_id\":\"key_1\",\
+         \"tool\":\"print\",\"target\":\"p-1\\n\",\"arguments\":{  \"copies\": 2 },\"outcome\":\"ok\"}\n"
+    );
+}
+
+#[test]
+fn a_line_is_written_without_another_and_without_a_stop() {
+    let scratch = Scratch::new("flush");
+    let audit = scratch.start().expect("started");
+    put(&audit, &line(NOON, "r1"));
+    let patience = Instant::now() + Duration::from_secs(60);
+    while scratch.lines("2026-07-28").is_empty() {
+        assert!(Instant::now() < patience, "never written");
+        thread::yield_now();
+    }
+    assert!(audit.writer.as_ref().is_some_and(|writer| !writer.is_finished()));
+}
+
+#[test]
+fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
+    let scratch = Scratch::new("slots");
+    let audit = scratch.start().expect("started");
+    let mut slots: Vec<_> = std::iter::from_fn(|| audit.reserve()).collect();
+    assert_eq!(slots.len(), SLOTS);
+
+    drop(slots.pop());
+    let last = audit.reserve().expect("the place that was dropped");
+    assert!(audit.reserve().is_none());
+
+    last.write(&line(NOON, "r1"));
+    slots.drain(..FLUSH_AT).for_each(|slot| slot.write(&line(NOON, "r2")));
+    let patience = Instant::now() + Duration::from_secs(60);
+    while audit.reserve().is_none() {
+        assert!(Instant::now() < patience, "no place came back");
+        thread::yield_now();
+    }
+    drop(slots);
+    let queue = Arc::clone(&audit.queue);
+    audit.stop();
+    assert_eq!(scratch.lines("2026-07-28").len(), FLUSH_AT + 1);
+    assert_eq!(queue.lock().taken, 0);
+}
+
+#[test]
+fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
+    let scratch = Scratch::new("disk");
+    let queue = Arc::new(Queue::new(Clock::manual(NOON)));
+    queue.lock().taken = 3;
+    fs::create_dir_all(scratch.dir()).expect("created");
+    let (mut writer, _) = Writer::open(&scratch.dir(), key(), Arc::clone(&queue), None).expect("an empty trail");
+    fs::remove_dir(scratch.dir()).expect("removed");
+    // What stands in the way is a file of the directory's name.
+    fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
+    fs::write(scratch.dir(), "").expect("written");
+    for id in ["1\n", "2\n"] {
+        writer.held.add(NOON.0 / DAY_MILLIS, 1, id.as_bytes());
+        writer.flush();
+        assert!(writer.failing);
+        assert_eq!(queue.lock().taken, 3);
+    }
+    fs::remove_file(scratch.dir()).expect("removed");
+    writer.flush();
+    assert!(!writer.failing);
+    assert_eq!(queue.lock().taken, 1);
+    assert_eq!(scratch.lines("2026-07-28"), [1, 2]);
+}
+
+#[test]
+fn a_stop_ends_even_where_nothing_can_be_written() {
+    let scratch = Scratch::new("gone");
+    let audit = scratch.start().expect("started");
+    fs::remove_dir(scratch.dir()).expect("removed");
+    fs::write(scratch.dir(), "").expect("written");
+    put(&audit, &line(NOON, "r1"));
+    audit.stop();
+    fs::remove_file(scratch.dir()).expect("still in the way");
+}
+
+#[test]
+fn a_directory_that_was_removed_comes_back_with_the_next_line() {
+    let scratch = Scratch::new("removed");
+    let audit = scratch.start().expect("started");
+    fs::remove_dir(scratch.dir()).expect("removed");
+    put(&audit, &line(NOON, "r1"));
+    audit.stop();
+    assert_eq!(scratch.lines("2026-07-28").len(), 1);
+}
+
+#[test]
+fn a_directory_in_which_nothing_can_be_written_is_refused_at_the_start() {
+    let scratch = Scratch::new("file");
+    fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
+    fs::write(scratch.dir(), "").expect("written");
+    assert!(scratch.start().is_err());
+    fs::remove_file(scratch.dir()).expect("removed");
+}
+
+#[tokio::test]
+async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_and_its_writing_mends_that() {
+    let scratch = Scratch::new("stale");
+    let clock = Clock::manual(NOON);
+    let audit = Audit::start(scratch.parts(&clock)).expect("started");
+    let handle = audit.handle();
+    fs::remove_dir(scratch.dir()).expect("removed");
+    fs::write(scratch.dir(), "").expect("in the way");
+    clock.advance(Duration::from_secs(60));
+    assert!(!audit.is_stale(clock.now()) && handle.stale().is_none(), "nothing waits");
+    // The call had arrived long before its end.
+    put(&audit, &line(NOON, "r1"));
+    handle.flush().await;
+    for (seconds, stale) in [(0, false), (9, false), (10, true), (70, true)] {
+        let at = NOON.plus(Duration::from_secs(60 + seconds));
+        assert_eq!(audit.is_stale(at), stale, "after {seconds} s");
+    }
+    clock.advance(Duration::from_secs(12));
+    assert_eq!(handle.stale(), Some(Duration::from_secs(12)));
+    fs::remove_file(scratch.dir()).expect("still in the way");
+    handle.flush().await;
+    assert!(!audit.is_stale(clock.now()) && handle.stale().is_none(), "it was written");
+    audit.stop();
+    assert_eq!(scratch.lines("2026-07-28").len(), 1);
+}
+
+#[test]
+fn refused_calls_have_60_lines_a_minute_and_then_one_of_each_kind() {
+    let scratch = Scratch::new("folds");
+    let clock = Clock::manual(NOON);
+    let audit = Audit::start(scratch.parts(&clock)).expect("started");
+    let refuse = |application: &'static str, tool: &'static str| {
+        let refused = Line { application, tool, outcome: "not_found", ..line(clock.now(), "r") };
+        audit.reserve().expect("a place").refuse(&refused);
+    };
+    for _ in 0..200 {
+        refuse("app", "print");
+    }
+    (0..3).for_each(|_| refuse("app", "scan"));
+    refuse("other", "print");
+    put(&audit, &line(NOON, "r1"));
+    clock.advance(Duration::from_secs(60));
+    refuse("app", "print");
+    audit.stop();
+    let lines = scratch.lines("2026-07-28");
+    let of = |tool: &str, application: &str| -> Vec<u64> {
+        let lines = lines.iter().filter(|line| line["tool"] == tool && line["application"] == application);
+        lines.filter(|line| line["outcome"] != "ok").map(|line| line["calls"].as_u64().unwrap_or(1)).collect()
+    };
+    assert_eq!((of("scan", "app"), of("print", "other")), (vec![3], vec![1]));
+    let mut print = of("print", "app");
+    print.sort_unstable();
+    assert_eq!(print, [vec![1; 61], vec![140]].concat(), "60, the rest of the minute, and one of the next");
+    assert_eq!(lines.iter().filter(|line| line["outcome"] == "ok").count(), 1);
+}
+
+#[test]
+fn no_line_is_longer_than_8_kib() {
+    let scratch = Scratch::new("long");
+    let audit = scratch.start().expect("started");
+    let arguments = RawValue::from_string(format!("\"{}\"", "x".repeat(100_000))).expect("JSON");
+    put(&audit, &Line { arguments: Some(&arguments), ..line(NOON, "r1") });
+    audit.stop();
+    assert_eq!(scratch.lines("2026-07-28")[0]["arguments"], serde_json::Value::Null);
+}
+
+#[test]
+fn the_file_is_opened_anew_when_it_was_moved_and_when_asked() {
+    let scratch = Scratch::new("moved");
+    let audit = scratch.start().expect("started");
+    let put_and_wait = |id: &'static str| {
+        put(&audit, &line(NOON, id));
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !fs::read_to_string(scratch.file("2026-07-28")).is_ok_and(|text| text.contains(id)) {
+            assert!(Instant::now() < patience, "{id} is never written");
+            thread::yield_now();
+        }
+    };
+    put_and_wait("first");
+    fs::rename(scratch.file("2026-07-28"), scratch.dir().join("old")).expect("moved");
+    put_and_wait("second");
+    audit.handle().reopen();
+    put_and_wait("third");
+    fs::remove_file(scratch.file("2026-07-28")).expect("removed");
+    put_and_wait("fourth");
+    audit.stop();
+    assert_eq!(scratch.lines("2026-07-28").len(), 1);
+}
+
+#[test]
+fn a_link_in_place_of_the_file_is_not_followed() {
+    let scratch = Scratch::new("link");
+    fs::create_dir_all(scratch.dir()).expect("created");
+    let elsewhere = scratch.0.join("elsewhere");
+    fs::write(&elsewhere, "untouched").expect("written");
+    symlink(&elsewhere, scratch.file("2026-07-28")).expect("a link");
+    let audit = scratch.start().expect("started");
+    put(&audit, &line(NOON, "r1"));
+    audit.stop();
+    assert_eq!(fs::read_to_string(elsewhere).expect("there"), "untouched");
+}
+
+#[test]
+fn the_last_lines_are_read_from_the_end_without_seals_and_without_what_is_incomplete() {
+    let scratch = Scratch::new("tail");
+    let audit = scratch.start().expect("started");
+    for n in 0..3_000 {
+        put(&audit, &line(NOON.plus(Duration::from_mins(n)), "r"));
+    }
+    audit.stop();
+    let mut file = OpenOptions::new().append(true).open(scratch.file("2026-07-30")).expect("there");
+    let long = "x".repeat(200_000);
+    write!(file, "{long}\n{{\"time\":1}}\n{{\"ti").expect("written");
+    let all: Vec<String> = ["2026-07-28", "2026-07-29", "2026-07-30"]
+        .iter()
+        .flat_map(|date| {
+            fs::read_to_string(scratch.file(date)).expect("there").lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .filter(|line| !is_chain_line(line.as_bytes()) && line.len() < 1_000 && line.ends_with('}'))
+        .collect();
+    assert_eq!(all.len(), 3_001);
+    for wanted in [0, 1, 2, 700, 3_000, 3_001, usize::MAX] {
+        let tail = tail(&scratch.dir(), wanted).expect("read");
+        assert_eq!(tail, all[all.len() - wanted.min(all.len())..], "{wanted}");
+    }
+}

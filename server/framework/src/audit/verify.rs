@@ -1,0 +1,301 @@
+//! Verifies a trail: finds every byte that is not as it was sealed, and everything that is missing.
+//!
+//! Files are read once, in pieces. A file has one part of the chain, or several where a clock went back over midnight; parts are put
+//! in order by the seal that each continues. What is recorded of the trail elsewhere shows whether its beginning or its end is missing.
+//! Lines behind the last seal are sound: a process that is killed leaves them.
+
+use super::chain::{ChainLine, Covered, Head, Opening, Piece, Pieces, Seal};
+use super::trail::{days, name};
+use super::{Anchor, is_chain_line};
+use crate::keyring::ChainKey;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+/// What was found in a trail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Files that were read.
+    pub files: usize,
+    /// Lines about calls that a seal covers.
+    pub sealed_lines: u64,
+    /// How many of them a process left unsealed when it was killed; the next one sealed them as it found them.
+    pub found_lines: u64,
+    /// Lines behind the last seal.
+    pub unsealed_lines: u64,
+    /// Lines from before the chain, of which nothing is known.
+    pub lines_before_the_chain: u64,
+    /// The last seal that was pruned; 0 if none was.
+    pub pruned_seal: u64,
+    /// The last seal.
+    pub last_seal: u64,
+    /// What is not as it was written.
+    pub faults: Vec<Fault>,
+}
+
+/// Something that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The file; empty if it is none in particular.
+    pub file: String,
+    /// The first and the last line that it is about, counted from 1; 0 if it is none in particular.
+    pub lines: (u64, u64),
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Which files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    All,
+    /// The newest, and those before it that fit into this many bytes together with it. What came before them is taken as it is told.
+    Newest(u64),
+}
+
+/// Verifies the trail in a folder. A writer may go on meanwhile: `anchor` must have been read before.
+///
+/// # Errors
+/// The folder or a file cannot be read.
+pub fn verify(folder: &Path, key: &ChainKey, anchor: Option<&Anchor>, scope: Scope) -> io::Result<Verified> {
+    // Lengths are taken first, so that files that are written meanwhile fit together.
+    let mut files = Vec::new();
+    for path in days(folder)? {
+        let length = path.metadata()?.len();
+        files.push((path, length));
+    }
+    if let Scope::Newest(bytes) = scope {
+        let mut left = bytes;
+        let fit = files.iter().rev().take_while(|(_, length)| {
+            let fits = left == bytes || *length <= left;
+            left = left.saturating_sub((*length).max(1));
+            fits
+        });
+        files.drain(..files.len() - fit.count());
+    }
+    let mut reading = Reading { key, anchor, parts: Vec::new(), anchored: None, found: Verified::default() };
+    for (path, length) in &files {
+        reading.read(path, *length)?;
+    }
+    reading.found.files = files.len();
+    Ok(reading.judge(scope))
+}
+
+/// A trail that is being read.
+struct Reading<'a> {
+    key: &'a ChainKey,
+    anchor: Option<&'a Anchor>,
+    parts: Vec<Part>,
+    /// The seal of the number that is recorded as the newest, as it stands in the trail.
+    anchored: Option<Head>,
+    found: Verified,
+}
+
+/// A part of the chain: what stands in a file from an opening to the next, or to the end.
+struct Part {
+    file: String,
+    /// The line of its opening.
+    line: u64,
+    /// The seal that it says it continues. `None` if its opening is missing.
+    after: Option<Head>,
+    /// Its latest seal, or the one that it continues.
+    last: Head,
+    seals: u64,
+    loose: Loose,
+}
+
+/// What stands behind the latest seal.
+#[derive(Default)]
+struct Loose {
+    covered: Covered,
+    /// The first line.
+    from: u64,
+    /// A line that looks like one of the chain and is none.
+    strange: Option<u64>,
+}
+
+impl Reading<'_> {
+    fn read(&mut self, path: &Path, length: u64) -> io::Result<()> {
+        let file = name(path).to_owned();
+        let mut pieces = Pieces::new(BufReader::new(File::open(path)?.take(length)));
+        let (mut part, mut before) = (None::<Part>, (0, 0));
+        let (mut line, mut begins) = (0, true);
+        while let Some(piece) = pieces.next()? {
+            line += u64::from(begins);
+            begins = piece.ends;
+            let read = is_chain(&piece).then(|| ChainLine::read(&piece.bytes[..piece.bytes.len() - 1])).flatten();
+            match (read, &mut part) {
+                (Some(ChainLine::Chain(opening)), _) => {
+                    self.parts.extend(part.replace(Part::opened(&file, line, &opening, piece.bytes)));
+                }
+                (Some(ChainLine::Seal(seal)), Some(part)) => self.seal(part, seal, line),
+                (Some(ChainLine::Seal(seal)), None) => part = Some(self.orphan(&file, line, seal)),
+                (None, Some(Part { loose, .. })) => {
+                    loose.covered.add(piece.bytes);
+                    loose.covered.lines += u64::from(piece.ends && !is_chain(&piece));
+                    loose.strange = loose.strange.or(is_chain(&piece).then_some(line));
+                }
+                (None, None) => {
+                    before.0 += piece.bytes.len() as u64;
+                    before.1 += u64::from(piece.ends);
+                }
+            }
+        }
+        self.parts.extend(part);
+        self.before(file, before);
+        Ok(())
+    }
+
+    /// Judges a seal and what it covers.
+    fn seal(&mut self, part: &mut Part, seal: Seal, line: u64) {
+        let Loose { mut covered, from, strange: _ } = std::mem::take(&mut part.loose);
+        covered.found = seal.found;
+        let (lines, head) = (covered.lines, seal.head());
+        let expected = Seal::next(self.key, part.last, covered);
+        if expected == seal {
+            self.found.sealed_lines += lines;
+            self.found.found_lines += seal.found;
+        } else if head.number != part.last.number.saturating_add(1) {
+            let what =
+                format!("seal {} follows seal {}: what was between is gone, or moved", head.number, part.last.number);
+            self.fault(&part.file, (from, line), what);
+        } else {
+            let what = match seal.lines {
+                count if count == lines => format!("not as it was when seal {} was made", head.number),
+                count => format!("{lines} lines, and seal {} was made of {count}", head.number),
+            };
+            self.fault(&part.file, (from, line), what);
+        }
+        self.note(head);
+        part.last = head;
+        part.seals += 1;
+        part.loose.from = line + 1;
+    }
+
+    /// A part whose opening is not there.
+    fn orphan(&mut self, file: &str, line: u64, seal: Seal) -> Part {
+        let head = seal.head();
+        self.fault(
+            file,
+            (1, line),
+            format!("no line says after which seal this continues, up to seal {}", head.number),
+        );
+        self.note(head);
+        let loose = Loose { from: line + 1, ..Loose::default() };
+        Part { file: file.to_owned(), line, after: None, last: head, seals: 1, loose }
+    }
+
+    fn note(&mut self, head: Head) {
+        if self.anchor.is_some_and(|anchor| anchor.newest.number == head.number) {
+            self.anchored = Some(head);
+        }
+    }
+
+    /// Judges what stands in a file before its first opening.
+    fn before(&mut self, file: String, (bytes, lines): (u64, u64)) {
+        let known = self.anchor.is_some_and(|Anchor { birth, .. }| {
+            // A line without an end got one.
+            file < birth.file || file == birth.file && bytes <= birth.length + 1
+        });
+        if known {
+            self.found.lines_before_the_chain += lines;
+        } else if lines > 0 && !self.found.faults.iter().any(|fault| fault.file == file) {
+            self.fault(&file, (1, lines), "not in the chain, and not from before it began".to_owned());
+        }
+    }
+
+    /// Puts the parts in order, and judges what is between them, before and behind.
+    fn judge(mut self, scope: Scope) -> Verified {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_by_key(|part| (part.after.unwrap_or(part.last).number, part.last.number));
+        let pruned = self.anchor.map_or(Head::START, |anchor| anchor.pruned);
+        let mut last = match scope {
+            Scope::All => pruned,
+            Scope::Newest(_) => parts.first().and_then(|part| part.after).unwrap_or(pruned),
+        };
+        let count = parts.len();
+        for (n, part) in parts.into_iter().enumerate() {
+            // What is left of what was pruned.
+            if part.last.number <= pruned.number && part.seals > 0 {
+                continue;
+            }
+            self.between(last, &part);
+            if part.last.number >= last.number {
+                last = part.last;
+            }
+            let Loose { covered, from, strange } = part.loose;
+            if let Some(line) = strange {
+                self.fault(&part.file, (line, line), "looks like a seal and is none".to_owned());
+            }
+            if n + 1 == count {
+                self.found.unsealed_lines = covered.lines;
+            } else if part.seals == 0 && covered.lines == 0 {
+                self.fault(
+                    &part.file,
+                    (part.line, part.line),
+                    "nothing follows this, and there is more of the chain".to_owned(),
+                );
+            } else if covered.lines > 0 {
+                let lines = (from, from + covered.lines - 1);
+                self.fault(&part.file, lines, "behind the last seal of this part, and never sealed".to_owned());
+            }
+        }
+        self.end(last);
+        self.found.pruned_seal = pruned.number;
+        self.found.last_seal = last.number;
+        self.found
+    }
+
+    /// Judges whether a part continues what came before it.
+    fn between(&mut self, last: Head, part: &Part) {
+        let Some(after) = part.after.filter(|after| *after != last) else { return };
+        let first = after.number + 1;
+        let what = match after.number {
+            number if number > last.number => {
+                format!("{} before this: a file is missing, or the end of one", missing(last.number + 1, number))
+            }
+            number if number < last.number => format!("seal {first} is here and elsewhere"),
+            number => format!("this continues another seal {number} than there is"),
+        };
+        self.fault(&part.file, (part.line, part.line), what);
+    }
+
+    /// Judges whether the trail ends where it is recorded to.
+    fn end(&mut self, last: Head) {
+        let Some(newest) = self.anchor.map(|anchor| anchor.newest) else {
+            if last.number > 0 {
+                self.fault("", (0, 0), "the database does not know of this chain: its end may be missing".to_owned());
+            }
+            return;
+        };
+        if newest.number > last.number {
+            let what = missing(last.number + 1, newest.number);
+            self.fault("", (0, 0), format!("{what} at the end: the newest file is missing, or its end was cut off"));
+        } else if self.anchored.is_some_and(|found| found != newest) {
+            let what = format!("seal {} is not the one that the database knows", newest.number);
+            self.fault("", (0, 0), what);
+        }
+    }
+
+    fn fault(&mut self, file: &str, lines: (u64, u64), what: String) {
+        self.found.faults.push(Fault { file: file.to_owned(), lines, what });
+    }
+}
+
+impl Part {
+    fn opened(file: &str, line: u64, opening: &Opening, bytes: &[u8]) -> Self {
+        let mut loose = Loose { from: line + 1, ..Loose::default() };
+        loose.covered.add(bytes);
+        let head = opening.head();
+        Self { file: file.to_owned(), line, after: Some(head), last: head, seals: 0, loose }
+    }
+}
+
+/// Whether a piece is a whole line that looks like one of the chain.
+fn is_chain(piece: &Piece<'_>) -> bool {
+    piece.whole && piece.ends && is_chain_line(piece.bytes)
+}
+
+fn missing(first: u64, last: u64) -> String {
+    if first == last { format!("seal {first} is missing") } else { format!("seals {first} to {last} are missing") }
+}

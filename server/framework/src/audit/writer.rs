@@ -1,0 +1,317 @@
+//! The writing thread: appends lines to the file of their day, and seals each flush.
+//!
+//! It keeps its file open. What it cannot write it holds and tries again, so a disk that fills up in the middle of a line gets the
+//! rest of that line first.
+
+use super::chain::{ChainLine, Covered, End, Head, SEAL_AT, Seal};
+use super::{Batch, DAY_MILLIS, Queue, Work, trail};
+use crate::clock::Timestamp;
+use crate::keyring::ChainKey;
+use std::collections::VecDeque;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Interval at which lines are forced to the disk, and the newest seal is told.
+const SYNC_EVERY: Duration = Duration::from_mins(1);
+
+pub(super) struct Writer {
+    dir: PathBuf,
+    queue: Arc<Queue>,
+    key: ChainKey,
+    /// Lines that could not be written yet. They keep their slots, so a disk that stays full refuses calls in the end.
+    pub(super) held: Batch,
+    /// Whether the latest attempt failed. A burst of failures is logged once.
+    pub(super) failing: bool,
+    /// The newest seal.
+    head: Head,
+    open: Option<OpenFile>,
+    /// The newest seal that is on the disk.
+    sealed: watch::Sender<Head>,
+    synced_at: Instant,
+}
+
+/// The file that is written to.
+struct OpenFile {
+    path: PathBuf,
+    file: File,
+    /// File system and inode.
+    id: (u64, u64),
+    /// What no seal covers yet.
+    covered: Covered,
+    /// Whether there is any of that.
+    uncovered: bool,
+    /// What must be written before anything else, and whether a seal covers it.
+    first: VecDeque<(Vec<u8>, bool)>,
+    /// The seal that was begun.
+    begun: Option<Head>,
+    /// Whether the file is new since the latest sync.
+    new: bool,
+}
+
+impl Writer {
+    /// Finds the newest seal of the trail. If `recorded` is a later one, the chain continues after that: a gap shows, whatever is
+    /// missing.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(super) fn open(
+        dir: &Path,
+        key: ChainKey,
+        queue: Arc<Queue>,
+        recorded: Option<Head>,
+    ) -> io::Result<(Self, watch::Receiver<Head>)> {
+        let (mut head, mut place, mut newest) = (Head::START, (0, false), None);
+        for path in trail::days(dir)? {
+            let end = File::open(&path).and_then(|file| End::of(&file))?;
+            if let Some(last) = end.last.filter(|_| end.place() > place) {
+                (head, place, newest) = (last, end.place(), Some(path));
+            }
+        }
+        if let Some(recorded) = recorded.filter(|recorded| recorded.number > head.number) {
+            let (found, recorded_number) = (head.number, recorded.number);
+            tracing::error!(
+                found,
+                recorded_number,
+                "seals are missing at the end of the audit trail; see `audit verify`"
+            );
+            head = recorded;
+        }
+        let (sealed, receiver) = watch::channel(head);
+        let (held, failing, synced_at) = (Batch::default(), false, Instant::now());
+        let mut writer = Self { dir: dir.to_owned(), queue, key, held, failing, head, open: None, sealed, synced_at };
+        // What a process that was killed left without a seal is sealed first. If that fails, it is tried again with the next line.
+        if let Some(path) = newest {
+            let failed = |error| tracing::warn!(%error, "the latest file of the audit trail cannot be continued");
+            writer.open = OpenFile::open(&path, head).map_err(failed).ok();
+        }
+        Ok((writer, receiver))
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let Work { batch: Batch { lines, days }, reopen, asked, last } = self.queue.next();
+            self.held.lines += lines;
+            for (day, bytes) in days {
+                self.held.add(day, 0, &bytes);
+            }
+            self.flush();
+            self.sync(last);
+            if reopen && !self.failing {
+                self.close();
+            }
+            self.queue.answered.send_replace(asked);
+            if last {
+                if self.failing {
+                    let lines = self.held.lines;
+                    tracing::error!(lines, "audit lines are lost: stopped while they could not be written");
+                }
+                return;
+            }
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        let appended = self.append();
+        self.queue.failing.store(appended.is_err(), Relaxed);
+        match appended {
+            Ok(()) => {
+                self.queue.wrote(std::mem::take(&mut self.held.lines));
+                if std::mem::take(&mut self.failing) {
+                    tracing::info!("the audit trail can be written again");
+                }
+            }
+            Err(error) if !self.failing => {
+                self.failing = true;
+                tracing::error!(%error, dir = %self.dir.display(), "the audit trail cannot be written; trying on");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Appends the held lines, each day to its own file, seals them, and drops what was written.
+    fn append(&mut self) -> io::Result<()> {
+        self.seal()?;
+        while let Some(day) = self.held.days.keys().next().copied() {
+            self.open_day(day)?;
+            let (Some(open), Some(bytes)) = (&mut self.open, self.held.days.get_mut(&day)) else { return Ok(()) };
+            let upto = bytes.iter().skip(SEAL_AT).position(|byte| *byte == b'\n');
+            let rest = bytes.split_off(upto.map_or(bytes.len(), |at| SEAL_AT + at + 1));
+            let wrote = open.write(bytes);
+            bytes.extend_from_slice(&rest);
+            wrote?;
+            if bytes.is_empty() {
+                self.held.days.remove(&day);
+            }
+            self.seal()?;
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self) -> io::Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if let Some(head) = open.seal(&self.key, self.head)? {
+            self.head = head;
+        }
+        Ok(())
+    }
+
+    /// Opens the file of a day, unless it is open and still in its place.
+    fn open_day(&mut self, day: u64) -> io::Result<()> {
+        let path = self.dir.join(trail::file_name(Timestamp(day * DAY_MILLIS)));
+        if self.open.as_ref().is_some_and(|open| open.path == path && id(&path).is_ok_and(|found| found == open.id)) {
+            return Ok(());
+        }
+        self.close();
+        let open = || OpenFile::open(&path, self.head);
+        // Whoever removed the directory meant the old lines, not future ones.
+        let open = open().or_else(|error| match error.kind() {
+            ErrorKind::NotFound => create(&self.dir).and_then(|()| open()),
+            _ => Err(error),
+        })?;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    /// Closes the open file, if there is one, with all of it on the disk. It may be gone, so that this fails.
+    fn close(&mut self) {
+        if let Some(Err(error)) = self.open.take().map(|mut open| open.sync()) {
+            tracing::warn!(%error, "a file of the audit trail could not be forced to the disk");
+        }
+    }
+
+    /// Forces what was written to the disk, once a minute and at last, and tells up to which seal.
+    fn sync(&mut self, last: bool) {
+        if *self.sealed.borrow() == self.head || !(last || self.synced_at.elapsed() >= SYNC_EVERY) {
+            return;
+        }
+        self.synced_at = Instant::now();
+        match self.open.as_mut().map_or(Ok(()), |open| open.sync()) {
+            Ok(()) => drop(self.sealed.send_replace(self.head)),
+            Err(error) => tracing::error!(%error, "the audit trail cannot be forced to the disk"),
+        }
+    }
+}
+
+impl OpenFile {
+    /// Opens a file to continue the chain after `head` in it.
+    fn open(path: &Path, head: Head) -> io::Result<Self> {
+        // Opening a pipe would wait for a reader, and a link leads elsewhere.
+        let before = path.symlink_metadata();
+        if before.as_ref().is_ok_and(|about| !about.is_file()) {
+            return Err(io::Error::other(format!("`{}` is no file; remove it", path.display())));
+        }
+        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let about = file.metadata()?;
+        let found = (about.dev(), about.ino());
+        if id(path)? != found {
+            return Err(io::Error::other(format!("`{}` was replaced meanwhile", path.display())));
+        }
+        let End { last, mut behind, uncovered, torn } = End::of(&file)?;
+        let (continues, mut first) = (last == Some(head), VecDeque::new());
+        if torn {
+            first.push_back((b"\n".to_vec(), continues && uncovered));
+        }
+        if continues {
+            behind.found = behind.lines;
+        } else {
+            behind = Covered::default();
+            first.push_back((ChainLine::opening(head).bytes(), true));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            id: found,
+            covered: behind,
+            uncovered: continues && uncovered,
+            first,
+            begun: None,
+            new: before.is_err(),
+        })
+    }
+
+    /// Writes whole lines, and drains what was written.
+    fn write(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.write_first()?;
+        let Self { file, covered, uncovered, .. } = self;
+        put(file, bytes, |written| {
+            covered.add(written);
+            covered.lines += written.iter().filter(|byte| **byte == b'\n').count() as u64;
+            *uncovered = true;
+        })
+    }
+
+    /// Seals what no seal covers. Returns the seal, or `None` if there is nothing to seal.
+    fn seal(&mut self, key: &ChainKey, last: Head) -> io::Result<Option<Head>> {
+        if self.begun.is_none() {
+            if !self.uncovered {
+                // A seal that lacks its line break gets it, also where the next line goes to another file.
+                let ends_a_seal = self.first.iter().all(|(_, covered)| !covered);
+                return if ends_a_seal { self.write_first().map(|()| None) } else { Ok(None) };
+            }
+            self.write_first()?;
+            let seal = Seal::next(key, last, self.covered.clone());
+            self.first.push_back((ChainLine::Seal(seal).bytes(), false));
+            self.begun = Some(seal.head());
+        }
+        self.write_first()?;
+        self.covered = Covered::default();
+        self.uncovered = false;
+        Ok(self.begun.take())
+    }
+
+    fn write_first(&mut self) -> io::Result<()> {
+        let Self { file, covered, first, .. } = self;
+        while let Some((bytes, covers)) = first.front_mut() {
+            put(file, bytes, |written| {
+                if *covers {
+                    covered.add(written);
+                }
+            })?;
+            first.pop_front();
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        if let Some(dir) = self.path.parent().filter(|_| self.new) {
+            File::open(dir)?.sync_all()?;
+        }
+        self.new = false;
+        Ok(())
+    }
+}
+
+/// Appends `bytes`, drains what was written, and passes it on.
+fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            // A disk that fills up takes part of a line. The rest comes first once there is room.
+            Ok(written) => {
+                wrote(&bytes[..written]);
+                bytes.drain(..written);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The file at a path itself, not what a link leads to.
+fn id(path: &Path) -> io::Result<(u64, u64)> {
+    let about = path.symlink_metadata()?;
+    Ok((about.dev(), about.ino()))
+}
+
+/// Creates a directory that only its owner can read.
+pub(super) fn create(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}

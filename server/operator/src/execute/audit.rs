@@ -1,0 +1,121 @@
+//! Commands about the audit trail. Files are read on threads that may block.
+
+use super::{Answer, OperatorContext, answer, refused};
+use crate::command::AuditCommand;
+use crate::context::OperatorError;
+use crate::data::{AUDIT, read_master_key};
+use serde::Serialize;
+use serde_json::Value;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::task::spawn_blocking;
+use toolwarrant_core::audit::verify::{Fault, Scope, Verified, verify};
+use toolwarrant_core::audit::{Anchor, tail};
+use toolwarrant_core::keyring::{ChainKey, KeyRing};
+use toolwarrant_core::random::Random;
+
+/// Most faults that are shown. Further ones are counted.
+const FAULTS_SHOWN: usize = 100;
+
+pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> Answer {
+    flush(context).await;
+    match command {
+        AuditCommand::Tail { lines } => {
+            let lines = read(context.folder.join(AUDIT), move |folder| tail(folder, lines)).await?;
+            Ok(lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect())
+        }
+        AuditCommand::Verify => verified(context).await,
+    }
+}
+
+/// Makes a running server write what waits.
+pub(super) async fn flush(context: &OperatorContext) {
+    if let Some(audit) = &context.audit {
+        audit.flush().await;
+    }
+}
+
+/// What `audit verify` answers.
+#[derive(Serialize)]
+struct Verification {
+    sound: bool,
+    files: usize,
+    last_seal: u64,
+    pruned_through_seal: u64,
+    sealed_lines: u64,
+    /// Of these, left without a seal by a process that was killed, and sealed by the next one as they were.
+    of_these_found_unsealed: u64,
+    lines_not_sealed: u64,
+    lines_before_the_chain: u64,
+    faults: Vec<FaultShown>,
+}
+
+#[derive(Serialize)]
+struct FaultShown {
+    file: String,
+    lines: String,
+    found: String,
+}
+
+async fn verified(context: &OperatorContext) -> Answer {
+    let folder = context.folder.clone();
+    let salt = context.names.salt.clone();
+    let key = spawn_blocking(move || read_master_key(&folder).map(|key| KeyRing::new(&salt, &key, Random::System)));
+    let key = key.await.map_err(|error| refused(error.to_string()))?.map_err(|error| refused(error.to_string()))?;
+    let mut found = look(context, &key.chain_key()).await?;
+    // A server that runs may have begun a file or pruned one meanwhile. What is wrong stays wrong.
+    if !found.faults.is_empty() && context.audit.is_some() {
+        found = look(context, &key.chain_key()).await?;
+    }
+    answer(shown(found))
+}
+
+async fn look(context: &OperatorContext, key: &ChainKey) -> Result<Verified, OperatorError> {
+    let (anchor, key): (Option<Anchor>, _) = (context.store.audit_anchor().await?, key.clone());
+    read(context.folder.join(AUDIT), move |folder| verify(folder, &key, anchor.as_ref(), Scope::All)).await
+}
+
+fn shown(found: Verified) -> Verification {
+    let Verified {
+        files,
+        sealed_lines,
+        found_lines,
+        unsealed_lines,
+        lines_before_the_chain,
+        pruned_seal,
+        last_seal,
+        faults,
+    } = found;
+    let (sound, more) = (faults.is_empty(), faults.len().saturating_sub(FAULTS_SHOWN));
+    let fault = |Fault { file, lines, what }| {
+        let lines = match lines {
+            (0, _) => String::new(),
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}-{last}"),
+        };
+        FaultShown { file, lines, found: what }
+    };
+    let more =
+        (more > 0).then(|| fault(Fault { file: String::new(), lines: (0, 0), what: format!("and {more} more") }));
+    Verification {
+        sound,
+        files,
+        last_seal,
+        pruned_through_seal: pruned_seal,
+        sealed_lines,
+        of_these_found_unsealed: found_lines,
+        lines_not_sealed: unsealed_lines,
+        lines_before_the_chain,
+        faults: faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(more).collect(),
+    }
+}
+
+/// Reads the trail on a thread that may block.
+async fn read<T: Send + 'static>(
+    folder: PathBuf,
+    work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T, OperatorError> {
+    let path = folder.display().to_string();
+    let read = spawn_blocking(move || work(&folder)).await.map_err(|error| refused(error.to_string()))?;
+    read.map_err(|error| refused(format!("{path}: {error}")))
+}

@@ -1,0 +1,175 @@
+//! Keeps the audit trail: records how far it is sealed, and prunes what is older or larger than it is to be.
+//!
+//! What is recorded stands in the database, which the trail itself cannot be made to agree with. The keeper reads and removes files on
+//! threads that may block. Start at [`AuditKeeper::start`].
+
+use crate::flags;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_blocking};
+use toolwarrant_core::audit::retention::{self, Retention};
+use toolwarrant_core::audit::{Anchor, Audit, AuditParts, Head};
+use toolwarrant_core::clock::Clock;
+use toolwarrant_core::keyring::KeyRing;
+use toolwarrant_core::store::{AuditStore, StoreError};
+
+/// Interval at which the trail is pruned. Before the first has passed, nothing goes for its age: a clock that is wrong at a start may be
+/// put right by then.
+const PRUNE_EVERY: Duration = Duration::from_hours(1);
+
+/// Wait after the database could not be written.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// How long the last seal may take to be recorded at a stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How much of the audit trail is kept.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct AuditOptions {
+    /// Days for which the audit trail is kept
+    #[arg(long = flags::KEEP_DAYS, value_name = "DAYS", default_value_t = retention::DAYS,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep_days: u32,
+
+    /// Bytes of the audit trail that are kept; the newest day is, however large
+    #[arg(long = flags::KEEP_BYTES, value_name = "BYTES", default_value_t = retention::BYTES)]
+    pub keep_bytes: u64,
+}
+
+impl Default for AuditOptions {
+    fn default() -> Self {
+        Self { keep_days: retention::DAYS, keep_bytes: retention::BYTES }
+    }
+}
+
+/// Why a trail cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// Its folder cannot be read or written.
+    #[error(transparent)]
+    Folder(#[from] std::io::Error),
+    /// The database cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Keeps a trail until its writer has ended.
+pub struct AuditKeeper {
+    sealed: watch::Receiver<Head>,
+    store: Arc<dyn AuditStore>,
+    folder: PathBuf,
+    options: AuditOptions,
+    clock: Clock,
+    anchor: Anchor,
+}
+
+/// A keeper that runs.
+pub struct RunningKeeper(JoinHandle<()>);
+
+impl AuditKeeper {
+    /// Starts the trail in `folder`, and records where its chain begins if nothing is recorded.
+    ///
+    /// # Errors
+    /// See [`AuditError`].
+    pub async fn start(
+        folder: &Path,
+        keyring: &KeyRing,
+        clock: Clock,
+        store: Arc<dyn AuditStore>,
+        options: AuditOptions,
+    ) -> Result<(Audit, Self), AuditError> {
+        let known = store.audit_anchor().await?;
+        let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: known.clone() };
+        let audit = Audit::start(parts)?;
+        let anchor = match (known, audit.first_anchor()) {
+            (Some(known), _) => known,
+            (None, first) => {
+                let first = first.ok_or_else(|| StoreError::Corrupt("the audit trail has no beginning".to_owned()))?;
+                store.put_audit_anchor(first.clone()).await?;
+                first
+            }
+        };
+        let sealed = audit.handle().sealed();
+        Ok((audit, Self { sealed, store, folder: folder.to_owned(), options, clock, anchor }))
+    }
+
+    /// Runs the keeper in a task of its own.
+    #[must_use]
+    pub fn spawn(self) -> RunningKeeper {
+        RunningKeeper(tokio::spawn(self.run()))
+    }
+
+    async fn run(mut self) {
+        let begun = self.clock.now();
+        let mut prune_at = begun;
+        let (mut open, mut recorded) = (true, true);
+        while open {
+            tokio::select! {
+                changed = self.sealed.changed() => open = changed.is_ok(),
+                () = tokio::time::sleep(RETRY), if !recorded => {}
+                () = self.clock.sleep_until(prune_at) => {
+                    self.prune(self.clock.now().since(begun) >= PRUNE_EVERY).await;
+                    prune_at = self.clock.now().plus(PRUNE_EVERY);
+                }
+            }
+            let newest = *self.sealed.borrow();
+            if self.anchor.newest != newest {
+                recorded = self.record(Anchor { newest, ..self.anchor.clone() }, recorded).await;
+            }
+        }
+    }
+
+    /// Records an anchor. Returns whether that succeeded; `quiet` after a failure.
+    async fn record(&mut self, anchor: Anchor, loud: bool) -> bool {
+        match self.store.put_audit_anchor(anchor.clone()).await {
+            Ok(()) => self.anchor = anchor,
+            Err(error) if loud => {
+                tracing::error!(%error, "the newest seal of the audit cannot be recorded; trying on");
+                return false;
+            }
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Prunes the trail. What will be gone is recorded first.
+    async fn prune(&mut self, by_age: bool) {
+        let AuditOptions { keep_days, keep_bytes } = self.options;
+        let retention = Retention { days: by_age.then_some(keep_days), bytes: keep_bytes };
+        let (folder, now) = (self.folder.clone(), self.clock.wall());
+        let plan = match spawn_blocking(move || retention::plan(&folder, retention, now)).await {
+            Ok(Ok(plan)) if !plan.is_empty() => plan,
+            Ok(Ok(_)) | Err(_) => return,
+            Ok(Err(error)) => return tracing::error!(%error, "the audit trail cannot be pruned; trying again later"),
+        };
+        let pruned = plan.pruned.unwrap_or(self.anchor.pruned);
+        if !self.record(Anchor { pruned, ..self.anchor.clone() }, true).await {
+            return;
+        }
+        let bytes = plan.bytes;
+        match spawn_blocking(move || plan.remove()).await {
+            Ok(Ok(files)) => tracing::info!(files, bytes, "pruned the audit trail"),
+            Ok(Err(error)) => tracing::error!(%error, "the audit trail cannot be pruned; trying again later"),
+            Err(_) => {}
+        }
+    }
+}
+
+impl RunningKeeper {
+    /// Waits until the last seal is recorded, after the audit was stopped; a few seconds at most.
+    pub async fn finish(mut self) {
+        if tokio::time::timeout(PATIENCE, &mut self.0).await.is_err() {
+            tracing::warn!("the last seal of the audit was not recorded");
+            self.0.abort();
+        }
+    }
+}
+
+impl Drop for RunningKeeper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

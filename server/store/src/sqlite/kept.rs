@@ -1,0 +1,81 @@
+//! The SQL of what is kept, and for how long: what is recorded of the audit trail, cool-downs that are over, and figures.
+
+use super::{Fault, millis, moment};
+use crate::Figure;
+use rusqlite::{Connection, OptionalExtension, Row};
+use toolwarrant_core::audit::{Anchor, Birth, Head};
+use toolwarrant_core::clock::Timestamp;
+
+/// Most rows of tasks that are kept. Beyond that, ended tasks go before their time.
+pub(super) const TASKS_MAX: u64 = 5_000_000;
+
+/// Resource and target of a cool-down.
+pub(super) type CoolDownKey = (String, String);
+
+/// Reads what is recorded of the audit trail.
+pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
+    let sql =
+        "SELECT newest_number, newest_hash, pruned_number, pruned_hash, birth_file, birth_length FROM audit_anchor";
+    let number = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.cast_unsigned());
+    let found = |row: &Row<'_>| {
+        Ok(Anchor {
+            newest: Head { number: number(row, 0)?, hash: row.get(1)? },
+            pruned: Head { number: number(row, 2)?, hash: row.get(3)? },
+            birth: Birth { file: row.get(4)?, length: number(row, 5)? },
+        })
+    };
+    Ok(db.prepare_cached(sql)?.query_row([], found).optional()?)
+}
+
+/// Records it.
+pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> {
+    let Anchor { newest, pruned, birth: Birth { file, length } } = anchor;
+    let sql = "INSERT OR REPLACE INTO audit_anchor VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
+    let [newest_number, pruned_number, length] = [newest.number, pruned.number, *length].map(u64::cast_signed);
+    let values = rusqlite::params![newest_number, newest.hash, pruned_number, pruned.hash, file, length];
+    db.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+/// Finds cool-downs that were over before `before`. Reads all, so it is not for the writer.
+pub(super) fn cool_downs(db: &Connection, before: Timestamp, limit: u32) -> Result<Vec<CoolDownKey>, Fault> {
+    let mut select =
+        db.prepare_cached("SELECT resource, target FROM settling WHERE until < ?1 ORDER BY target, resource LIMIT ?2")?;
+    let rows = select.query_map((millis(before), limit), |row| row.try_into())?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Deletes those of these cool-downs that still were over before `before`.
+pub(super) fn purge_cool_downs(db: &Connection, keys: &[CoolDownKey], before: Timestamp) -> Result<(), Fault> {
+    let delete = "DELETE FROM settling WHERE resource = ?1 AND target = ?2 AND until < ?3";
+    for (resource, target) in keys {
+        db.prepare_cached(delete)?.execute((resource, target, millis(before)))?;
+    }
+    Ok(())
+}
+
+/// Returns how many ended tasks are to go for want of room, where at most `most` tasks are kept. Tasks are numbered as they come, so
+/// that none has to be counted.
+pub(super) fn surplus(db: &Connection, most: u64, limit: u32) -> Result<u32, Fault> {
+    let sql = "SELECT (SELECT max(rowid) FROM task) - (SELECT min(rowid) FROM task) + 1";
+    let rows = db.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
+    let surplus = rows.map_or(0, i64::cast_unsigned).saturating_sub(most);
+    Ok(u32::try_from(surplus).unwrap_or(u32::MAX).min(limit))
+}
+
+/// How many rows there are of what, and since when.
+pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
+    [
+        ("ended tasks", "SELECT count(*), min(finished_at) FROM task WHERE terminal = 1"),
+        ("timelines of tasks", "SELECT count(*), min(at) FROM task_event"),
+        ("cool-downs", "SELECT count(*), min(until) FROM settling"),
+        ("marks", "SELECT count(*), min(until) FROM mark"),
+        ("ledger", "SELECT count(*), min(at) FROM ledger"),
+    ]
+    .into_iter()
+    .map(|(what, sql)| {
+        let (rows, oldest): (i64, Option<i64>) = db.query_row(sql, [], |row| row.try_into())?;
+        Ok(Figure { what, rows: rows.cast_unsigned(), oldest: oldest.map(moment) })
+    })
+    .collect()
+}

@@ -1,0 +1,226 @@
+//! The audit trail as clients and operators see it: what shows when it is changed, what happens while it cannot be written, how it is
+//! bounded.
+
+use crate::cli::{json_of, operate};
+use crate::harness::{open_phones, phones};
+use crate::monitor::{WATCHED, monitor, until};
+use crate::program::Program;
+use cloudphone::phones::contract::CATALOGUE;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use toolwarrant::testing::Tenant;
+use toolwarrant::{Grants, PermissionSet};
+use toolwarrant_core::audit::days;
+
+/// The newest file of a trail.
+fn newest(data: &Path) -> PathBuf {
+    days(&data.join("audit")).expect("a folder").pop().expect("a file")
+}
+
+fn edit(data: &Path, edit: impl FnOnce(&mut Vec<String>)) {
+    let path = newest(data);
+    let text = fs::read_to_string(&path).expect("text");
+    let mut lines = text.split_inclusive('\n').map(str::to_owned).collect();
+    edit(&mut lines);
+    fs::write(path, lines.concat()).expect("written");
+}
+
+/// What is done to a trail of five calls, each with a seal of its own: an opening, then a line and a seal for each.
+type Tampering = (&'static str, fn(&Path));
+
+const TAMPERING: &[Tampering] = &[
+    ("nothing", |_| {}),
+    ("one byte is changed", |data| edit(data, |lines| lines[3] = lines[3].replace("list_devices", "list_devicez"))),
+    ("a line is removed", |data| edit(data, |lines| drop(lines.remove(5)))),
+    ("a line is inserted", |data| edit(data, |lines| lines.insert(5, lines[1].clone()))),
+    ("a line and its seal are removed", |data| edit(data, |lines| drop(lines.drain(5..7)))),
+    ("two lines with their seals change places", |data| edit(data, |lines| lines[3..7].rotate_left(2))),
+    ("the end is cut off", |data| edit(data, |lines| lines.truncate(7))),
+    ("the opening is removed", |data| edit(data, |lines| drop(lines.remove(0)))),
+    ("the file is removed", |data| fs::remove_file(newest(data)).expect("removed")),
+    ("a file of no chain is added", |data| {
+        fs::write(data.join("audit/audit-2020-01-01.jsonl"), "{\"time\":0}\n").expect("written");
+    }),
+    ("a process that was killed left a line and a half", |data| {
+        edit(data, |lines| lines.extend([lines[1].clone(), "{\"time\":\"20".to_owned()]));
+    }),
+];
+
+/// Five calls, each sealed before the next, by a server that has stopped.
+async fn five_calls() -> TempDir {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    for sealed in 1..=5 {
+        program.call("list_devices", json!({})).await.expect("a page");
+        let verified = json_of(&program.data, "audit verify").await;
+        assert_eq!((&verified["sound"], &verified["sealed_lines"]), (&json!(true), &json!(sealed)), "{verified}");
+    }
+    let tail = json_of(&program.data, "audit tail").await;
+    let tools = tail.as_array().expect("lines").iter().map(|line| line["tool"].as_str());
+    assert!(tools.eq([Some("list_devices"); 5]), "a server that runs writes what waits, and no seal is shown: {tail}");
+    program.stop().await;
+    drop(program);
+    Arc::into_inner(home).expect("nobody else has it")
+}
+
+#[tokio::test]
+async fn each_change_of_the_trail_is_told_for_people_and_for_programs() {
+    let home = five_calls().await;
+    let mut out = String::new();
+    for (what, tamper) in TAMPERING {
+        let copy = TempDir::new().expect("a temporary folder");
+        let copied =
+            tokio::process::Command::new("cp").arg("-a").arg(home.path().join("data")).arg(copy.path()).status();
+        assert!(copied.await.expect("cp").success());
+        let data = copy.path().join("data");
+        let date = newest(&data).file_stem().and_then(|name| name.to_str()).expect("a name")[6..].to_owned();
+        tamper(&data);
+        for line in ["audit verify", "audit verify --json"] {
+            let (code, said) = operate(&data, line).await;
+            write!(out, "{what}\n$ cloudphone {line}\n{}exit {code}\n\n", said.replace(&date, "DATE")).expect("text");
+        }
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
+async fn what_a_kill_leaves_is_sound_and_the_next_start_seals_it() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        let mut program = Program::start_at(home.clone(), &[]).await;
+        // The first start alone tells them.
+        keys = if keys.is_empty() { program.keys.clone() } else { keys };
+        program.keys.clone_from(&keys);
+        program.call("list_devices", json!({})).await.expect("a page");
+        program.kill().await;
+        let verified = json_of(&program.data, "audit verify").await;
+        assert_eq!(verified["sound"], json!(true), "{verified}");
+    }
+    let mut program = Program::start_at(home.clone(), &[]).await;
+    let verified = json_of(&program.data, "audit verify").await;
+    assert_eq!((&verified["sound"], &verified["lines_not_sealed"]), (&json!(true), &json!(0)), "{verified}");
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn what_may_change_something_is_refused_once_the_audit_was_not_written_for_10_seconds() {
+    let (server, key) = open_phones().await;
+    let page = server.call(&key, "list_devices", json!({})).await.expect("a page");
+    let phones = page["devices"].as_array().expect("phones");
+    let offers = |phone: &&Value| phone["capabilities"]["session"] == true && phone["capabilities"]["power"] == true;
+    let ids: Vec<_> = phones.iter().filter(offers).map(|phone| &phone["device_id"]).collect();
+    fs::remove_dir_all(&server.audit).expect("removed");
+    fs::write(&server.audit, "").expect("in the way");
+    let ask = async |tool: &str| {
+        let arguments = match tool {
+            "list_devices" => json!({}),
+            "create_session" => json!({"device_id": ids[0]}),
+            _ => json!({"device_id": ids[1], "action": "restart", "idempotency_key": "again"}),
+        };
+        let answer = server.call(&key, tool, arguments).await;
+        answer.map_or_else(|failure| failure["code"].clone(), |_| json!("ok"))
+    };
+    let overloaded = json!("overloaded");
+    assert_eq!(ask("list_devices").await, "ok");
+    server.audit_handle.flush().await;
+    server.clock.advance(Duration::from_secs(9));
+    assert_eq!([ask("create_session").await, ask("set_power").await], ["ok", "ok"], "9 s are not too long");
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!([ask("create_session").await, ask("set_power").await], [overloaded.clone(), overloaded]);
+    assert_eq!(ask("list_devices").await, "ok", "reads go on");
+    fs::remove_file(&server.audit).expect("still in the way");
+    server.audit_handle.flush().await;
+    assert_eq!([ask("create_session").await, ask("set_power").await], ["ok", "ok"].map(|ok| json!(ok)));
+    let text = server.audit().await;
+    assert_eq!(text.lines().count(), 9, "no line is lost: {text}");
+}
+
+#[tokio::test]
+async fn while_the_audit_cannot_be_written_readyz_says_so() {
+    let program = Program::start(WATCHED).await;
+    let ready = format!("{}/readyz", monitor(&program));
+    until(&ready, 200).await;
+    let audit = program.data.join("audit");
+    fs::rename(&audit, program.data.join("away")).expect("moved");
+    fs::write(&audit, "").expect("in the way");
+    program.call("list_devices", json!({})).await.expect("a page");
+    let why = until(&ready, 503).await;
+    let seconds = why.strip_prefix("the audit has not been written for ").and_then(|rest| rest.strip_suffix(" s\n"));
+    assert!(seconds.is_some_and(|seconds| seconds.parse::<u64>().is_ok_and(|seconds| seconds >= 10)), "{why}");
+    let session = json!({"device_id": "phone-0000002"});
+    let refused = program.call("create_session", session).await.expect_err("it could not be recorded");
+    assert_eq!((&refused["code"], &refused["retryable"]), (&json!("overloaded"), &json!(true)), "{refused}");
+    fs::remove_file(&audit).expect("still in the way");
+    until(&ready, 200).await;
+}
+
+/// The greatest names, and as many as a call may have: what a refused call could fill a disk with.
+#[tokio::test]
+async fn a_key_that_only_reads_and_is_refused_all_the_time_fills_no_disk() {
+    const MINUTES: usize = 3;
+    let reading = CATALOGUE.permissions.iter().find(|known| known.name == "device_read").expect("a permission");
+    let tenant = || Tenant {
+        permissions: PermissionSet::default().and(reading.grants),
+        grants: Grants::everything(),
+        requests_per_minute: 300,
+        keys: 1,
+    };
+    let (server, keys) = phones(vec![tenant()]).await;
+    let key = &keys[0][0];
+    let names = (0..40).map(|n| (format!("{n:02}{}", "ß".repeat(100)), json!(1)));
+    let many = Value::Object(names.collect());
+    let tools = ["list_devices", "get_device", "get_task", "set_power", "create_session"];
+    for _ in 0..MINUTES {
+        for n in 0..300 {
+            server.call(key, tools[n % tools.len()], many.clone()).await.expect_err("refused");
+        }
+        server.clock.advance(Duration::from_secs(61));
+    }
+    let text = server.audit().await;
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let calls: u64 = lines.iter().map(|line| line["calls"].as_u64().unwrap_or(1)).sum();
+    assert_eq!(calls, 300 * MINUTES as u64, "none goes uncounted");
+    let longest = text.lines().map(str::len).max();
+    assert!(longest.is_some_and(|longest| longest < 700), "{longest:?} bytes in a line");
+    let bytes_a_day = text.len() / MINUTES * 24 * 60;
+    assert!(bytes_a_day < 64 << 20, "{bytes_a_day} bytes a day");
+}
+
+#[tokio::test]
+async fn what_is_beyond_its_bounds_is_pruned_and_not_missed() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let audit = home.path().join("data/audit");
+    DirBuilder::new().recursive(true).mode(0o700).create(&audit).expect("a folder");
+    for day in 1..=3 {
+        let path = audit.join(format!("audit-2026-01-0{day}.jsonl"));
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        file.expect("a file").set_len(1 << 20).expect("a length");
+    }
+    let mut program = Program::start_at(home.clone(), &["--audit-keep-bytes", "1572864"]).await;
+    program.call("list_devices", json!({})).await.expect("a page");
+    let kept = || days(&audit).expect("a folder").len();
+    let mut verified = Value::Null;
+    for _ in 0..200 {
+        verified = json_of(&program.data, "audit verify").await;
+        if kept() == 2 {
+            break;
+        }
+    }
+    assert_eq!((kept(), &verified["sound"]), (2, &json!(true)), "{verified}");
+    let doctor = json_of(&program.data, "doctor").await;
+    let kept: Vec<_> = doctor["kept"].as_array().expect("rows").iter().map(|row| row["what"].as_str()).collect();
+    let expected = ["audit trail", "ended tasks", "timelines of tasks", "cool-downs", "marks", "ledger"];
+    assert_eq!(kept, expected.map(Some));
+    assert_eq!(
+        (&doctor["kept"][0]["amount"], &doctor["kept"][0]["oldest"]),
+        (&json!("1 MiB"), &json!("2026-01-03T00:00:00.000Z"))
+    );
+    program.stop().await;
+}
