@@ -1,6 +1,6 @@
 //! The SQL of applications, grants and keys.
 
-use super::{Fault, millis, moment};
+use super::{Fault, millis, moment, recovery};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use toolwarrant_core::access::{Granted, Grants};
@@ -68,7 +68,7 @@ pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
     let expires_at = expires_at.map(millis);
     let values = (id, application, millis(*created_at), expires_at, latest.0, latest.1, previous.0, previous.1);
     db.prepare_cached(put)?.execute(values)?;
-    Ok(())
+    recovery::forget(db, id)
 }
 
 fn columns(secret: &SecretRow) -> (&[u8; 32], &[u8]) {

@@ -1,6 +1,7 @@
 //! Opens a database: connections, settings and migrations.
 
-use super::Fault;
+use super::ownership::Ownership;
+use super::{Fault, keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
 use std::io;
@@ -9,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
-pub(super) const MIGRATIONS: [&str; 6] = [
+pub(super) const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
     include_str!("../migrations/0003_claims.sql"),
     include_str!("../migrations/0004_lanes.sql"),
     include_str!("../migrations/0005_grants.sql"),
     include_str!("../migrations/0006_marks.sql"),
+    include_str!("../migrations/0007_identity.sql"),
 ];
 
 /// The layout that this program reads and writes.
@@ -25,7 +27,7 @@ pub(super) const LAYOUT: u32 = MIGRATIONS.len() as u32;
 const READERS: usize = 2;
 
 /// How long to wait while another program, such as an operator's tool, has the database locked.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Prepared statements that each connection caches: more than there are.
 const STATEMENTS: usize = 32;
@@ -83,6 +85,27 @@ pub enum DatabaseError {
         /// The layout of the database.
         found: u32,
     },
+    /// It lacks what it once held, or is another one.
+    #[error(
+        "the database `{path}` is not what it was: {what}. Put a backup in an empty folder with the command `restore`; or, to go on \
+         with what there is and accept the loss, remove `{watermark}`"
+    )]
+    Lost {
+        /// Its path.
+        path: PathBuf,
+        /// The file that tells what it held.
+        watermark: PathBuf,
+        /// What it held, and what is left of that.
+        what: String,
+    },
+    /// Its content cannot be used.
+    #[error("cannot use the database `{path}`: {why}")]
+    Content {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// No thread can be started.
     #[error("the store has no thread: {0}")]
     Thread(#[from] io::Error),
@@ -99,6 +122,8 @@ pub enum DatabaseError {
 /// The connections to one database.
 pub(super) struct Connections {
     pub(super) writer: Connection,
+    /// For the thread that keeps the watermark.
+    pub(super) keeper: Connection,
     pub(super) readers: Vec<Connection>,
     /// For reads that may take minutes.
     pub(super) inspector: Connection,
@@ -107,6 +132,7 @@ pub(super) struct Connections {
 /// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before layout 5 become grants of
 /// `former_resource`.
 pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
+    watermark::check(path)?;
     let path = path.to_owned();
     // SQLite would create it readable by everybody. It gives its other files the mode of this one.
     let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -124,7 +150,21 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     migrate(&mut writer, found, former_resource).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
     let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
-    Ok(Connections { writer, readers, inspector: reader()? })
+    let keeper = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    Ok(Connections { writer, keeper, readers, inspector: reader()? })
+}
+
+/// Makes this process the owner of the database, copies into it what is in the log, and raises its watermark.
+pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16], DatabaseError> {
+    let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
+    let taken = writer.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+        let taken = (Ownership::take(&transaction)?, watermark::raise(&transaction, keeper::now())?);
+        transaction.commit().map(|()| taken)
+    });
+    let (owner, raised) = taken.map_err(failed)?;
+    keeper::checkpoint(writer).map_err(failed)?;
+    raised.write(path).map_err(|source| DatabaseError::File { path: watermark::path_of(path), source })?;
+    Ok(owner)
 }
 
 /// Loads the target locks into the writing connection.
@@ -145,7 +185,7 @@ pub(super) fn blank() -> rusqlite::Result<Connection> {
     Ok(blank)
 }
 
-fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+pub(super) fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY)?;
     connection.execute_batch(EVERY)?;
