@@ -5,6 +5,7 @@ mod polls;
 mod shop;
 
 mod arguments;
+mod backup;
 mod bad_input;
 mod bad_spec;
 mod bridge;

@@ -1,6 +1,7 @@
 //! The program, killed while writes are in every phase, and started again on what it left behind; under load, many times.
 
 mod audit;
+mod backups;
 mod load;
 
 use crate::program::Program;

@@ -2,6 +2,8 @@
 //!
 //! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
 
+mod reload;
+
 use super::access::{Access, Application, Grants, LIVE_SECRETS, purpose};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;

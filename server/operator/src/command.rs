@@ -6,6 +6,7 @@
 use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf, absolute};
 
 /// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -42,11 +43,43 @@ pub enum OperatorCommand {
     /// Read the audit trail
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Copy all that the data folder holds into one file, but the master key
+    ///
+    /// A running server goes on meanwhile. The file is for the owner alone, whole or not there at all, and never overwrites another.
+    /// The server writes it, so its user needs the right to. Keep a copy of master.key apart from it.
+    Backup {
+        /// The file, which must not exist
+        file: PathBuf,
+    },
+    /// Fill an empty data folder from a backup, while no server uses it
+    ///
+    /// Shows the applications and keys that it brings. All keys are off until `key confirm`. What happened after the backup is not
+    /// known: tasks that were in flight end as timeout and nothing is sent for them, and nothing is taken that was signed before
+    /// the restore.
+    Restore {
+        /// The file of the backup
+        file: PathBuf,
+        /// File of the master key, where that is not in the data folder
+        #[arg(long, value_name = "FILE")]
+        master_key: Option<PathBuf>,
+    },
     /// Examine the data folder: what is wrong with it, and what to do about that
     ///
     /// Looks at the database and all that must hold of it, the master key, the modes of files and the audit trail, and fails
     /// if anything is wrong. Reads everything, so with millions of tasks it takes a while; a running server goes on meanwhile.
     Doctor,
+}
+
+impl OperatorCommand {
+    /// The same command for a process with another working directory.
+    #[must_use]
+    pub(crate) fn absolute(self) -> Self {
+        let here = |path: &Path| absolute(path).unwrap_or_else(|_| path.to_owned());
+        match self {
+            Self::Backup { file } => Self::Backup { file: here(&file) },
+            other => other,
+        }
+    }
 }
 
 /// Commands about applications. All keys of an application share its permissions, {targets} and budget.
@@ -115,6 +148,15 @@ pub enum KeyCommand {
     Revoke {
         /// The key's id
         key: String,
+    },
+    /// Turn keys on that are off since the data folder was restored from a backup
+    Confirm {
+        /// The keys' ids
+        #[arg(value_name = "KEY", required_unless_present = "all")]
+        keys: Vec<String>,
+        /// Every key that is off
+        #[arg(long = flags::ALL, conflicts_with = "keys")]
+        all: bool,
     },
 }
 

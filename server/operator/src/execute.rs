@@ -7,7 +7,9 @@ mod targets;
 mod tasks;
 
 pub(crate) use contract::tools;
+pub(crate) use keys::KeyAnswer;
 
+use crate::backup;
 use crate::command::{AuditCommand, OperatorCommand};
 use crate::context::{OperatorContext, OperatorError};
 use crate::data::AUDIT;
@@ -33,6 +35,8 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
         OperatorCommand::Refunds { limit } => tasks::refunds(context, limit).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
         OperatorCommand::Audit(AuditCommand::Tail { lines }) => tail(context, lines).await,
+        OperatorCommand::Backup { file } => backup::take(context, file).await,
+        OperatorCommand::Restore { .. } => Err(refused("a server uses the data folder; stop it first".to_owned())),
         OperatorCommand::Doctor => {
             let found = doctor::examine(
                 &context.folder,

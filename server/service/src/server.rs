@@ -25,6 +25,7 @@ use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN};
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
+use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
 /// What the author of a service sets for its program, apart from the service itself.
@@ -92,6 +93,13 @@ impl Server {
         let folder = DataFolder::open(data, &names)?;
         let OpenedData { registry, keyring, database } =
             OpenedData::open(&folder, &names, H::CATALOGUE, clock.clone(), &random).await?;
+        let off = database.unconfirmed_keys().await.context("cannot read the keys")?.len();
+        if off > 0 {
+            tracing::warn!(
+                keys = off,
+                "keys are off since the data folder was restored; `key list` shows them, `key confirm` turns them on"
+            );
+        }
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, serves } = compose(setup)?;
         let trail = folder.join(AUDIT);
@@ -109,7 +117,7 @@ impl Server {
         let process = u32::from_le_bytes(random.bytes()?);
         let keys = demo.keys(&registry, H::CATALOGUE).await?;
         let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
-        let nonces = Nonces::starting(clock.clone(), kept);
+        let nonces = Nonces::starting(clock.clone(), kept).since(database.restored_at());
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         let limiter = ConnectionLimiter::new(Limits::default());
         let (requests, backlog) = (pipeline.counts(), pipeline.backlog());

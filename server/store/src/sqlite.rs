@@ -17,8 +17,9 @@ mod tasks;
 mod watermark;
 mod writer;
 
-pub use open::DatabaseError;
+pub use open::{DatabaseError, LAYOUT};
 pub use recovery::{RestoredData, restore};
+pub use watermark::path_of as watermark;
 
 use crate::recovery::Recovery;
 use crate::rules::{Integrity, IntegrityRule};

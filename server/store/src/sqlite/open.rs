@@ -21,7 +21,7 @@ pub(super) const MIGRATIONS: [&str; 7] = [
 ];
 
 /// The layout that this program reads and writes.
-pub(super) const LAYOUT: u32 = MIGRATIONS.len() as u32;
+pub const LAYOUT: u32 = MIGRATIONS.len() as u32;
 
 /// Number of reading connections.
 const READERS: usize = 2;

@@ -30,7 +30,8 @@ pub(super) struct Watermark {
 }
 
 /// The path of the watermark of a database.
-pub(super) fn path_of(database: &Path) -> PathBuf {
+#[must_use]
+pub fn path_of(database: &Path) -> PathBuf {
     database.with_extension("watermark")
 }
 
