@@ -187,3 +187,29 @@ fn publish(draft: &Path, file: &Path) -> io::Result<()> {
     }
     File::open(file.parent().unwrap_or(file))?.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_lines_is_copied_up_to_its_last_line_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let long = "x".repeat(200_000);
+        for (text, expected) in [
+            (String::new(), 0),
+            ("no end".to_owned(), 0),
+            ("one\ntwo".to_owned(), 4),
+            ("one\ntwo\n".to_owned(), 8),
+            (format!("one\n{long}"), 4),
+            (long.clone(), 0),
+            (format!("{long}\nhalf"), 200_001),
+        ] {
+            fs::write(&path, &text).unwrap();
+            let mut file = File::open(&path).unwrap();
+            assert_eq!(whole_lines(&mut file).unwrap(), expected, "{} bytes", text.len());
+            assert_eq!(file.stream_position().unwrap(), 0);
+        }
+    }
+}

@@ -55,6 +55,9 @@ pub(crate) const RESTORING: &str = "restoring";
 /// The file of the master key.
 pub(crate) const MASTER_KEY: &str = "master.key";
 
+/// What some file systems have at their top, for the system alone.
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
+
 /// The folder of the audit trail.
 pub const AUDIT: &str = "audit";
 
@@ -295,7 +298,7 @@ pub(crate) fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> 
             Err(error) if error.kind() == ErrorKind::NotFound && path != folder => continue,
             about => about?,
         };
-        if about.is_dir() {
+        if about.is_dir() && path != folder.join(LOST_AND_FOUND) {
             for entry in path.read_dir()? {
                 paths.push(entry?.path());
             }

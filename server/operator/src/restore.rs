@@ -3,10 +3,11 @@
 //! What the folder will hold is prepared in a folder inside it and then put in place, the database last. A restore that is
 //! interrupted leaves that folder, with which nothing starts, and is begun anew by the next.
 
-use crate::archive::{ArchiveReader, FORMAT};
+use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::context::{OpenError, OperatorError, open_options};
 use crate::data::{
-    AUDIT, DataFolder, LOCK, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file, read_master_key,
+    AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
+    read_master_key,
 };
 use crate::execute::KeyAnswer;
 use crate::flags::DATA;
@@ -57,16 +58,8 @@ pub(crate) fn run(
 ) -> Result<Value, OperatorError> {
     let refused = |why: String| OperatorError::Refused(format!("cannot restore {}: {why}", file.display()));
     let archive = ArchiveReader::open(file).map_err(|error| refused(error.to_string()))?;
-    let manifest = &archive.manifest;
-    if manifest.service != names.program {
-        return Err(refused(format!("it is a backup of {}, and this is {}", manifest.service, names.program)));
-    }
-    if manifest.backup != FORMAT || manifest.layout > LAYOUT {
-        let version = &manifest.version;
-        let newer = format!("{} {version} made it, which is newer; restore it with that program", names.program);
-        return Err(refused(newer));
-    }
-    let as_of = manifest.made_at;
+    judge(&archive.manifest, names).map_err(refused)?;
+    let as_of = archive.manifest.made_at;
 
     let folder = DataFolder::lock_to_restore(path, names).map_err(OpenError::from)?;
     refuse_content(&folder)?;
@@ -94,6 +87,18 @@ pub(crate) fn run(
     answer(data, folder.path(), names, as_of, made_at)
 }
 
+/// Whether this program can go on with a backup; if not, why.
+fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
+    let Manifest { backup, service, version, layout, made_at: _ } = manifest;
+    if service != names.program {
+        return Err(format!("it is a backup of {service}, and this is {}", names.program));
+    }
+    if *backup != FORMAT || *layout > LAYOUT {
+        return Err(format!("{service} {version} made it, which is newer; restore it with that program"));
+    }
+    Ok(())
+}
+
 /// Refuses a folder that holds anything but what an empty one may: a restore replaces nothing. What an interrupted restore has left
 /// is removed.
 fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
@@ -103,7 +108,7 @@ fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
     let interrupted = folder.join(RESTORING).exists();
     for entry in content {
         let name = entry.file_name();
-        if [LOCK, SERVICE, MASTER_KEY].iter().any(|empty| name == **empty) {
+        if [LOCK, SERVICE, MASTER_KEY, LOST_AND_FOUND].iter().any(|empty| name == **empty) {
             continue;
         }
         if !interrupted {
@@ -193,4 +198,27 @@ fn answer(
     let answer =
         RestoreAnswer { restored: folder.to_owned(), as_of, ended_as_timeout: ended, applications, keys, next_step };
     serde_json::to_value(answer).map_err(|error| OperatorError::Refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_of_another_service_or_of_a_newer_program_is_refused_by_name() {
+        let names = Names::of("shop", "1.0.0");
+        let judged = |backup, service: &str, layout| {
+            let (service, version) = (service.to_owned(), "9.9.9".to_owned());
+            judge(&Manifest { backup, service, version, layout, made_at: Timestamp(0) }, &names)
+                .err()
+                .unwrap_or_default()
+        };
+        assert_eq!(judged(FORMAT, "shop", LAYOUT), "");
+        assert_eq!(judged(FORMAT, "shop", 1), "");
+        assert_eq!(judged(FORMAT, "other", LAYOUT), "it is a backup of other, and this is shop");
+        for (format, layout) in [(FORMAT, LAYOUT + 1), (FORMAT + 1, LAYOUT)] {
+            let newer = "shop 9.9.9 made it, which is newer; restore it with that program";
+            assert_eq!(judged(format, "shop", layout), newer);
+        }
+    }
 }
