@@ -5,7 +5,9 @@
 //! `watermark` let the next start notice a loss. The SQL is in `tasks`, `directory`, `recovery` and `rules`; `open` opens the
 //! database and runs its migrations.
 
+mod connection;
 mod directory;
+mod error;
 mod keeper;
 mod open;
 mod ownership;
@@ -17,7 +19,8 @@ mod tasks;
 mod watermark;
 mod writer;
 
-pub use open::{DatabaseError, LAYOUT};
+pub use error::DatabaseError;
+pub use open::LAYOUT;
 pub use recovery::{RestoredData, restore};
 pub use watermark::path_of as watermark;
 

@@ -1,13 +1,13 @@
-//! Opens a database: connections, settings and migrations.
+//! Opens a database: connections and migrations.
 
+use super::connection::connection;
+use super::error::DatabaseError;
 use super::ownership::Ownership;
 use super::{Fault, keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
-use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
 pub(super) const MIGRATIONS: [&str; 7] = [
@@ -26,19 +26,6 @@ pub const LAYOUT: u32 = MIGRATIONS.len() as u32;
 /// Number of reading connections.
 const READERS: usize = 2;
 
-/// How long to wait while another program, such as an operator's tool, has the database locked.
-pub(super) const BUSY: Duration = Duration::from_secs(5);
-
-/// Prepared statements that each connection caches: more than there are.
-const STATEMENTS: usize = 32;
-
-/// Settings of every connection. `FULL` makes a commit survive a power cut (on macOS only with `fullfsync`). `secure_delete`
-/// overwrites what is wiped. `temp_store` keeps temporary data off the disk. Without `trusted_schema`, a manipulated database
-/// calls no functions. The log grows to 32 MB before it is merged: pages that change often are then written once.
-const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; \
-                     PRAGMA secure_delete = FAST; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
-                     PRAGMA wal_autocheckpoint = 8000;";
-
 /// Target locks: the task in flight on each target. In memory, for the writing connection alone; the table takes part in its
 /// transactions.
 const TARGET_LOCKS: &str = "
@@ -49,75 +36,6 @@ const TARGET_LOCKS: &str = "
         PRIMARY KEY (target, resource)
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
-
-/// Why a database cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum DatabaseError {
-    /// Its file cannot be created.
-    #[error("cannot use {path}: {source}")]
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It has a layout that this program does not know: a newer one wrote it.
-    #[error(
-        "the database `{path}` has layout {found}, and this program knows none beyond {known}; \
-         start the newer one that wrote it"
-    )]
-    Newer {
-        /// Its path.
-        path: PathBuf,
-        /// The layout of the database.
-        found: u32,
-        /// The latest layout that this program knows.
-        known: u32,
-    },
-    /// It has an older layout, and was to be opened without changes.
-    #[error(
-        "the database `{path}` has layout {found}, which is older than this program's {LAYOUT}; \
-         the next start of a server brings it up to date"
-    )]
-    Older {
-        /// Its path.
-        path: PathBuf,
-        /// The layout of the database.
-        found: u32,
-    },
-    /// It lacks what it once held, or is another one.
-    #[error(
-        "the database `{path}` is not what it was: {what}. Put a backup in an empty folder with the command `restore`; or, to go on \
-         with what there is and accept the loss, remove `{watermark}`"
-    )]
-    Lost {
-        /// Its path.
-        path: PathBuf,
-        /// The file that tells what it held.
-        watermark: PathBuf,
-        /// What it held, and what is left of that.
-        what: String,
-    },
-    /// Its content cannot be used.
-    #[error("cannot use the database `{path}`: {why}")]
-    Content {
-        /// Its path.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// No thread can be started.
-    #[error("the store has no thread: {0}")]
-    Thread(#[from] io::Error),
-    /// SQLite cannot open it.
-    #[error("cannot open the database `{path}`: {source}")]
-    Database {
-        /// Its path.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
-    },
-}
 
 /// The connections to one database.
 pub(super) struct Connections {
@@ -145,7 +63,7 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
         return Err(DatabaseError::Newer { path, found, known: LAYOUT });
     }
     if found < oldest {
-        return Err(DatabaseError::Older { path, found });
+        return Err(DatabaseError::Older { path, found, known: LAYOUT });
     }
     migrate(&mut writer, found, former_resource).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
@@ -183,14 +101,6 @@ pub(super) fn blank() -> rusqlite::Result<Connection> {
     let mut blank = Connection::open_in_memory()?;
     migrate(&mut blank, 0, "")?;
     Ok(blank)
-}
-
-pub(super) fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY)?;
-    connection.execute_batch(EVERY)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(connection)
 }
 
 /// Runs the migrations that the database has not had, each in a transaction. Meanwhile, a temporary table tells them what only the

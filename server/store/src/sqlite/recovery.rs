@@ -4,7 +4,8 @@
 //! became of tasks in flight, which nonces were used. So the keys are off until an operator confirms them, the tasks end as
 //! `timeout` and nothing more is sent for them, and the moment of the restore is kept, for nothing signed before is taken.
 
-use super::open::{self, DatabaseError};
+use super::error::DatabaseError;
+use super::open;
 use super::{Fault, OpenOptions, directory, millis, moment, tasks};
 use crate::recovery::not_off;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
@@ -91,13 +92,7 @@ pub(super) fn confirm_keys(db: &Connection, keys: &[String]) -> Result<(), Fault
         if db.prepare_cached(confirm)?.execute([key])? == 0 {
             return Err(Fault(not_off(key)));
         }
-        forget(db, key)?;
+        directory::forget_unconfirmed(db, key)?;
     }
-    Ok(())
-}
-
-/// Forgets the former secrets of a key: it has other ones, or none any more.
-pub(super) fn forget(db: &Connection, key: &str) -> Result<(), Fault> {
-    db.prepare_cached("DELETE FROM unconfirmed_key WHERE id = ?1")?.execute([key])?;
     Ok(())
 }

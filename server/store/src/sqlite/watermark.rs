@@ -4,7 +4,8 @@
 //! watermark is raised, a number in the database goes up by one and then, once that is on the disk, the number in the file. All
 //! commits before are in front of that one, so a database with a lower number has lost something.
 
-use super::open::{DatabaseError, connection};
+use super::connection::connection;
+use super::error::DatabaseError;
 use super::{millis, moment};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row};
 use serde::{Deserialize, Serialize};

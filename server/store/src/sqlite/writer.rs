@@ -8,7 +8,7 @@
 
 use super::Fault;
 use super::WriteCounts;
-use super::open::BUSY;
+use super::connection::BUSY;
 use super::ownership::Ownership;
 use super::queue::{Queue, Reply};
 use rusqlite::{Connection, Transaction, TransactionBehavior};

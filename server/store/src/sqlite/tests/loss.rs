@@ -117,7 +117,7 @@ async fn what_was_committed_is_below_the_watermark_after_a_while_without_any_cha
     let folder = quick_folder();
     let store = open(folder.path());
     let path = database(folder.path());
-    let connection = super::open::connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+    let connection = super::connection::connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
     let writer = Arc::clone(&store.writer);
     let often = Keeper::start(&path, connection, writer, Duration::from_millis(5)).unwrap();
     accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
