@@ -8,6 +8,7 @@ mod applications;
 mod arguments;
 mod audit;
 mod authority;
+mod backup;
 mod bad_input;
 mod bad_spec;
 mod bridge;

@@ -26,7 +26,7 @@ pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
 }
 
 /// Text without what is different each time: digits of ids, secrets and times become `0`, and runs of blanks one.
-fn steady(text: &str, folder: &Path) -> String {
+pub(crate) fn steady(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "DATA");
     let word = |word: &str| {
         let (name, rest) = word.split_once('_').unwrap_or(("", word));

@@ -1,4 +1,6 @@
-//! Data folders of earlier programs: what is in them goes on.
+//! Data folders of earlier programs: what is in them goes on. And folders that change under a running one.
+
+mod swapped;
 
 use crate::cli::{json_of, operate};
 use crate::harness::Key;

@@ -251,10 +251,10 @@ async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() 
         if replaced {
             fs::copy(&aside, &database).expect("another of its name");
         }
-        let why = "was removed or replaced, and what is written is lost when the server stops\n";
+        let why = "was removed or replaced, and nothing is written until it is back\n";
         assert!(get(&ready).await.2.ends_with(why), "{replaced}");
         let (code, said) = operate(&program.data, "doctor").await;
-        assert!(code == 1 && said.contains(why.trim_end()) && said.contains("/proc/PID/fd"), "{said}");
+        assert!(code == 1 && said.contains(why.trim_end()) && said.contains("move it back"), "{said}");
     }
     fs::rename(&aside, &database).expect("moved back");
     until(&ready, 200).await;

@@ -257,6 +257,9 @@ async fn an_emptied_database_is_refused_at_the_start_and_left_as_it_is() {
     assert!(said.contains("cloudphone.db is empty, beside a master key; restore it from a backup"), "{said}");
     assert_eq!(database.metadata().expect("a file").len(), 0);
     std::fs::remove_file(&database).expect("removed");
+    let (_, said) = refused(&["--listen", "127.0.0.1:0", "--data", program.data.to_str().expect("UTF-8")]).await;
+    assert!(said.contains("it is missing; it held everything until") && said.contains("`restore`"), "{said}");
+    std::fs::remove_file(database.with_extension("watermark")).expect("removed");
     assert_eq!(Program::start_at(home, &[]).await.keys.len(), 2, "it begins anew");
 }
 
@@ -273,7 +276,7 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
     // The store fails once: somebody has the database locked for longer than it waits, which it logs.
     let db = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
-    assert_eq!(write(7).await, Err(json!("internal")));
+    assert_eq!(write(7).await, Err(json!("overloaded")));
     db.execute_batch("ROLLBACK").expect("no lock");
     write(8).await.expect("it writes again");
 }

@@ -201,6 +201,11 @@ fn tasks(db: &Connection) -> HashMap<String, Task> {
     select.query_map([], task).expect("rows").collect::<rusqlite::Result<_>>().expect("a task")
 }
 
+/// The ids of all tasks.
+pub(super) fn acknowledged(data: &Path) -> HashSet<String> {
+    tasks(&database(data)).into_keys().collect()
+}
+
 /// The commands that the phones took, by request.
 fn commands(data: &Path) -> HashMap<String, Vec<Value>> {
     let mut commands = HashMap::<String, Vec<Value>>::new();

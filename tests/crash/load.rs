@@ -8,7 +8,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -255,6 +255,18 @@ impl Load {
         }
         self.shared.url.send_replace(None);
         program.kill().await;
+    }
+
+    /// Starts the program, does something with its data folder and what clients were told of so far, and kills it.
+    pub(super) async fn killed_after<T>(&mut self, meanwhile: impl AsyncFnOnce(&Path, Vec<Value>) -> T) -> T {
+        let (mut program, begun) = (self.spawn(), Instant::now());
+        self.ready(&mut program, begun).await;
+        sleep(self.life()).await;
+        let told = self.told().into_iter().filter_map(|(_, answer)| answer.ok()).collect();
+        let done = meanwhile(&self.data, told).await;
+        self.shared.url.send_replace(None);
+        program.kill().await;
+        done
     }
 
     /// Starts the program, and asks it to end a moment later; how long that took.

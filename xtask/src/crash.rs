@@ -1,4 +1,5 @@
-//! `cargo xtask crash`: the program, optimised, under load; it is killed and stopped again and again, and then audited.
+//! `cargo xtask crash`: the program, optimised, under load; it is killed and stopped again and again, and then audited. In a third
+//! round backups are taken meanwhile, and each is restored and looked at.
 
 use crate::test::step;
 use anyhow::{Context, Result, ensure};
@@ -16,7 +17,7 @@ pub(crate) struct Load {
     seed: u64,
 }
 
-/// Kills it, then stops it, and prints the figures of both.
+/// Takes backups while it is killed, kills it, stops it, and prints the figures of each.
 pub(crate) fn run(root: &Path, Load { tasks, seed }: Load) -> Result<()> {
     step(root, &["build", "--release", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
     let mut command = Command::new(env!("CARGO"));

@@ -28,6 +28,8 @@ pub struct Nonces {
     clock: Clock,
     /// The wall clock at the start.
     started: Timestamp,
+    /// Nothing signed until then is taken.
+    floor: Option<Timestamp>,
     hasher: RandomState,
     shards: [Mutex<Shard>; SHARDS],
 }
@@ -80,7 +82,7 @@ pub enum BadTime {
     Behind(u64),
     /// Seconds ahead of the wall clock.
     Ahead(u64),
-    /// A read was signed before the start.
+    /// A read was signed before the start, or anything before the data was restored.
     BeforeStart,
 }
 
@@ -98,13 +100,20 @@ impl Nonces {
     #[must_use]
     pub fn starting(clock: Clock, kept: impl IntoIterator<Item = Box<[u8]>>) -> Self {
         let started = clock.wall();
-        let nonces = Self { clock, started, hasher: RandomState::new(), shards: Default::default() };
+        let nonces = Self { clock, started, floor: None, hasher: RandomState::new(), shards: Default::default() };
         let latest = started.plus(Duration::from_secs(SKEW_SECONDS));
         for entry in kept {
             // More than the most in memory would mean that the last process had accepted too many.
             let _ = nonces.insert(&entry, latest);
         }
         nonces
+    }
+
+    /// Refuses whatever was signed until then, also what does not read: the nonces from before are not known, for the data was restored
+    /// from a backup.
+    #[must_use]
+    pub fn since(self, restored_at: Option<Timestamp>) -> Self {
+        Self { floor: restored_at, ..self }
     }
 
     /// Judges the time of signing, in Unix seconds, by the wall clock as it is.
@@ -117,6 +126,7 @@ impl Nonces {
             (behind, _) if behind > SKEW_SECONDS => Err(BadTime::Behind(behind)),
             (_, ahead) if ahead > SKEW_SECONDS => Err(BadTime::Ahead(ahead)),
             _ if reads && timestamp <= self.started.0 / 1000 => Err(BadTime::BeforeStart),
+            _ if self.floor.is_some_and(|floor| timestamp <= floor.0 / 1000) => Err(BadTime::BeforeStart),
             _ => Ok(()),
         }
     }
@@ -185,6 +195,15 @@ mod tests {
         clock.shift_wall(3_600_000);
         assert_eq!(nonces.judge(SECOND, false), Err(BadTime::Behind(3600)));
         assert_eq!(nonces.judge(SECOND + 3600, true), Ok(()));
+    }
+
+    #[test]
+    fn nothing_is_taken_that_was_signed_before_the_data_was_restored() {
+        let (nonces, _) = nonces();
+        let nonces = nonces.since(Some(Timestamp(START.0 - 60_000)));
+        for (timestamp, expected) in [(SECOND - 60, Err(BadTime::BeforeStart)), (SECOND - 59, Ok(()))] {
+            assert_eq!(nonces.judge(timestamp, false), expected);
+        }
     }
 
     #[test]

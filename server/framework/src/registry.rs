@@ -4,6 +4,7 @@
 //! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
 
 mod names;
+mod reload;
 
 pub use names::{APPLICATION_NAME_MAX, may_name_application};
 

@@ -251,6 +251,8 @@ pub enum WriteRefusal {
     },
     /// Too many tasks are in flight.
     Full,
+    /// Nothing can be stored at present. A repeat may succeed; whoever stores has logged why.
+    Unavailable,
     /// The write could not be accepted. The text is for the log.
     Broken(String),
 }

@@ -6,6 +6,7 @@
 use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 use toolwarrant_core::audit::TAIL_MAX;
 
@@ -47,6 +48,26 @@ pub enum OperatorCommand {
     /// Say that the machine's clock is right
     #[command(subcommand)]
     Clock(ClockCommand),
+    /// Copy all that the data folder holds into one file, but the master key
+    ///
+    /// A running server goes on meanwhile. The file is for the owner alone, whole or not there at all, and never overwrites another.
+    /// The server writes it, so its user needs the right to. Keep a copy of master.key apart from it.
+    Backup {
+        /// The file, which must not exist
+        file: PathBuf,
+    },
+    /// Fill an empty data folder from a backup, while no server uses it
+    ///
+    /// Shows the applications and keys that it brings. All keys are off until `key confirm`. What happened after the backup is not
+    /// known: tasks that were in flight end as timeout and nothing is sent for them, and nothing is taken that was signed before
+    /// the restore.
+    Restore {
+        /// The file of the backup
+        file: PathBuf,
+        /// File of the master key, where that is not in the data folder
+        #[arg(long, value_name = "FILE")]
+        master_key: Option<PathBuf>,
+    },
     /// Examine the data folder: what is wrong with it, and what to do about that
     ///
     /// Looks at the database and all that must hold of it, the master key, the modes of files and the audit trail, and fails
@@ -58,7 +79,9 @@ impl OperatorCommand {
     /// How long an operator waits for a running server to carry the command out. Some commands read all data.
     pub(crate) fn patience(&self) -> Duration {
         match self {
-            Self::Doctor | Self::Audit(AuditCommand::Verify) => Duration::from_mins(10),
+            Self::Doctor | Self::Audit(AuditCommand::Verify) | Self::Backup { .. } | Self::Restore { .. } => {
+                Duration::from_mins(10)
+            }
             Self::App(_)
             | Self::Key(_)
             | Self::Target { .. }
@@ -67,6 +90,16 @@ impl OperatorCommand {
             | Self::Tools { .. }
             | Self::Clock(ClockCommand::Accept)
             | Self::Audit(AuditCommand::Tail { .. }) => Duration::from_secs(30),
+        }
+    }
+
+    /// The same command for a process with another working directory.
+    #[must_use]
+    pub(crate) fn absolute(self) -> Self {
+        let here = |path: &Path| absolute(path).unwrap_or_else(|_| path.to_owned());
+        match self {
+            Self::Backup { file } => Self::Backup { file: here(&file) },
+            other => other,
         }
     }
 }
@@ -144,6 +177,15 @@ pub enum KeyCommand {
     Revoke {
         /// The key's id
         key: String,
+    },
+    /// Turn keys on that are off since the data folder was restored from a backup
+    Confirm {
+        /// The keys' ids
+        #[arg(value_name = "KEY", required_unless_present = "all")]
+        keys: Vec<String>,
+        /// Every key that is off
+        #[arg(long = flags::ALL, conflicts_with = "keys")]
+        all: bool,
     },
 }
 

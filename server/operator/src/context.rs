@@ -1,10 +1,9 @@
 //! What operator commands work on: the opened data folder, and what the service adds to it.
 
 use crate::cli::resources;
-use crate::data::{DataFolder, FolderError};
+use crate::data::{DataFolder, FolderError, Lock};
 use crate::names::Names;
 use serde_json::{Map, Value};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -166,11 +165,7 @@ impl OpenedData {
 }
 
 /// How to open the database of a folder. Grants from layouts that knew only one resource belong to the first of the contract.
-pub(crate) fn open_options<'a>(
-    path: &'a Path,
-    folder: &DataFolder,
-    catalogue: &Catalogue,
-) -> OpenOptions<'a, Arc<File>> {
+pub(crate) fn open_options<'a>(path: &'a Path, folder: &DataFolder, catalogue: &Catalogue) -> OpenOptions<'a, Lock> {
     let former_resource = resources(catalogue).into_iter().next().unwrap_or_default();
     OpenOptions { path, former_resource, lock: folder.lock() }
 }

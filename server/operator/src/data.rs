@@ -1,12 +1,14 @@
 //! The data folder: everything that a service keeps on disk. One process uses it at a time.
 //!
 //! ```text
-//! lock        locked by the process that uses the folder
-//! service     the name of the program that the folder belongs to
-//! master.key  opens sealed data and verifies secrets; back it up apart from the rest
-//! NAME.db     tasks, ledger, applications, keys
-//! audit/      one line for each tool call, one file a day
-//! admin.sock  receives operator commands while a server runs
+//! lock            locked by the process that uses the folder, as is the folder itself
+//! service         the name of the program that the folder belongs to
+//! master.key      opens sealed data and verifies secrets; back it up apart from the rest
+//! NAME.db         tasks, ledger, applications, keys
+//! NAME.watermark  tells how much the database has held, so that a loss is noticed
+//! audit/          one line for each tool call, one file a day
+//! admin.sock      receives operator commands while a server runs
+//! restoring/      only where a restore was interrupted
 //! ```
 //!
 //! A service may keep further files there. Start at [`DataFolder::open`].
@@ -21,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolwarrant_core::hex;
 use toolwarrant_core::random::Random;
+use toolwarrant_store::sqlite::watermark;
 use zeroize::Zeroizing;
 
 /// A data folder that this process has locked. The lock ends when the last clone is dropped or the process dies.
@@ -29,19 +32,32 @@ pub struct DataFolder {
     path: PathBuf,
     /// The file name of the database.
     database: String,
-    lock: Arc<File>,
+    lock: Lock,
 }
 
-/// Whether the folder contains a database of this service that is not empty.
+/// What keeps other processes away: the folder itself and the file `lock` in it. The file alone could be removed and made anew.
+pub(crate) type Lock = Arc<[File; 2]>;
+
+/// Whether the folder contains a database of this service that is not empty, or tells of one that it has held.
 pub(crate) fn has_database(folder: &Path, names: &Names) -> bool {
-    folder.join(&names.database).metadata().is_ok_and(|about| about.len() > 0)
+    let database = folder.join(&names.database);
+    database.metadata().is_ok_and(|about| about.len() > 0) || watermark(&database).exists()
 }
 
 /// The file with the name of the program that the folder belongs to.
-const SERVICE: &str = "service";
+pub(crate) const SERVICE: &str = "service";
+
+/// The file that the user of the folder locks.
+pub(crate) const LOCK: &str = "lock";
+
+/// The folder in which a restore prepares what it brings. It is there until all is in place.
+pub(crate) const RESTORING: &str = "restoring";
 
 /// The file of the master key.
-const MASTER_KEY: &str = "master.key";
+pub(crate) const MASTER_KEY: &str = "master.key";
+
+/// What some file systems have at their top, for the system alone.
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
 /// Room for the text of a master key, in bytes, so that no copy stays behind where it grows.
 const MASTER_KEY_ROOM: usize = 256;
@@ -84,9 +100,13 @@ pub enum FolderError {
     MissingKey(PathBuf),
     /// There is a master key, and the database is empty.
     #[error(
-        "{0} is empty, beside a master key; restore it from a backup, or remove it to begin without any application"
+        "{0} is empty, beside a master key; restore it from a backup in an empty folder, or remove it and its watermark to begin \
+         without any application"
     )]
     EmptyDatabase(PathBuf),
+    /// A restore was interrupted.
+    #[error("a restore of {0} was interrupted, and not all is in place; give the command `restore` again")]
+    HalfRestored(PathBuf),
 }
 
 impl DataFolder {
@@ -98,6 +118,21 @@ impl DataFolder {
     /// # Errors
     /// See [`FolderError`].
     pub fn open(path: &Path, names: &Names) -> Result<Self, FolderError> {
+        let folder = Self::lock_to_restore(path, names)?;
+        if folder.join(RESTORING).exists() {
+            return Err(FolderError::HalfRestored(path.to_owned()));
+        }
+        if !folder.join(SERVICE).exists() {
+            folder.write(SERVICE, names.program).map_err(|error| FolderError::Io(folder.join(SERVICE), error))?;
+        }
+        Ok(folder)
+    }
+
+    /// Locks the folder, which a restore may fill.
+    ///
+    /// # Errors
+    /// See [`FolderError`].
+    pub(crate) fn lock_to_restore(path: &Path, names: &Names) -> Result<Self, FolderError> {
         let failed = |error| FolderError::Io(path.to_owned(), error);
         if !path.is_dir() {
             create(path).map_err(failed)?;
@@ -107,22 +142,23 @@ impl DataFolder {
             tracing::warn!(folder = %path.display(), mode = %format!("{mode:o}"), "others can enter the data folder");
         }
         refuse_foreign(path, names)?;
-        let name = path.join("lock");
+        let name = path.join(LOCK);
         let lock = private().create(true).truncate(false).open(&name).map_err(|error| FolderError::Io(name, error))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(FolderError::InUse(path.to_owned(), names.program.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        let lock = [File::open(path).map_err(failed)?, lock];
+        for file in &lock {
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(FolderError::InUse(path.to_owned(), names.program.to_owned()));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
         }
-        let folder = Self { path: path.to_owned(), database: names.database.clone(), lock: Arc::new(lock) };
-        if !folder.join(SERVICE).exists() {
-            folder.write(SERVICE, names.program).map_err(|error| FolderError::Io(folder.join(SERVICE), error))?;
-        }
-        Ok(folder)
+        Ok(Self { path: path.to_owned(), database: names.database.clone(), lock: Arc::new(lock) })
     }
 
     /// The lock, for a user of the folder that may outlive this value.
-    pub(crate) fn lock(&self) -> Arc<File> {
+    pub(crate) fn lock(&self) -> Lock {
         Arc::clone(&self.lock)
     }
 
@@ -158,7 +194,8 @@ impl DataFolder {
             Err(FolderError::Io(_, error)) if error.kind() == ErrorKind::NotFound => {}
             read => return read,
         }
-        if self.join(&self.database).exists() {
+        let database = self.join(&self.database);
+        if database.exists() || watermark(&database).exists() {
             return Err(FolderError::MissingKey(path));
         }
         let failed = |error| FolderError::Io(path.clone(), error);
@@ -167,8 +204,13 @@ impl DataFolder {
         Ok(key)
     }
 
+    /// Takes over a master key that was kept elsewhere.
+    pub(crate) fn put_master_key(&self, key: &[u8; 32]) -> Result<(), FolderError> {
+        self.write(MASTER_KEY, &hex::encode(key)).map_err(|error| FolderError::Io(self.join(MASTER_KEY), error))
+    }
+
     /// Writes a file of one line durably. After a crash the file is complete or absent.
-    fn write(&self, name: &str, line: &str) -> io::Result<()> {
+    pub(crate) fn write(&self, name: &str, line: &str) -> io::Result<()> {
         let draft = self.join(&format!("{name}.new"));
         let mut file = private().create(true).truncate(true).open(&draft)?;
         writeln!(file, "{line}").and_then(|()| file.sync_all())?;
@@ -225,7 +267,14 @@ fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
 /// # Errors
 /// See [`FolderError`].
 pub(crate) fn read_master_key(folder: &Path) -> Result<Zeroizing<[u8; 32]>, FolderError> {
-    let path = folder.join(MASTER_KEY);
+    read_key_file(folder.join(MASTER_KEY))
+}
+
+/// The master key in a file.
+///
+/// # Errors
+/// See [`FolderError`].
+pub(crate) fn read_key_file(path: PathBuf) -> Result<Zeroizing<[u8; 32]>, FolderError> {
     let failed = |error| FolderError::Io(path.clone(), error);
     // This check comes first because opening a pipe would block.
     if !path.metadata().map_err(failed)?.is_file() {
@@ -258,7 +307,7 @@ pub(crate) fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> 
             Err(error) if error.kind() == ErrorKind::NotFound && path != folder => continue,
             about => about?,
         };
-        if about.is_dir() {
+        if about.is_dir() && path != folder.join(LOST_AND_FOUND) {
             for entry in path.read_dir()? {
                 paths.push(entry?.path());
             }
@@ -270,13 +319,13 @@ pub(crate) fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> 
 }
 
 /// Creates a folder that only its owner can enter, and syncs its parent.
-fn create(path: &Path) -> io::Result<()> {
+pub(crate) fn create(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     File::open(path.join(".."))?.sync_all()
 }
 
 /// Options to write a file that only its owner can read.
-fn private() -> OpenOptions {
+pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     options
@@ -301,6 +350,9 @@ mod tests {
         let path = root.path().join("a/b");
         let folder = DataFolder::open(&path, &names()).unwrap();
         assert_eq!((mode(&path), mode(&folder.join("lock"))), (0o700, 0o600));
+        assert!(matches!(DataFolder::open(&path, &names()), Err(FolderError::InUse(..))));
+        // A lock that is removed is made anew, and is not the one that is held.
+        std::fs::remove_file(folder.join("lock")).unwrap();
         assert!(matches!(DataFolder::open(&path, &names()), Err(FolderError::InUse(..))));
         drop(folder);
         drop(DataFolder::open(&path, &names()).unwrap());

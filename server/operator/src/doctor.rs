@@ -65,8 +65,8 @@ const OPENS: Description = Description(
 const WRITES: Description = Description(
     "writing",
     "the database can be written to, and is the one in the folder",
-    "free disk space, and give the owner the right to write; if the database was moved, move it back; if it was removed, copy \
-     the open files from /proc/PID/fd before you stop the server",
+    "free disk space, and give the owner the right to write; if the database was moved, move it back; if it was removed, take a \
+     `backup` before you stop the server",
 );
 const NAMES: Description = Description(
     "names",

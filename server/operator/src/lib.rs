@@ -5,6 +5,8 @@
 //!
 //! This crate knows no particular contract. Permissions, resources and the words for them come from the catalogue of the service.
 
+mod archive;
+mod backup;
 pub mod cli;
 mod command;
 mod context;
@@ -19,6 +21,7 @@ mod names;
 pub mod offline;
 mod prometheus;
 pub mod render;
+mod restore;
 pub mod socket;
 
 pub use command::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};

@@ -8,6 +8,7 @@ use crate::doctor;
 use crate::execute::{execute, tools};
 use crate::flags;
 use crate::names::Names;
+use crate::restore;
 use crate::socket;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -45,6 +46,10 @@ impl Offline<'_> {
         }
         // Before its server is asked: another service's would carry the command out.
         refuse_foreign(folder, &names).map_err(OpenError::from)?;
+        if let OperatorCommand::Restore { file, master_key } = command {
+            return restore::run(folder, &names, catalogue, &file, master_key);
+        }
+        let command = command.absolute();
         if let Some(answer) = socket::ask(folder, &command).await {
             return answer;
         }

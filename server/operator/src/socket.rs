@@ -8,7 +8,7 @@ use crate::flags::DATA;
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,11 +45,13 @@ pub enum SocketError {
     Listen(PathBuf, io::Error),
 }
 
-/// A listening socket. Dropping it removes its file.
+/// A listening socket. Dropping it removes its file, unless that is another's by now.
 #[derive(Debug)]
 pub struct OperatorSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Its file, by file system and inode.
+    file: (u64, u64),
 }
 
 impl OperatorSocket {
@@ -63,17 +65,18 @@ impl OperatorSocket {
         if length > PATH_MAX {
             return Err(SocketError::PathTooLong { path, length });
         }
-        let open = || -> io::Result<UnixListener> {
+        let open = || -> io::Result<(UnixListener, (u64, u64))> {
             // An earlier process may have left its socket. It no longer runs, because this process holds the lock.
             let _ = fs::remove_file(&path);
             let socket = UnixSocket::new_stream()?;
             socket.bind(&path)?;
             // The mode is set before listening, so that nobody else can connect meanwhile.
             fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-            socket.listen(16)
+            let file = file(&path)?;
+            Ok((socket.listen(16)?, file))
         };
         match open() {
-            Ok(listener) => Ok(Self { listener, path }),
+            Ok((listener, file)) => Ok(Self { listener, path, file }),
             Err(error) => Err(SocketError::Listen(path, error)),
         }
     }
@@ -98,8 +101,14 @@ impl OperatorSocket {
 
 impl Drop for OperatorSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if file(&self.path).is_ok_and(|file| file == self.file) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+fn file(path: &Path) -> io::Result<(u64, u64)> {
+    path.symlink_metadata().map(|about| (about.dev(), about.ino()))
 }
 
 async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Result<()> {
@@ -175,5 +184,16 @@ mod tests {
         let patient = timeout(Duration::from_hours(1), ask(folder.path(), &OperatorCommand::Doctor));
         let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
         assert!(said.contains("has not answered for 600 s"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn who_stops_removes_no_socket_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = OperatorSocket::open(folder.path()).unwrap();
+        let second = OperatorSocket::open(folder.path()).unwrap();
+        drop(first);
+        UnixStream::connect(folder.path().join(SOCKET)).await.unwrap();
+        drop(second);
+        assert!(!folder.path().join(SOCKET).exists());
     }
 }

@@ -29,6 +29,7 @@ use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
 use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
+use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
 /// What the author of a service sets for its program, apart from the service itself.
@@ -116,6 +117,13 @@ impl Server {
         let folder = DataFolder::open(data, &names)?;
         let OpenedData { registry, keyring, database, clock } =
             OpenedData::open(&folder, &names, H::CATALOGUE, &random).await?;
+        let off = database.unconfirmed_keys().await.context("cannot read the keys")?.len();
+        if off > 0 {
+            tracing::warn!(
+                keys = off,
+                "keys are off since the data folder was restored; `key list` shows them, `key confirm` turns them on"
+            );
+        }
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, serves } = compose(setup)?;
         let trail = folder.join(AUDIT);
@@ -142,7 +150,7 @@ impl Server {
             false => None,
         };
         let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
-        let nonces = Nonces::starting(clock.clone(), kept);
+        let nonces = Nonces::starting(clock.clone(), kept).since(database.restored_at());
         let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
         let limiter = ConnectionLimiter::behind(proxies, limits);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());

@@ -1,12 +1,15 @@
 //! Storage: tasks with their timelines and ledger, cool-downs of targets, marks, applications with their keys and grants.
 //!
 //! The users of a store declare its ports: the engine [`TaskStore`], the registry [`DirectoryStore`]. [`sqlite`] implements them
-//! on a disk, [`memory`] for tests. Both pass the same suite. [`Integrity`] checks that stored data is consistent.
+//! on a disk, [`memory`] for tests. Both pass the same suite. [`Integrity`] checks that stored data is consistent, [`Recovery`] is for
+//! backups.
 
 pub mod memory;
+mod recovery;
 mod rules;
 pub mod sqlite;
 
+pub use recovery::Recovery;
 pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
 
 use std::time::Duration;
@@ -15,9 +18,9 @@ use toolwarrant_core::store::{AuditStore, DirectoryStore};
 use toolwarrant_tasks::store::{NewTask, TaskStore};
 
 /// A store with all ports.
-pub trait Store: TaskStore + DirectoryStore + AuditStore + Integrity {}
+pub trait Store: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery {}
 
-impl<S: TaskStore + DirectoryStore + AuditStore + Integrity> Store for S {}
+impl<S: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery> Store for S {}
 
 /// Longest time that a call takes to reach the store.
 const ON_ITS_WAY: Duration = Duration::from_mins(1);

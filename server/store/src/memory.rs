@@ -3,6 +3,7 @@
 mod rules;
 
 use crate::CoolDown;
+use crate::recovery::Recovery;
 use crate::rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -214,6 +215,8 @@ impl DirectoryStore for Memory {
         now(())
     }
 }
+
+impl Recovery for Memory {}
 
 impl Integrity for Memory {
     fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>> {

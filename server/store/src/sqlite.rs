@@ -1,27 +1,40 @@
 //! A store on disk: an SQLite database that one process has to itself.
 //!
 //! One thread writes; requests that arrive together share a commit (`writer`). Other threads read (`readers`). What an answer
-//! says is on the disk by then and survives a power cut. The SQL is in `tasks`, `directory` and `rules`; `open` opens the
+//! says is on the disk by then and survives a power cut. `ownership` refuses a commit that nobody would find again; `keeper` and
+//! `watermark` let the next start notice a loss. The SQL is in `tasks`, `directory`, `recovery` and `rules`; `open` opens the
 //! database and runs its migrations.
 
+mod connection;
 mod directory;
+mod error;
+mod keeper;
 mod kept;
 mod open;
+mod ownership;
 mod queue;
 mod readers;
+mod recovery;
 mod rules;
 mod tasks;
+mod watermark;
 mod writer;
 
-pub use open::DatabaseError;
+pub use error::DatabaseError;
+pub use open::LAYOUT;
+pub use recovery::{RestoredData, restore};
+pub use watermark::path_of as watermark;
 
+use crate::recovery::Recovery;
 use crate::rules::{Figure, Integrity, IntegrityRule};
+use keeper::Keeper;
 use open::Connections;
+use ownership::Ownership;
 use readers::Readers;
-use rusqlite::InterruptHandle;
+use rusqlite::{Connection, InterruptHandle};
 use std::fmt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toolwarrant_core::audit::Anchor;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::counts::Count;
@@ -44,10 +57,10 @@ pub struct Sqlite {
     inspector: Readers,
     /// Stops a read of the inspector.
     interrupt: InterruptHandle,
-    writer: Writer,
-    path: PathBuf,
-    /// The database file that was opened.
-    file: FileId,
+    /// Nothing keeps the watermark of a database that is opened as it is.
+    keeper: Option<Keeper>,
+    writer: Arc<Writer>,
+    restored_at: Option<Timestamp>,
     /// Keeps other processes away.
     _lock: Box<dyn Send + Sync>,
 }
@@ -63,19 +76,17 @@ pub struct OpenOptions<'a, Lock> {
     pub lock: Lock,
 }
 
-/// The file at a path, by file system and inode; `None` if there is none.
-type FileId = Option<(u64, u64)>;
-
 impl Sqlite {
     /// Opens a database, creates it if it is missing, and migrates it to the latest layout. Blocks for as long as the disk takes.
     ///
     /// # Errors
-    /// The database has a newer layout, or cannot be opened.
+    /// The database has a newer layout, lacks what it once held, or cannot be opened.
     pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
-        let connections = open::connect(path, former_resource, 0)?;
+        let mut connections = open::connect(path, former_resource, 0)?;
+        let owner = open::take_over(path, &mut connections.writer)?;
         open::load_target_locks(&connections.writer)?;
-        Self::connected(path, Box::new(lock), connections)
+        Self::connected(path, Box::new(lock), connections, Some(owner))
     }
 
     /// Opens a database of the latest layout without changing it. The store accepts no tasks.
@@ -84,15 +95,47 @@ impl Sqlite {
     /// The database has a newer or older layout, or cannot be opened.
     pub fn open_as_it_is(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
-        Self::connected(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?)
+        Self::connected(path, Box::new(lock), open::connect(path, former_resource, open::LAYOUT)?, None)
     }
 
-    fn connected(path: &Path, lock: Box<dyn Send + Sync>, connections: Connections) -> Result<Self, DatabaseError> {
-        let Connections { writer, readers, inspector } = connections;
+    fn connected(
+        path: &Path,
+        lock: Box<dyn Send + Sync>,
+        connections: Connections,
+        owner: Option<[u8; 16]>,
+    ) -> Result<Self, DatabaseError> {
+        let Connections { writer, keeper, readers, inspector } = connections;
+        let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
+        let restored_at = recovery::restored_at(&writer).map_err(failed)?;
         let interrupt = inspector.get_interrupt_handle();
+        let ownership = Ownership::of(path, owner);
+        let ownership = ownership.map_err(|source| DatabaseError::File { path: path.to_owned(), source })?;
         let (readers, inspector) = (Readers::start(readers)?, Readers::start(vec![inspector])?);
-        let (writer, file) = (Writer::start(writer)?, file_id(path));
-        Ok(Self { readers, inspector, interrupt, writer, path: path.to_owned(), file, _lock: lock })
+        let writer = Arc::new(Writer::start(writer, ownership)?);
+        let keeper = owner.map(|_| Keeper::start(path, keeper, Arc::clone(&writer), keeper::EVERY)).transpose()?;
+        Ok(Self { readers, inspector, interrupt, keeper, writer, restored_at, _lock: lock })
+    }
+
+    /// When the database was restored from a backup, if it was. What was signed before is not to be taken again: the nonces that
+    /// were used between the backup and the restore are not known.
+    #[must_use]
+    pub fn restored_at(&self) -> Option<Timestamp> {
+        self.restored_at
+    }
+
+    /// Writes something that must not be lost unnoticed: the watermark is above it before the answer.
+    fn write_below_watermark<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        Box::pin(async {
+            let written = self.writer.write(work).await?;
+            if let Some(keeper) = &self.keeper {
+                keeper.raise().await;
+            }
+            Ok(written)
+        })
     }
 
     /// Returns its counters, and the number of waiting writes.
@@ -208,11 +251,11 @@ impl DirectoryStore for Sqlite {
     }
 
     fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()> {
-        self.writer.write(move |db| directory::put_application(db, &application))
+        self.write_below_watermark(move |db| directory::put_application(db, &application))
     }
 
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {
-        self.writer.write(move |db| directory::put_key(db, &key))
+        self.write_below_watermark(move |db| directory::put_key(db, &key))
     }
 }
 
@@ -226,15 +269,21 @@ impl Integrity for Sqlite {
     }
 
     fn touch(&self) -> Stored<'_, ()> {
-        let (path, file) = (self.path.clone(), self.file);
-        self.writer.write(move |db| {
-            if file_id(&path) != file {
-                let folder = path.parent().unwrap_or(&path).display();
-                let why = "was removed or replaced, and what is written is lost when the server stops";
-                return Err(Fault::unavailable(format!("the database that was opened in `{folder}` {why}")));
-            }
-            open::touch(db)
-        })
+        self.writer.write(open::touch)
+    }
+}
+
+impl Recovery for Sqlite {
+    fn copy_to(&self, path: PathBuf) -> Stored<'_, ()> {
+        self.inspector.read(move |db| recovery::copy_to(db, &path))
+    }
+
+    fn unconfirmed_keys(&self) -> Stored<'_, Vec<String>> {
+        self.readers.read(recovery::unconfirmed_keys)
+    }
+
+    fn confirm_keys(&self, keys: Vec<String>) -> Stored<'_, ()> {
+        self.write_below_watermark(move |db| recovery::confirm_keys(db, &keys))
     }
 }
 
@@ -286,10 +335,6 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-fn file_id(path: &Path) -> FileId {
-    path.metadata().ok().map(|about| (about.dev(), about.ino()))
 }
 
 /// A moment as a column stores it.

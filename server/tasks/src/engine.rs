@@ -185,7 +185,7 @@ impl Engine {
             }
             accepted
         };
-        match self.begin(accepting).await.map_err(broken)?.map_err(broken)? {
+        match self.begin(accepting).await.map_err(broken)?.map_err(not_stored)? {
             store::Acceptance::Fresh { .. } => {
                 let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
                 let (task_id, status) = (id.to_string(), TaskStatus::Dispatched);
@@ -251,7 +251,7 @@ impl Tasks for Engine {
         &'a self,
         proposal: &'a WriteRequest<'a>,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>> {
-        Box::pin(async move { self.find(proposal).await.map_err(broken) })
+        Box::pin(async move { self.find(proposal).await.map_err(not_stored) })
     }
 
     fn accept<'a>(
@@ -300,6 +300,13 @@ fn tell(record: Record, poll_after_seconds: Option<u64>) -> TaskView {
         poll_after_seconds,
         evidence,
         refunded_at,
+    }
+}
+
+fn not_stored(error: StoreError) -> WriteRefusal {
+    match error {
+        StoreError::Unavailable(_) => WriteRefusal::Unavailable,
+        StoreError::Conflict(_) | StoreError::Corrupt(_) => broken(error),
     }
 }
 

@@ -189,6 +189,16 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Fa
     }
 }
 
+/// Ends a task that was in flight in a backup. It may have been sent since, at any moment until `now`, and its target may have been
+/// told other things: a reading proves nothing any more, so it ends as `timeout`, and its target cools down.
+#[must_use]
+pub fn abandoned(task: Task, now: Timestamp) -> Step {
+    let outcome = task.outcome.or(Some((UpstreamAnswer::None, now)));
+    let last_send_at = task.last_send_at.max(Some(now));
+    let task = Task { left: true, unanswered: true, last_send_at, outcome, ..task };
+    Step { task, entries: Vec::new(), effect: None }.done(Status::Timeout, now)
+}
+
 /// Caps every moment in a task at the latest that it can be, in case the clock was set back between two processes. The start is
 /// never moved before the end of the target's cool-down, which may be longer than the task's own deadline.
 fn rewound(task: Task, now: Timestamp) -> Task {

@@ -47,6 +47,7 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
             Failure::plain(roles.target_busy).with("retry_after_seconds", retry_after_seconds).with("task_id", task_id)
         }
         WriteRefusal::Full => overloaded(call.catalogue, "the queue of tasks is full"),
+        WriteRefusal::Unavailable => overloaded(call.catalogue, "the server cannot write at present"),
         WriteRefusal::Broken(why) => broken(call.catalogue, call.request_id, &why),
     }
 }

@@ -98,7 +98,8 @@ pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<Str
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys().await;
     let keys = keys.iter().filter(|key| key.application == row.id);
-    let keys = keys.map(|key| KeyAnswer::of(key, &row.name, context.clock.latest())).collect();
+    let (off, now) = (context.store.unconfirmed_keys().await?, context.clock.latest());
+    let keys = keys.map(|key| KeyAnswer::of(key, &row.name, &off, now)).collect();
     let sees = sees(context, &row, |ids| json!(ids));
     let ApplicationRow { id, name, permissions, requests_per_minute, grants: _, created_at } = row;
     answer(ApplicationAnswer { name, id, permissions, sees, requests_per_minute, created_at, keys, note })

@@ -1,6 +1,6 @@
 //! Commands about keys.
 
-use super::{Answer, answer, names, owed};
+use super::{Answer, answer, names, owed, refused};
 use crate::command::KeyCommand;
 use crate::context::OperatorContext;
 use serde::Serialize;
@@ -11,10 +11,10 @@ use toolwarrant_core::store::KeyRow;
 
 /// A key, without its secrets.
 #[derive(Serialize)]
-pub(super) struct KeyAnswer {
+pub(crate) struct KeyAnswer {
     key_id: String,
     application: String,
-    /// `live`, `expired` or `revoked`.
+    /// `live`, `expired`, `revoked` or, since a restore, `unconfirmed`.
     state: &'static str,
     live_secrets: usize,
     created_at: Timestamp,
@@ -39,10 +39,17 @@ struct RevokedAnswer {
 }
 
 impl KeyAnswer {
-    /// Describes a key. `application` is the name of its application.
-    pub(super) fn of(key: &KeyRow, application: &str, now: Timestamp) -> Self {
+    /// Describes a key as a backup has it. If it has secrets, it is off.
+    pub(crate) fn restored(key: &KeyRow, application: &str, now: Timestamp) -> Self {
+        let described = Self::of(key, application, &[], now);
+        Self { state: if key.secrets.is_empty() { described.state } else { UNCONFIRMED }, live_secrets: 0, ..described }
+    }
+
+    /// Describes a key. `application` is the name of its application, `unconfirmed` are the keys that are off since a restore.
+    pub(super) fn of(key: &KeyRow, application: &str, unconfirmed: &[String], now: Timestamp) -> Self {
         let KeyRow { id, application: _, secrets, created_at, expires_at } = key;
         let state = match expires_at {
+            _ if unconfirmed.contains(id) => UNCONFIRMED,
             _ if secrets.is_empty() => "revoked",
             Some(end) if *end <= now => "expired",
             _ => "live",
@@ -51,6 +58,9 @@ impl KeyAnswer {
         Self { key_id, application, state, live_secrets, created_at: *created_at, expires_at: *expires_at }
     }
 }
+
+/// The state of a key that is off since a restore.
+const UNCONFIRMED: &str = "unconfirmed";
 
 pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> Answer {
     let registry = &context.registry;
@@ -70,12 +80,27 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
             let keys = registry.keys().await;
             let keys = keys.iter().filter(|key| only.as_ref().is_none_or(|id| key.application == *id));
             let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
-            answer(keys.map(|key| KeyAnswer::of(key, name(key), context.clock.latest())).collect::<Vec<_>>())
+            let (off, now) = (context.store.unconfirmed_keys().await?, context.clock.latest());
+            answer(keys.map(|key| KeyAnswer::of(key, name(key), &off, now)).collect::<Vec<_>>())
         }
-        KeyCommand::Rotate { key } => new(
-            &registry.rotate_key(&key).await?,
-            "the secret is shown this once; the one before it lives until the next rotation, any older one has ended",
-        ),
+        KeyCommand::Rotate { key } => {
+            if context.store.unconfirmed_keys().await?.contains(&key) {
+                return Err(refused(format!(
+                    "the key `{key}` is off since a restore; `key confirm {key}` turns it on"
+                )));
+            }
+            let note = "the secret is shown this once; the one before it lives until the next rotation, any older one has ended";
+            new(&registry.rotate_key(&key).await?, note)
+        }
+        KeyCommand::Confirm { keys, all } => {
+            let keys = if all { context.store.unconfirmed_keys().await? } else { keys };
+            context.store.confirm_keys(keys.clone()).await?;
+            registry.reload_keys().await?;
+            let (names, now) = (names(context).await, context.clock.latest());
+            let rows = registry.keys().await.into_iter().filter(|row| keys.contains(&row.id));
+            let name = |key: &KeyRow| names.get(&key.application).cloned().unwrap_or_default();
+            answer(rows.map(|key| KeyAnswer::of(&key, &name(&key), &[], now)).collect::<Vec<_>>())
+        }
         KeyCommand::Revoke { key } => {
             let note = owed(registry.revoke_key(&key).await?);
             answer(RevokedAnswer { key_id: key, state: "revoked", note })

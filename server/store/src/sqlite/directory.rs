@@ -82,6 +82,12 @@ pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
     let expires_at = expires_at.map(millis);
     let values = (id, application, millis(*created_at), expires_at, latest.0, latest.1, previous.0, previous.1);
     db.prepare_cached(put)?.execute(values)?;
+    forget_unconfirmed(db, id)
+}
+
+/// Forgets the secrets that a key had before a restore: it has other ones, or none any more.
+pub(super) fn forget_unconfirmed(db: &Connection, key: &str) -> Result<(), Fault> {
+    db.prepare_cached("DELETE FROM unconfirmed_key WHERE id = ?1")?.execute([key])?;
     Ok(())
 }
 

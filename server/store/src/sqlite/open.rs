@@ -1,43 +1,32 @@
-//! Opens a database: connections, settings and migrations.
+//! Opens a database: connections and migrations.
 
-use super::Fault;
+use super::connection::connection;
+use super::error::DatabaseError;
+use super::ownership::Ownership;
+use super::{Fault, keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
-use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
-pub(super) const MIGRATIONS: [&str; 8] = [
+pub(super) const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_refunds.sql"),
     include_str!("../migrations/0003_claims.sql"),
     include_str!("../migrations/0004_lanes.sql"),
     include_str!("../migrations/0005_grants.sql"),
     include_str!("../migrations/0006_marks.sql"),
-    include_str!("../migrations/0007_clock.sql"),
+    include_str!("../migrations/0007_identity.sql"),
     include_str!("../migrations/0008_audit.sql"),
+    include_str!("../migrations/0009_clock.sql"),
 ];
 
 /// The layout that this program reads and writes.
-pub(super) const LAYOUT: u32 = MIGRATIONS.len() as u32;
+pub const LAYOUT: u32 = MIGRATIONS.len() as u32;
 
 /// Number of reading connections.
 const READERS: usize = 2;
-
-/// How long to wait while another program, such as an operator's tool, has the database locked.
-const BUSY: Duration = Duration::from_secs(5);
-
-/// Prepared statements that each connection caches: more than there are.
-const STATEMENTS: usize = 32;
-
-/// Settings of every connection. `FULL` makes a commit survive a power cut (on macOS only with `fullfsync`). `secure_delete`
-/// overwrites what is wiped. `temp_store` keeps temporary data off the disk. Without `trusted_schema`, a manipulated database
-/// calls no functions. The log grows to 32 MB before it is merged: pages that change often are then written once.
-const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; \
-                     PRAGMA secure_delete = FAST; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
-                     PRAGMA wal_autocheckpoint = 8000;";
 
 /// Target locks: the task in flight on each target. In memory, for the writing connection alone; the table takes part in its
 /// transactions.
@@ -50,57 +39,11 @@ const TARGET_LOCKS: &str = "
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
 
-/// Why a database cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum DatabaseError {
-    /// Its file cannot be created.
-    #[error("cannot use {path}: {source}")]
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It has a layout that this program does not know: a newer one wrote it.
-    #[error(
-        "the database `{path}` has layout {found}, and this program knows none beyond {known}; \
-         start the newer one that wrote it"
-    )]
-    Newer {
-        /// Its path.
-        path: PathBuf,
-        /// The layout of the database.
-        found: u32,
-        /// The latest layout that this program knows.
-        known: u32,
-    },
-    /// It has an older layout, and was to be opened without changes.
-    #[error(
-        "the database `{path}` has layout {found}, which is older than this program's {LAYOUT}; \
-         the next start of a server brings it up to date"
-    )]
-    Older {
-        /// Its path.
-        path: PathBuf,
-        /// The layout of the database.
-        found: u32,
-    },
-    /// No thread can be started.
-    #[error("the store has no thread: {0}")]
-    Thread(#[from] io::Error),
-    /// SQLite cannot open it.
-    #[error("cannot open the database `{path}`: {source}")]
-    Database {
-        /// Its path.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
-    },
-}
-
 /// The connections to one database.
 pub(super) struct Connections {
     pub(super) writer: Connection,
+    /// For the thread that keeps the watermark.
+    pub(super) keeper: Connection,
     pub(super) readers: Vec<Connection>,
     /// For reads that may take minutes.
     pub(super) inspector: Connection,
@@ -109,6 +52,7 @@ pub(super) struct Connections {
 /// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before layout 5 become grants of
 /// `former_resource`.
 pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
+    watermark::check(path)?;
     let path = path.to_owned();
     // SQLite would create it readable by everybody. It gives its other files the mode of this one.
     let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -121,12 +65,26 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
         return Err(DatabaseError::Newer { path, found, known: LAYOUT });
     }
     if found < oldest {
-        return Err(DatabaseError::Older { path, found });
+        return Err(DatabaseError::Older { path, found, known: LAYOUT });
     }
     migrate(&mut writer, found, former_resource).map_err(failed)?;
     let reader = || connection(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failed);
     let readers = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
-    Ok(Connections { writer, readers, inspector: reader()? })
+    let keeper = connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    Ok(Connections { writer, keeper, readers, inspector: reader()? })
+}
+
+/// Makes this process the owner of the database, copies into it what is in the log, and raises its watermark.
+pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16], DatabaseError> {
+    let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
+    let taken = writer.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+        let taken = (Ownership::take(&transaction)?, watermark::raise(&transaction, keeper::now())?);
+        transaction.commit().map(|()| taken)
+    });
+    let (owner, raised) = taken.map_err(failed)?;
+    keeper::checkpoint(writer).map_err(failed)?;
+    raised.write(path).map_err(|source| DatabaseError::File { path: watermark::path_of(path), source })?;
+    Ok(owner)
 }
 
 /// Loads the target locks into the writing connection.
@@ -145,14 +103,6 @@ pub(super) fn blank() -> rusqlite::Result<Connection> {
     let mut blank = Connection::open_in_memory()?;
     migrate(&mut blank, 0, "")?;
     Ok(blank)
-}
-
-fn connection(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY)?;
-    connection.execute_batch(EVERY)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(connection)
 }
 
 /// Runs the migrations that the database has not had, each in a transaction. Meanwhile, a temporary table tells them what only the

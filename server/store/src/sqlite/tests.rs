@@ -3,6 +3,7 @@
 
 mod damage;
 mod layouts;
+mod loss;
 mod model;
 
 use super::writer::{Request, Write, commit};
@@ -102,7 +103,7 @@ async fn its_files_are_for_the_owner_alone_and_its_lock_ends_last() {
     let store = Sqlite::open(OpenOptions { path: &database(folder.path()), former_resource: "", lock }).unwrap();
     store.put_application(application("a", "first")).await.unwrap();
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(files.len(), 3, "{files:?}");
+    assert_eq!(files.len(), 4, "{files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600), "{files:?}");
     drop(store);
     assert!(closed.load(Relaxed), "the lock was dropped before the database was closed, or not at all");
@@ -111,9 +112,9 @@ async fn its_files_are_for_the_owner_alone_and_its_lock_ends_last() {
 #[test]
 fn every_connection_has_the_settings_that_durability_rests_on() {
     let folder = folder();
-    let super::open::Connections { writer, readers, inspector } =
+    let super::open::Connections { writer, keeper, readers, inspector } =
         super::open::connect(&database(folder.path()), "", 0).unwrap();
-    for connection in readers.iter().chain([&writer, &inspector]) {
+    for connection in readers.iter().chain([&writer, &keeper, &inspector]) {
         let get =
             |name| connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
         assert_eq!(get("journal_mode"), "wal".to_owned().into());
@@ -163,7 +164,8 @@ fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Fault>; N], Vec<i6
         })
         .into_iter()
         .unzip();
-    let _ = commit(&mut connection, requests.into_iter(), &WriteCounts::default());
+    let ownership = Ownership::of(&database(folder.path()), None).unwrap();
+    let _ = commit(&mut connection, &ownership, requests.into_iter(), &WriteCounts::default());
     assert!(connection.is_autocommit(), "the transaction is still open");
     let mut select = connection.prepare("SELECT number FROM probe ORDER BY number").unwrap();
     let rows = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
@@ -219,7 +221,8 @@ fn a_transaction_that_cannot_begin_is_answered() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (reply, mut answer) = oneshot::channel();
     let request: Box<dyn Request> = Box::new(Write::new(|_: &Connection| Ok(()), reply));
-    commit(&mut connection, [request].into_iter(), &WriteCounts::default()).unwrap_err();
+    let ownership = Ownership::of(&database(folder.path()), None).unwrap();
+    commit(&mut connection, &ownership, [request].into_iter(), &WriteCounts::default()).unwrap_err();
     assert!(answer.try_recv().unwrap().unwrap_err().to_string().contains("locked"));
 }
 

@@ -2,11 +2,14 @@
 //!
 //! A request is answered after its commit has reached the disk. If a request fails, its transaction is rolled back and repeated
 //! without it: failures are rare, and a savepoint for each request would cost more than most requests. If a commit fails, each of
-//! its requests is tried once more alone: one that only reads needs no room on the disk. If the thread panics, the transaction
-//! is rolled back, and waiting and later requests are answered with a [`Fault`].
+//! its requests is tried once more alone: one that only reads needs no room on the disk. If no transaction can begin, or what it
+//! writes would be lost, that holds for all that wait, so all are refused at once. If the thread panics, the transaction is rolled
+//! back, and waiting and later requests are answered with a [`Fault`].
 
 use super::Fault;
 use super::WriteCounts;
+use super::connection::BUSY;
+use super::ownership::Ownership;
 use super::queue::{Queue, Reply};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::io;
@@ -22,6 +25,9 @@ const TOGETHER: usize = 512;
 /// How long a transaction stays open for further requests, as long as some arrive or the one before had more: whoever was answered
 /// by that one is likely to come again and can share this one.
 const WINDOW: Duration = Duration::from_millis(2);
+
+/// How long to wait for another program's transaction, once one has not ended within [`BUSY`].
+const STILL_BUSY: Duration = Duration::from_millis(100);
 
 /// Runs writes, one after the other.
 pub(super) struct Writer {
@@ -43,13 +49,14 @@ impl Writer {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(super) fn start(mut connection: Connection) -> io::Result<Self> {
+    pub(super) fn start(mut connection: Connection, ownership: Ownership) -> io::Result<Self> {
         let (mut queue, mut requests) = Queue::<Box<dyn Request>>::new();
         let counts = Arc::new(WriteCounts::default());
         let counted = Arc::clone(&counts);
         queue.spawn("store-writer", move || {
             // A burst of failures is logged once.
             let (mut failing, mut before) = (false, 1);
+            let mut refusing = false;
             while let Some(first) = requests.blocking_recv() {
                 let (start, changes, mut taken) = (Instant::now(), connection.total_changes(), 1);
                 let more = iter::from_fn(|| {
@@ -65,8 +72,21 @@ impl Writer {
                     }
                     None
                 });
-                match commit(&mut connection, iter::once(first).chain(more).take(TOGETHER), &counted) {
-                    Err(why) if !failing => {
+                let together = iter::once(first).chain(more).take(TOGETHER);
+                let committed = commit(&mut connection, &ownership, together, &counted);
+                let refuses = matches!(committed, Err(Failed::Everything(_)));
+                if let Err(Failed::Everything(why)) = &committed {
+                    while let Ok(waiting) = requests.try_recv() {
+                        waiting.answer(Err(why.clone()));
+                    }
+                }
+                if refuses != refusing {
+                    refusing = refuses;
+                    // Without this setting it waits for longer, or for less long, and that is all.
+                    let _ = connection.busy_timeout(if refuses { STILL_BUSY } else { BUSY });
+                }
+                match committed {
+                    Err(Failed::Everything(why) | Failed::Commit(why)) if !failing => {
                         failing = true;
                         tracing::error!(%why, "the store cannot write, and refuses what is asked of it until it can");
                     }
@@ -98,31 +118,44 @@ impl Writer {
     }
 }
 
+/// Why a transaction failed.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// None can be begun, or what is written would be lost. It would be the same for every other request.
+    Everything(Fault),
+    /// It could not be committed. Others may be.
+    Commit(Fault),
+}
+
 /// Runs all requests in one transaction or, if its commit fails, each in its own; answers them.
 pub(super) fn commit(
     connection: &mut Connection,
+    ownership: &Ownership,
     mut requests: impl Iterator<Item = Box<dyn Request>>,
     counts: &WriteCounts,
-) -> Result<(), Fault> {
+) -> Result<(), Failed> {
     // Taken before anything can fail, so that it is answered.
     let mut taken = Vec::from_iter(requests.next());
     let committed = loop {
-        match write(connection, &mut requests, &mut taken) {
+        match write(connection, ownership, &mut requests, &mut taken) {
             Ok(None) => break Ok(()),
             Ok(Some(failed)) => taken.remove(failed).answer(Ok(())),
-            Err(why) => break Err(Fault::from(why)),
+            Err(why) => break Err(why),
         }
     };
-    if committed.is_err() && taken.len() > 1 {
+    if matches!(committed, Err(Failed::Commit(_))) && taken.len() > 1 {
         let mut all = Ok(());
         for request in taken {
-            all = all.and(commit(connection, iter::once(request), counts));
+            all = all.and(commit(connection, ownership, iter::once(request), counts));
         }
         return all;
     }
     let requests = taken.len();
     for request in taken {
-        request.answer(committed.clone());
+        request.answer(match &committed {
+            Ok(()) => Ok(()),
+            Err(Failed::Everything(why) | Failed::Commit(why)) => Err(why.clone()),
+        });
     }
     if committed.is_ok() {
         counts.commits.add(1);
@@ -136,10 +169,12 @@ pub(super) fn commit(
 /// Runs the taken requests and all that follow. If one fails, nothing is written; returns which one.
 fn write(
     connection: &mut Connection,
+    ownership: &Ownership,
     requests: &mut impl Iterator<Item = Box<dyn Request>>,
     taken: &mut Vec<Box<dyn Request>>,
-) -> rusqlite::Result<Option<usize>> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+) -> Result<Option<usize>, Failed> {
+    let everything = |why: rusqlite::Error| Failed::Everything(why.into());
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(everything)?;
     for next in 0.. {
         if next == taken.len() {
             let Some(request) = requests.next() else { break };
@@ -149,7 +184,9 @@ fn write(
             return Ok(Some(next));
         }
     }
-    transaction.commit()?;
+    // As late as possible: what is committed is acknowledged.
+    ownership.check(&transaction).map_err(Failed::Everything)?;
+    transaction.commit().map_err(|why| Failed::Commit(why.into()))?;
     Ok(None)
 }
 

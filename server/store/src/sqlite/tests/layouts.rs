@@ -39,6 +39,18 @@ fn a_database_of_every_earlier_layout_is_brought_to_the_latest() {
     }
 }
 
+#[test]
+fn a_copy_of_every_earlier_layout_can_be_restored() {
+    for earlier in 0..=MIGRATIONS.len() {
+        let folder = folder();
+        let database = of_layout(folder.path(), earlier);
+        restore(opening(&super::database(folder.path())), AT).unwrap();
+        assert_eq!(layout(&database).1, MIGRATIONS.len(), "from {earlier}");
+        drop(database);
+        assert_eq!(open(folder.path()).restored_at(), Some(AT), "from {earlier}");
+    }
+}
+
 #[tokio::test]
 async fn locks_keys_and_cool_downs_outlive_every_migration() {
     let row = |id, key, target| {

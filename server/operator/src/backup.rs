@@ -1,0 +1,215 @@
+//! The command `backup`: one file with all that a data folder holds but the master key, taken while a server runs or not.
+//!
+//! The parts are copied one after the other, the database first. What is only ever added to, the audit trail and what a service
+//! writes down about the outside, is copied after it and so knows of everything that the database knows of, and maybe of a little
+//! more. That is no contradiction: it did happen.
+
+use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
+use crate::context::{OperatorContext, OperatorError};
+use crate::data::{AUDIT, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, everything, private};
+use crate::names::Names;
+use serde::Serialize;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::hex;
+use toolwarrant_core::random::Random;
+use toolwarrant_store::sqlite::LAYOUT;
+
+/// The answer.
+#[derive(Serialize)]
+struct BackupAnswer {
+    backup: PathBuf,
+    bytes: u64,
+    made_at: Timestamp,
+    /// The names of all files in it.
+    files: Vec<String>,
+    /// What is in the folder and not in the backup.
+    left_out: Vec<String>,
+    note: &'static str,
+}
+
+const NOTE: &str =
+    "the master key is not in it: keep a copy of master.key apart, for without it nothing in a backup can be opened";
+
+/// Takes a backup into `file`, which must not exist.
+///
+/// # Errors
+/// It cannot be written, or is to be in the data folder. Nothing is left behind.
+pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Value, OperatorError> {
+    let folder = context.folder.clone();
+    let to = file.clone();
+    let place = off_the_runtime(move || Place::of(to, &folder)).await?;
+    // The store opens its database itself. SQLite loses its locks when somebody else in this process opens and closes that file.
+    context.store.copy_to(place.database.0.clone()).await?;
+    let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
+    let answer = off_the_runtime(move || write(place, &names, &folder, made_at)).await?;
+    serde_json::to_value(answer).map_err(|error| OperatorError::Refused(error.to_string()))
+}
+
+/// Files are read and written on a thread that may block.
+async fn off_the_runtime<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, OperatorError> + Send + 'static,
+) -> Result<T, OperatorError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(OperatorError::Refused(error.to_string())))
+}
+
+/// Where a backup goes, and its drafts beside that.
+struct Place {
+    file: PathBuf,
+    draft: Draft,
+    database: Draft,
+}
+
+/// A file that is removed unless it becomes something.
+struct Draft(PathBuf);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Place {
+    fn of(file: PathBuf, folder: &Path) -> Result<Self, OperatorError> {
+        let failed = |error: io::Error| OperatorError::Refused(format!("cannot write {}: {error}", file.display()));
+        let (Some(name), Some(parent)) = (file.file_name(), file.parent()) else {
+            return Err(OperatorError::Refused(format!("{} is no name for a file", file.display())));
+        };
+        if file.symlink_metadata().is_ok() {
+            return Err(OperatorError::Refused(format!("{} exists; a backup overwrites nothing", file.display())));
+        }
+        let parent = parent.canonicalize().map_err(failed)?;
+        if folder.canonicalize().is_ok_and(|folder| parent.starts_with(folder)) {
+            let why = "is in the data folder; a backup belongs elsewhere, best on another disk";
+            return Err(OperatorError::Refused(format!("{} {why}", file.display())));
+        }
+        let tag = hex::encode(&Random::System.bytes::<4>().map_err(|error| failed(io::Error::other(error)))?);
+        let draft = |end: &str| -> Result<Draft, OperatorError> {
+            let path = parent.join(format!("{}.{tag}.{end}", name.to_string_lossy()));
+            private().create_new(true).open(&path).map_err(failed)?;
+            Ok(Draft(path))
+        };
+        Ok(Self { draft: draft("new")?, database: draft("db.new")?, file: parent.join(name) })
+    }
+}
+
+fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Result<BackupAnswer, OperatorError> {
+    let Place { file, draft, database } = place;
+    let failed = |error: io::Error| OperatorError::Refused(format!("cannot write {}: {error}", file.display()));
+    let (mut files, mut left_out) = (vec![PathBuf::from(&names.database)], Vec::new());
+    for (path, about) in everything(folder).map_err(failed)? {
+        let Ok(name) = path.strip_prefix(folder) else { continue };
+        if about.is_dir() || is_own(name, names) {
+            continue;
+        }
+        // Opening and closing a database would take its locks from whoever in this process has it open.
+        if about.is_file() && is_plain(name) && !is_database(name) {
+            files.push(name.to_owned());
+        } else {
+            left_out.push(name.display().to_string());
+        }
+    }
+    // What a service writes down about the outside comes last.
+    files[1..].sort_by_key(|name| !name.starts_with(AUDIT));
+
+    let archive = private().truncate(true).open(&draft.0).map_err(failed)?;
+    let (service, version) = (names.program.to_owned(), names.version.to_owned());
+    let manifest = Manifest { backup: FORMAT, service, version, layout: LAYOUT, made_at };
+    let mut archive = ArchiveWriter::begin(archive, &manifest).map_err(failed)?;
+    let mut shown = Vec::new();
+    for name in files {
+        let is_database = name.as_os_str() == &*names.database;
+        let from = if is_database { database.0.clone() } else { folder.join(&name) };
+        let mut from = match File::open(&from) {
+            // It was old, and is pruned by now.
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_database => continue,
+            opened => opened.map_err(failed)?,
+        };
+        let length = match name.extension().and_then(OsStr::to_str) {
+            Some("jsonl") => whole_lines(&mut from),
+            _ => from.metadata().map(|about| about.len()),
+        };
+        archive.add(&name, length.map_err(failed)?, from).map_err(failed)?;
+        shown.push(name.display().to_string());
+    }
+    archive.finish().map_err(failed)?;
+    publish(&draft.0, &file).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE })
+}
+
+/// Whether a file belongs to the folder itself, or to the database, which is copied in a way of its own.
+fn is_own(name: &Path, names: &Names) -> bool {
+    let first = name.components().next().map(|first| first.as_os_str().to_string_lossy());
+    let first = first.as_deref().unwrap_or_default();
+    let stem = names.database.strip_suffix(".db").unwrap_or(&names.database);
+    let own = [LOCK, SERVICE, MASTER_KEY, SOCKET, RESTORING];
+    own.contains(&first)
+        || first.starts_with(&names.database)
+        || first.starts_with(&format!("{stem}.watermark"))
+        || own.iter().any(|own| first == format!("{own}.new"))
+}
+
+fn is_database(name: &Path) -> bool {
+    let name = name.to_string_lossy();
+    [".db", ".sqlite", ".sqlite3", "-wal", "-shm", "-journal"].iter().any(|end| name.ends_with(end))
+}
+
+/// The length of a file up to its last line end, and the file at its beginning. The line after that is still being written.
+fn whole_lines(file: &mut File) -> io::Result<u64> {
+    let (mut end, mut part) = (file.metadata()?.len(), Vec::new());
+    while end > 0 {
+        let begin = end.saturating_sub(1 << 16);
+        part.clear();
+        file.seek(SeekFrom::Start(begin))?;
+        Read::by_ref(file).take(end - begin).read_to_end(&mut part)?;
+        if let Some(at) = part.iter().rposition(|byte| *byte == b'\n') {
+            end = begin + at as u64 + 1;
+            break;
+        }
+        end = begin;
+    }
+    file.rewind()?;
+    Ok(end)
+}
+
+/// Gives a draft its name, unless something has it, and syncs that.
+fn publish(draft: &Path, file: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, file) {
+        // Some file systems have no links.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !file.exists() => fs::rename(draft, file)?,
+        linked => linked?,
+    }
+    File::open(file.parent().unwrap_or(file))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_lines_is_copied_up_to_its_last_line_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let long = "x".repeat(200_000);
+        for (text, expected) in [
+            (String::new(), 0),
+            ("no end".to_owned(), 0),
+            ("one\ntwo".to_owned(), 4),
+            ("one\ntwo\n".to_owned(), 8),
+            (format!("one\n{long}"), 4),
+            (long.clone(), 0),
+            (format!("{long}\nhalf"), 200_001),
+        ] {
+            fs::write(&path, &text).unwrap();
+            let mut file = File::open(&path).unwrap();
+            assert_eq!(whole_lines(&mut file).unwrap(), expected, "{} bytes", text.len());
+            assert_eq!(file.stream_position().unwrap(), 0);
+        }
+    }
+}

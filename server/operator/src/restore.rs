@@ -1,0 +1,224 @@
+//! The command `restore`: a data folder from the file of a backup, while no server uses it.
+//!
+//! What the folder will hold is prepared in a folder inside it and then put in place, the database last. A restore that is
+//! interrupted leaves that folder, with which nothing starts, and is begun anew by the next.
+
+use crate::archive::{ArchiveReader, FORMAT, Manifest};
+use crate::context::{OpenError, OperatorError, open_options};
+use crate::data::{
+    AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
+    read_master_key,
+};
+use crate::execute::KeyAnswer;
+use crate::flags::DATA;
+use crate::names::Names;
+use serde::Serialize;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_core::keyring::KeyRing;
+use toolwarrant_core::random::Random;
+use toolwarrant_core::registry::open_secrets;
+use toolwarrant_store::sqlite::{LAYOUT, RestoredData, restore};
+
+/// The answer: what was restored, and what an operator has to look at.
+#[derive(Serialize)]
+struct RestoreAnswer {
+    restored: PathBuf,
+    /// When the backup was made. Nothing that happened since is known.
+    as_of: Timestamp,
+    /// The number of tasks that were in flight in the backup. Nothing more is sent for them.
+    ended_as_timeout: u64,
+    applications: Vec<ApplicationLine>,
+    keys: Vec<KeyAnswer>,
+    next_step: String,
+}
+
+#[derive(Serialize)]
+struct ApplicationLine {
+    name: String,
+    id: String,
+    permissions: Vec<String>,
+}
+
+/// Fills the data folder `path` from the backup in `file`. The master key is in the folder, or in the file `master_key`.
+///
+/// # Errors
+/// The backup is damaged, another service's or a newer program's; the folder is in use or not empty; or the master key is missing
+/// or another. The folder is then as empty as it was.
+pub(crate) fn run(
+    path: &Path,
+    names: &Names,
+    catalogue: &Catalogue,
+    file: &Path,
+    master_key: Option<PathBuf>,
+) -> Result<Value, OperatorError> {
+    let refused = |why: String| OperatorError::Refused(format!("cannot restore {}: {why}", file.display()));
+    let archive = ArchiveReader::open(file).map_err(|error| refused(error.to_string()))?;
+    judge(&archive.manifest, names).map_err(refused)?;
+    let as_of = archive.manifest.made_at;
+
+    let folder = DataFolder::lock_to_restore(path, names).map_err(OpenError::from)?;
+    refuse_content(&folder)?;
+    let given = master_key.is_some();
+    let key = match master_key {
+        Some(file) => read_key_file(file),
+        None => read_master_key(folder.path()),
+    };
+    let key =
+        key.map_err(|error| refused(format!("{error}; a restore needs the master key, which is in no backup")))?;
+
+    let staging = folder.join(RESTORING);
+    let failed = |error: io::Error| refused(format!("{}: {error}", staging.display()));
+    create(&staging).map_err(failed)?;
+    let prepared = prepare(&staging, archive, &folder, names, catalogue, &key);
+    let (data, made_at) = prepared.inspect_err(|_| {
+        // As it was, so that another backup can be tried.
+        let _ = fs::remove_dir_all(&staging);
+    })?;
+    if given {
+        folder.put_master_key(&key).map_err(OpenError::from)?;
+    }
+    folder.write(SERVICE, names.program).map_err(failed)?;
+    put_in_place(&folder, &staging, names).map_err(failed)?;
+    answer(data, folder.path(), names, as_of, made_at)
+}
+
+/// Whether this program can go on with a backup; if not, why.
+fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
+    let Manifest { backup, service, version, layout, made_at: _ } = manifest;
+    if service != names.program {
+        return Err(format!("it is a backup of {service}, and this is {}", names.program));
+    }
+    if *backup != FORMAT || *layout > LAYOUT {
+        return Err(format!("{service} {version} made it, which is newer; restore it with that program"));
+    }
+    Ok(())
+}
+
+/// Refuses a folder that holds anything but what an empty one may: a restore replaces nothing. What an interrupted restore has left
+/// is removed.
+fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
+    let path = folder.path();
+    let failed = |error: io::Error| OperatorError::Refused(format!("cannot use {}: {error}", path.display()));
+    let content = path.read_dir().and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
+    let interrupted = folder.join(RESTORING).exists();
+    for entry in content {
+        let name = entry.file_name();
+        if [LOCK, SERVICE, MASTER_KEY, LOST_AND_FOUND].iter().any(|empty| name == **empty) {
+            continue;
+        }
+        if !interrupted {
+            let path = path.display();
+            let what = "a restore needs a folder that is empty, or holds the master key alone";
+            let how =
+                format!("move {path} elsewhere and give this command again, or name another folder with --{DATA}");
+            return Err(OperatorError::Refused(format!("{path} holds {}; {what}: {how}", name.display())));
+        }
+        let is_folder = entry.file_type().map_err(failed)?.is_dir();
+        // Last of all goes what says that a restore was interrupted.
+        if name != *RESTORING {
+            let removed = if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
+            removed.map_err(failed)?;
+        }
+    }
+    if interrupted { fs::remove_dir_all(folder.join(RESTORING)).map_err(failed) } else { Ok(()) }
+}
+
+/// Unpacks the archive, and makes of its database one to go on with.
+fn prepare(
+    staging: &Path,
+    archive: ArchiveReader,
+    folder: &DataFolder,
+    names: &Names,
+    catalogue: &Catalogue,
+    key: &[u8; 32],
+) -> Result<(RestoredData, Timestamp), OperatorError> {
+    let failed = |error: io::Error| OperatorError::Refused(format!("cannot write to {}: {error}", staging.display()));
+    let unpacked = archive.files(|name, _, bytes| {
+        let path = staging.join(name);
+        if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
+            create(parent)?;
+        }
+        let mut file = private().create_new(true).open(&path)?;
+        io::copy(bytes, &mut file)?;
+        file.sync_all()
+    });
+    unpacked.map_err(failed)?;
+    // A trail that had no line yet is an empty folder.
+    create(&staging.join(AUDIT)).map_err(failed)?;
+    let database = staging.join(&names.database);
+    if !database.exists() {
+        return Err(OperatorError::Refused(format!("there is no {} in the backup", names.database)));
+    }
+    let now = Clock::system().wall();
+    let data = restore(open_options(&database, folder, catalogue), now).map_err(OpenError::from)?;
+    let keyring = KeyRing::new(&names.salt, key, Random::System);
+    if let Some(closed) = data.keys.iter().find(|key| open_secrets(&keyring, key).is_err()) {
+        let why = format!("the master key is not the one of this backup: it does not open {}", closed.id);
+        return Err(OperatorError::Refused(why));
+    }
+    Ok((data, now))
+}
+
+/// Moves what was prepared to where it belongs, the database last, and removes the sign that a restore goes on.
+fn put_in_place(folder: &DataFolder, staging: &Path, names: &Names) -> io::Result<()> {
+    let mut entries = staging.read_dir()?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(|entry| entry.file_name() == *names.database);
+    for entry in entries {
+        fs::rename(entry.path(), folder.path().join(entry.file_name()))?;
+    }
+    File::open(folder.path())?.sync_all()?;
+    fs::remove_dir(staging)?;
+    File::open(folder.path())?.sync_all()
+}
+
+fn answer(
+    data: RestoredData,
+    folder: &Path,
+    names: &Names,
+    as_of: Timestamp,
+    now: Timestamp,
+) -> Result<Value, OperatorError> {
+    let RestoredData { applications, mut keys, ended } = data;
+    keys.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+    let name = |id: &str| applications.iter().find(|row| row.id == id).map_or("", |row| &*row.name);
+    let keys: Vec<_> = keys.iter().map(|key| KeyAnswer::restored(key, name(&key.application), now)).collect();
+    let program = names.program;
+    let next_step = format!(
+        "all keys are off. End with `{program} key revoke KEY` those that should live no more, above all those that were revoked \
+         since the backup; then turn on the others with `{program} key confirm KEY...`, or `{program} key confirm --all`"
+    );
+    let applications = applications.into_iter();
+    let applications =
+        applications.map(|row| ApplicationLine { name: row.name, id: row.id, permissions: row.permissions }).collect();
+    let answer =
+        RestoreAnswer { restored: folder.to_owned(), as_of, ended_as_timeout: ended, applications, keys, next_step };
+    serde_json::to_value(answer).map_err(|error| OperatorError::Refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_of_another_service_or_of_a_newer_program_is_refused_by_name() {
+        let names = Names::of("shop", "1.0.0");
+        let judged = |backup, service: &str, layout| {
+            let (service, version) = (service.to_owned(), "9.9.9".to_owned());
+            judge(&Manifest { backup, service, version, layout, made_at: Timestamp(0) }, &names)
+                .err()
+                .unwrap_or_default()
+        };
+        assert_eq!(judged(FORMAT, "shop", LAYOUT), "");
+        assert_eq!(judged(FORMAT, "shop", 1), "");
+        assert_eq!(judged(FORMAT, "other", LAYOUT), "it is a backup of other, and this is shop");
+        for (format, layout) in [(FORMAT, LAYOUT + 1), (FORMAT + 1, LAYOUT)] {
+            let newer = "shop 9.9.9 made it, which is newer; restore it with that program";
+            assert_eq!(judged(format, "shop", layout), newer);
+        }
+    }
+}

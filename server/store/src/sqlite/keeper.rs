@@ -1,0 +1,125 @@
+//! The thread that copies the log into the database and raises the watermark: every minute in which something was committed, and
+//! when it is asked to.
+//!
+//! It has a connection of its own, so that writes do not wait for it. Its checkpoints are passive: they wait for nobody either.
+
+use super::watermark;
+use super::writer::Writer;
+use rusqlite::Connection;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use toolwarrant_core::clock::{Clock, Timestamp};
+
+/// Longest time from a commit until it is in the database itself and below the watermark.
+pub(super) const EVERY: Duration = Duration::from_mins(1);
+
+/// The thread. Dropping it raises the watermark once more, if anything was committed since.
+pub(super) struct Keeper {
+    asked: Option<Sender<oneshot::Sender<()>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Starts the thread, which looks `every` so often whether anything was committed. `connection` may write.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(super) fn start(
+        database: &Path,
+        connection: Connection,
+        writer: Arc<Writer>,
+        every: Duration,
+    ) -> io::Result<Self> {
+        let (asked, asks) = mpsc::channel::<oneshot::Sender<()>>();
+        let runtime = Builder::new_current_thread().build()?;
+        let mut work = Work { database: database.to_owned(), connection, writer, runtime, failing: false, raised: 0 };
+        work.raised = work.writer.counts.commits.get();
+        let thread = thread::Builder::new().name("store-keeper".to_owned()).spawn(move || {
+            loop {
+                match asks.recv_timeout(every) {
+                    Ok(done) => {
+                        work.raise();
+                        let _ = done.send(());
+                    }
+                    Err(RecvTimeoutError::Timeout) => work.raise_if_due(),
+                    Err(RecvTimeoutError::Disconnected) => return work.raise_if_due(),
+                }
+            }
+        })?;
+        Ok(Self { asked: Some(asked), thread: Some(thread) })
+    }
+
+    /// Raises the watermark above all that is committed. What goes wrong is logged, and made up for within a minute.
+    pub(super) async fn raise(&self) {
+        let (done, told) = oneshot::channel();
+        if self.asked.as_ref().is_some_and(|asked| asked.send(done).is_ok()) {
+            let _ = told.await;
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.asked = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that keeps the watermark has panicked");
+        }
+    }
+}
+
+/// Copies the log into the database, as far as no reader is in the way.
+pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
+/// The time that a watermark shows.
+pub(super) fn now() -> Timestamp {
+    Clock::system().wall()
+}
+
+struct Work {
+    database: PathBuf,
+    connection: Connection,
+    writer: Arc<Writer>,
+    /// Waits for the writer.
+    runtime: Runtime,
+    /// Whether the latest attempt failed. A burst of failures is logged once.
+    failing: bool,
+    /// The number of commits below the watermark.
+    raised: u64,
+}
+
+impl Work {
+    fn raise_if_due(&mut self) {
+        if self.writer.counts.commits.get() > self.raised {
+            self.raise();
+        }
+    }
+
+    fn raise(&mut self) {
+        let (at, before) = (now(), self.writer.counts.commits.get());
+        let raised = self.runtime.block_on(self.writer.write(move |db| Ok(watermark::raise(db, at)?)));
+        // Also where the disk is full: then this makes room in the log.
+        let checkpointed = checkpoint(&self.connection).map_err(|error| error.to_string());
+        let done = raised.map_err(|error| error.to_string());
+        let done = done.and_then(|raised| raised.write(&self.database).map_err(|error| error.to_string()));
+        match done.and(checkpointed) {
+            Ok(()) => {
+                // What came in between may be above it, so that is raised once more.
+                self.raised = before + 1;
+                self.failing = false;
+            }
+            Err(why) if !self.failing => {
+                self.failing = true;
+                tracing::warn!(%why, "the watermark beside the database could not be raised; trying on");
+            }
+            Err(_) => {}
+        }
+    }
+}

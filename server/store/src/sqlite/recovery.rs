@@ -1,0 +1,98 @@
+//! Copies of a database, and a database that comes from one.
+//!
+//! A restored database tells the past up to its backup. What happened after that, nobody here knows: which keys were revoked, what
+//! became of tasks in flight, which nonces were used. So the keys are off until an operator confirms them, the tasks end as
+//! `timeout` and nothing more is sent for them, and the moment of the restore is kept, for nothing signed before is taken.
+
+use super::error::DatabaseError;
+use super::open;
+use super::{Fault, OpenOptions, directory, millis, moment, tasks};
+use crate::recovery::not_off;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use std::path::Path;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::store::{ApplicationRow, KeyRow};
+use toolwarrant_tasks::machine::abandoned;
+use toolwarrant_tasks::store::Advance;
+
+/// What a restored database brings.
+#[derive(Debug)]
+pub struct RestoredData {
+    /// Its applications.
+    pub applications: Vec<ApplicationRow>,
+    /// Its keys as they were in the backup. All with secrets are off by now.
+    pub keys: Vec<KeyRow>,
+    /// The number of tasks that were in flight, which have ended by now.
+    pub ended: u64,
+}
+
+/// Turns the copy of a database into one to go on with; `at` is the wall clock. Blocks for as long as the disk takes.
+///
+/// # Errors
+/// The copy cannot be used. It may have been migrated by then.
+pub fn restore<Lock>(options: OpenOptions<'_, Lock>, at: Timestamp) -> Result<RestoredData, DatabaseError> {
+    let OpenOptions { path, former_resource, lock: _lock } = options;
+    let mut writer = open::connect(path, former_resource, 0)?.writer;
+    open::load_target_locks(&writer)?;
+    begin_again(&mut writer, at).map_err(|why| DatabaseError::Content { path: path.to_owned(), why: why.to_string() })
+}
+
+fn begin_again(writer: &mut Connection, at: Timestamp) -> Result<RestoredData, Fault> {
+    let (applications, keys) = directory::directory(writer)?;
+    let db = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    db.execute("UPDATE identity SET id = randomblob(16), sequence = 0, restored_at = ?1", [millis(at)])?;
+    db.execute_batch(
+        "INSERT INTO unconfirmed_key
+             SELECT id, latest_verifier, latest_sealed, previous_verifier, previous_sealed FROM api_key
+             WHERE latest_verifier IS NOT NULL;
+         UPDATE api_key SET latest_verifier = NULL, latest_sealed = NULL, previous_verifier = NULL, previous_sealed = NULL;",
+    )?;
+    let mut ended = 0;
+    // Each that is ended is no longer in flight.
+    while let Some(open) = tasks::in_flight(&db, None, 1)?.first() {
+        let id = open.id;
+        let gone = || Fault::corrupt(format!("{id} is in flight, and is not there"));
+        let record = tasks::task(&db, id)?.ok_or_else(gone)?;
+        let step = abandoned(record.task, at);
+        let state = tasks::state(id, &step.task)?;
+        let what = "restored from a backup: what became of it is not known".to_owned();
+        let (version, task, entries) = (record.version, step.task, step.entries);
+        tasks::advance(&db, &Advance { id, version, task, entries, what, at }, &state)?;
+        ended += 1;
+    }
+    db.commit()?;
+    Ok(RestoredData { applications, keys, ended })
+}
+
+/// When the database was restored, if it was.
+pub(super) fn restored_at(db: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    let at = db.query_row("SELECT restored_at FROM identity", [], |row| row.get(0)).optional()?.flatten();
+    Ok(at.map(moment))
+}
+
+/// Writes a copy of the database, without what was deleted from it.
+pub(super) fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
+    let path = path.to_str().ok_or_else(|| Fault::unavailable(format!("{} is not UTF-8", path.display())))?;
+    db.execute("VACUUM INTO ?1", [path])?;
+    Ok(())
+}
+
+/// Reads which keys are off.
+pub(super) fn unconfirmed_keys(db: &Connection) -> Result<Vec<String>, Fault> {
+    let mut select = db.prepare_cached("SELECT id FROM unconfirmed_key ORDER BY id")?;
+    Ok(select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// Gives keys their secrets back.
+pub(super) fn confirm_keys(db: &Connection, keys: &[String]) -> Result<(), Fault> {
+    let confirm = "UPDATE api_key SET latest_verifier = was.latest_verifier, latest_sealed = was.latest_sealed,
+                                      previous_verifier = was.previous_verifier, previous_sealed = was.previous_sealed
+                   FROM unconfirmed_key AS was WHERE api_key.id = ?1 AND was.id = ?1";
+    for key in keys {
+        if db.prepare_cached(confirm)?.execute([key])? == 0 {
+            return Err(Fault(not_off(key)));
+        }
+        directory::forget_unconfirmed(db, key)?;
+    }
+    Ok(())
+}

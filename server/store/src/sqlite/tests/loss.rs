@@ -1,0 +1,253 @@
+//! What is lost is noticed, what would be lost is refused, and who has the database is one process.
+
+use super::super::watermark::path_of;
+use super::*;
+use crate::Recovery;
+use rusqlite::OpenFlags;
+
+/// The refusal to open a database.
+fn lost(folder: &Path) -> String {
+    match Sqlite::open(opening(&database(folder))) {
+        Err(error @ DatabaseError::Lost { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn key(id: &str, verifiers: &[u8]) -> KeyRow {
+    let secret = |n: &u8| SecretRow { verifier: [*n; 32], sealed: vec![*n] };
+    let (id, application, secrets) = (id.to_owned(), "a".to_owned(), verifiers.iter().map(secret).collect());
+    KeyRow { id, application, secrets, created_at: AT, expires_at: None }
+}
+
+/// What a power cut leaves of a folder, with its watermark.
+fn cut_off(folder: &Path) -> TempDir {
+    let copy = left_behind(folder);
+    fs::copy(path_of(&database(folder)), path_of(&database(copy.path()))).unwrap();
+    copy
+}
+
+#[tokio::test]
+async fn a_log_that_is_lost_or_damaged_is_noticed_at_the_next_start_and_left_as_it_is() {
+    let folder = quick_folder();
+    let store = open(folder.path());
+    store.put_application(application("a", "first")).await.unwrap();
+    accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
+    let raised = fs::read_to_string(path_of(&database(folder.path()))).unwrap();
+    assert!(raised.contains("\"newest_task\":null"), "{raised}");
+    // As a checkpoint that no reader was in the way of has it, and as if there had been none.
+    for checkpointed in [true, false] {
+        let copy = cut_off(folder.path());
+        let log = log(copy.path());
+        let mut bytes = fs::read(&log).unwrap();
+        if checkpointed {
+            // Of what was committed since, the watermark says nothing.
+            fs::remove_file(&log).unwrap();
+            let reopened = open(copy.path());
+            assert_eq!((reopened.directory().await.unwrap().0.len(), reopened.task(id(1)).await.unwrap()), (1, None));
+            continue;
+        }
+        fs::write(database(copy.path()), blank_of_folder()).unwrap();
+        bytes[40] ^= 1;
+        fs::write(&log, &bytes).unwrap();
+        let said = lost(copy.path());
+        assert!(said.contains("it held everything until") && said.contains("`restore`"), "{said}");
+        assert_eq!(fs::read(&log).unwrap(), bytes, "what is left can still be looked at");
+        assert!(matches!(Sqlite::open_as_it_is(opening(&database(copy.path()))), Err(DatabaseError::Lost { .. })));
+        fs::remove_file(path_of(&database(copy.path()))).unwrap();
+        drop(open(copy.path()));
+    }
+}
+
+/// The bytes of a database in which nothing was ever written.
+fn blank_of_folder() -> Vec<u8> {
+    let folder = quick_folder();
+    drop(open(folder.path()));
+    fs::read(database(folder.path())).unwrap()
+}
+
+#[tokio::test]
+async fn a_database_that_is_older_than_its_watermark_or_missing_or_another_is_refused() {
+    let folder = quick_folder();
+    drop(open(folder.path()));
+    let older = fs::read(database(folder.path())).unwrap();
+    let store: Arc<dyn Store> = open(folder.path());
+    accept(&store, new(1, "k", "t")).await;
+    drop(store);
+    let watermark = fs::read_to_string(path_of(&database(folder.path()))).unwrap();
+    assert!(watermark.contains(&id(1).to_string()), "a stop raises it: {watermark}");
+    let whole = fs::read(database(folder.path())).unwrap();
+
+    fs::write(database(folder.path()), older).unwrap();
+    let said = lost(folder.path());
+    assert!(said.contains(&format!("up to {}, and what is left ends at ", id(1))), "{said}");
+    fs::write(database(folder.path()), blank_of_folder()).unwrap();
+    assert!(lost(folder.path()).contains("this is another database"));
+    fs::write(database(folder.path()), "").unwrap();
+    assert!(lost(folder.path()).contains("this is another database"));
+    fs::remove_file(database(folder.path())).unwrap();
+    assert!(lost(folder.path()).contains("it is missing"));
+    assert!(!database(folder.path()).exists(), "no other one is made in its place");
+    fs::write(database(folder.path()), &whole).unwrap();
+    drop(open(folder.path()));
+    fs::write(path_of(&database(folder.path())), "{").unwrap();
+    assert!(lost(folder.path()).contains("its watermark is damaged"));
+}
+
+#[tokio::test]
+async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the_answer() {
+    let folder = quick_folder();
+    let store = open(folder.path());
+    let sequence = || -> serde_json::Value {
+        let text = fs::read(path_of(&database(folder.path()))).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&text).unwrap()["sequence"].clone()
+    };
+    assert_eq!(sequence(), 1);
+    store.put_application(application("a", "first")).await.unwrap();
+    assert_eq!(sequence(), 2);
+    store.put_key(key("k", &[1])).await.unwrap();
+    assert_eq!(sequence(), 3);
+    // The database alone, as if its log had been left out of a copy.
+    let copy = quick_folder();
+    fs::copy(database(folder.path()), database(copy.path())).unwrap();
+    assert_eq!(open(copy.path()).directory().await.unwrap().1, [key("k", &[1])]);
+}
+
+#[tokio::test]
+async fn what_was_committed_is_below_the_watermark_after_a_while_without_any_change_of_a_key() {
+    let folder = quick_folder();
+    let store = open(folder.path());
+    let path = database(folder.path());
+    let connection = super::connection::connection(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+    let writer = Arc::clone(&store.writer);
+    let often = Keeper::start(&path, connection, writer, Duration::from_millis(5)).unwrap();
+    accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
+    while !fs::read_to_string(path_of(&path)).unwrap().contains(&id(1).to_string()) {
+        tokio::task::yield_now().await;
+    }
+    drop(often);
+    // Nothing was committed since but what raised it.
+    let raised = fs::read(path_of(&path)).unwrap();
+    drop(store);
+    let after: serde_json::Value = serde_json::from_slice(&fs::read(path_of(&path)).unwrap()).unwrap();
+    let raised: serde_json::Value = serde_json::from_slice(&raised).unwrap();
+    assert_eq!(after["newest_task"], raised["newest_task"]);
+}
+
+#[tokio::test]
+async fn nothing_is_written_to_a_database_that_is_not_where_it_was() {
+    let folder = quick_folder();
+    let (path, aside) = (database(folder.path()), folder.path().join("aside"));
+    let store: Arc<dyn Store> = open(folder.path());
+    accept(&store, new(1, "k", "t")).await;
+    let moves = [path.clone(), log(folder.path())].map(|file| (file, aside.clone()));
+    for (n, (from, to)) in (2..).zip(moves) {
+        fs::rename(&from, &to).unwrap();
+        for replaced in [false, true] {
+            if replaced {
+                fs::copy(&to, &from).unwrap();
+            }
+            let refused = store.accept(new(n, &format!("k{n}"), "u")).await.unwrap_err();
+            assert!(
+                matches!(&refused, StoreError::Unavailable(why) if why.contains("removed or replaced")),
+                "{refused}"
+            );
+            advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap_err();
+        }
+        fs::rename(&to, &from).unwrap();
+        assert_eq!(store.task(id(n)).await.unwrap(), None);
+    }
+    advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_opens_a_database_has_it_from_then_on() {
+    let folder = quick_folder();
+    let first: Arc<dyn Store> = open(folder.path());
+    accept(&first, new(1, "k", "t")).await;
+    let second: Arc<dyn Store> = open(folder.path());
+    let refused = first.accept(new(2, "l", "u")).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("another process has")), "{refused}");
+    drop(Sqlite::open_as_it_is(opening(&database(folder.path()))).unwrap());
+    accept(&second, new(2, "l", "u")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_another_program_has_a_transaction_open_all_that_wait_are_refused_at_once() {
+    let folder = quick_folder();
+    let store: Arc<dyn Store> = open(folder.path());
+    let other = Connection::open(database(folder.path())).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut waiting = tokio::task::JoinSet::new();
+    for n in 0..40 {
+        let store = Arc::clone(&store);
+        waiting.spawn(async move {
+            // Several in turn, as clients that repeat: each would wait for itself.
+            for again in 0..5 {
+                let number = n * 5 + again;
+                store.accept(new(number, &format!("k{number}"), &format!("t{number}"))).await.unwrap_err();
+            }
+        });
+    }
+    // If each had a patience of its own, it would take a quarter of an hour. That it hangs shows in a minute.
+    tokio::time::timeout(Duration::from_mins(1), waiting.join_all()).await.unwrap();
+    other.execute_batch("ROLLBACK").unwrap();
+    accept(&store, new(999, "k", "t")).await;
+}
+
+#[tokio::test]
+async fn a_restored_copy_has_no_live_key_and_no_task_in_flight_and_sends_nothing() {
+    let folder = quick_folder();
+    let store = open(folder.path());
+    let all: Arc<dyn Store> = store.clone();
+    store.put_application(application("a", "first")).await.unwrap();
+    for key in [key("k1", &[2, 1]), key("k2", &[3]), key("k3", &[]), key("k4", &[5])] {
+        store.put_key(key).await.unwrap();
+    }
+    accept(&all, new(1, "k", "t")).await;
+    accept(&all, new(2, "l", "u")).await;
+    let Record { version, task, .. } = store.task(id(2)).await.unwrap().unwrap();
+    let task = Task { phase: Phase::Sending, attempts: 1, wake_at: None, ..task };
+    let sent = Advance { id: id(2), version, task, entries: vec![Entry::Charge], what: "sent".to_owned(), at: AT };
+    assert_eq!(store.advance(sent).await.unwrap(), Advanced::Written);
+    accept(&all, new(3, "m", "v")).await;
+    end(&all, 3, Status::Success, AT).await;
+    let ended = store.task(id(3)).await.unwrap();
+
+    let copy = quick_folder();
+    let path = database(copy.path());
+    store.copy_to(path.clone()).await.unwrap();
+    drop((all, store));
+    let at = AT.plus(Duration::from_secs(9));
+    let RestoredData { applications, keys, ended: count } = restore(opening(&path), at).unwrap();
+    assert_eq!((applications.len(), keys.len(), keys[0].secrets.len(), count), (1, 4, 2, 2));
+
+    let store = open(copy.path());
+    assert_eq!(store.restored_at(), Some(at));
+    assert_eq!(store.in_flight(None, 9).await.unwrap(), []);
+    assert_eq!(store.task(id(3)).await.unwrap(), ended);
+    for n in 1..=2 {
+        let record = store.task(id(n)).await.unwrap().unwrap();
+        assert_eq!((record.task.status(), record.refunded_at, record.sealed), (Some(Status::Timeout), None, None));
+        // It may have been sent at any moment before, so the target cools down for as long as that may take.
+        let next = store.accept(new(n + 10, &format!("n{n}"), &record.target)).await.unwrap();
+        assert!(matches!(next, Acceptance::Fresh { wake_at } if wake_at == at.plus(policy().deadline())), "{next:?}");
+    }
+    for rule in [IntegrityRule::Charges, IntegrityRule::Records, IntegrityRule::Secrets, IntegrityRule::Layout] {
+        assert_eq!(store.violations(rule).await.unwrap(), [""; 0], "{rule:?}");
+    }
+
+    // The operator's word: one is confirmed, one revoked instead.
+    let secrets = async || store.directory().await.unwrap().1.iter().map(|key| key.secrets.len()).collect::<Vec<_>>();
+    assert_eq!(
+        (secrets().await, store.unconfirmed_keys().await.unwrap().join(" ")),
+        (vec![0; 4], "k1 k2 k4".to_owned())
+    );
+    store.put_key(key("k4", &[])).await.unwrap();
+    store.confirm_keys(vec!["k1".to_owned(), "k3".to_owned()]).await.unwrap_err();
+    assert_eq!(secrets().await, [0; 4], "all or none");
+    store.confirm_keys(vec!["k1".to_owned()]).await.unwrap();
+    assert_eq!(
+        (secrets().await, store.unconfirmed_keys().await.unwrap().join(" ")),
+        (vec![2, 0, 0, 0], "k2".to_owned())
+    );
+}

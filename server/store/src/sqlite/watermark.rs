@@ -1,0 +1,113 @@
+//! The watermark: a small file beside a database that tells how much the database has held, so that a loss is noticed.
+//!
+//! SQLite takes what it finds: a log that is missing, or damaged from some byte on, is a database as of before. Each time that the
+//! watermark is raised, a number in the database goes up by one and then, once that is on the disk, the number in the file. All
+//! commits before are in front of that one, so a database with a lower number has lost something.
+
+use super::connection::connection;
+use super::error::DatabaseError;
+use super::{millis, moment};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::hex;
+use toolwarrant_tasks::task::TaskId;
+
+/// What a database has held.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Watermark {
+    /// The id of the database, in hexadecimal.
+    database: String,
+    /// How often the watermark was raised.
+    sequence: u64,
+    /// When it was raised last: everything that was committed before is in the database.
+    at: Timestamp,
+    /// The newest task by then, for the operator.
+    newest_task: Option<String>,
+}
+
+/// The path of the watermark of a database.
+#[must_use]
+pub fn path_of(database: &Path) -> PathBuf {
+    database.with_extension("watermark")
+}
+
+/// Raises the number in the database. What this returns may be written to the file once the transaction is on the disk.
+pub(super) fn raise(db: &Connection, at: Timestamp) -> rusqlite::Result<Watermark> {
+    let raise = "UPDATE identity SET sequence = sequence + 1, marked_at = ?1
+                 RETURNING id, sequence, marked_at, (SELECT max(id) FROM task)";
+    db.prepare_cached(raise)?.query_row([millis(at)], watermark)
+}
+
+impl Watermark {
+    /// Writes the file beside a database, durably: after a crash it is this one or the one before.
+    pub(super) fn write(&self, database: &Path) -> io::Result<()> {
+        let path = path_of(database);
+        let draft = path.with_extension("watermark.new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        serde_json::to_writer(&mut file, self)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&draft, &path)?;
+        File::open(path.parent().unwrap_or(&path))?.sync_all()
+    }
+}
+
+/// Checks that a database has what its watermark tells. Changes nothing: what is left of a log can still be looked at.
+///
+/// # Errors
+/// [`DatabaseError::Lost`]; or a file cannot be read.
+pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
+    let path = path_of(database);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|source| DatabaseError::File { path: path.clone(), source })?,
+    };
+    let lost = |what: String| DatabaseError::Lost { path: database.to_owned(), watermark: path.clone(), what };
+    let held: Watermark = serde_json::from_slice(&bytes)
+        .map_err(|error| lost(format!("nobody can tell what it held, as its watermark is damaged: {error}")))?;
+    let held_until = || match &held.newest_task {
+        Some(task) => format!("it held everything until {}, up to {task}", held.at),
+        None => format!("it held everything until {}", held.at),
+    };
+    if !database.exists() {
+        return Err(lost(format!("it is missing; {}", held_until())));
+    }
+    let found = match read(database) {
+        Ok(found) => found,
+        // A newer layout, or damage: whoever opens it says which.
+        Err(error) if error.sqlite_error_code() != Some(ErrorCode::Unknown) => {
+            return Err(DatabaseError::Database { path: database.to_owned(), source: error });
+        }
+        Err(_) => None,
+    };
+    match found {
+        Some(found) if found.database == held.database && found.sequence >= held.sequence => Ok(()),
+        Some(found) if found.database == held.database => {
+            Err(lost(format!("{}, and what is left ends at {}", held_until(), found.at)))
+        }
+        _ => Err(lost(format!("{}, and this is another database", held_until()))),
+    }
+}
+
+/// What the database itself says; `None` from one that has no identity.
+fn read(database: &Path) -> rusqlite::Result<Option<Watermark>> {
+    let db = connection(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let newest = "SELECT id, sequence, marked_at, (SELECT max(id) FROM task) FROM identity";
+    db.query_row(newest, [], watermark).optional()
+}
+
+fn watermark(row: &Row<'_>) -> rusqlite::Result<Watermark> {
+    let (id, sequence, at, newest): ([u8; 16], i64, i64, Option<[u8; 16]>) = row.try_into()?;
+    let newest_task = newest.map(|id| TaskId::from_bytes(id).to_string());
+    Ok(Watermark {
+        database: hex::encode(&id),
+        sequence: u64::try_from(sequence).unwrap_or(0),
+        at: moment(at),
+        newest_task,
+    })
+}

@@ -1,0 +1,260 @@
+//! A backup that is taken while the program serves, and the folder that comes of it: what an operator types and sees.
+
+use crate::cli::{json_of, operate};
+use crate::crash::{database, reached, restart};
+use crate::harness::Key;
+use crate::program::{Program, binary};
+use crate::signed::Signed;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// A folder in which there is nothing but the master key of another.
+fn empty_beside(data: &Path) -> (Arc<TempDir>, PathBuf) {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let folder = home.path().join("data");
+    fs::create_dir(&folder).expect("a folder");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("a mode");
+    fs::copy(data.join("master.key"), folder.join("master.key")).expect("copied");
+    (home, folder)
+}
+
+async fn key_of(data: &Path, application: &str) -> Key {
+    let key = json_of(data, &format!("key create {application}")).await;
+    let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
+    Key { id, secret }
+}
+
+/// What a folder has, by name; what belongs to a running server is left out.
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).expect("a folder").flatten();
+    let mut names: Vec<_> = names.map(|entry| entry.file_name().into_string().expect("text")).collect();
+    names.sort();
+    names
+}
+
+/// The commands that the simulated phones took.
+fn journal(data: &Path) -> String {
+    fs::read_to_string(data.join("simulated.jsonl")).expect("the journal")
+}
+
+#[tokio::test]
+async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_itself() {
+    let mut program = Program::start(&[]).await;
+    let data = program.data.clone();
+    operate(&data, "app create shop --permission device").await;
+    operate(&data, "device assign shop --all").await;
+    let (kept, gone, dead) = (key_of(&data, "shop").await, key_of(&data, "shop").await, key_of(&data, "shop").await);
+    operate(&data, &format!("key revoke {}", dead.id)).await;
+    let (tool, arguments) = restart(5);
+    let task = program.call(tool, arguments).await.expect("accepted");
+    reached(&data, &[(5, "polling")]).await;
+
+    let place = TempDir::new().expect("a temporary folder");
+    let file = place.path().join("one.tar");
+    let taken = json_of(&data, &format!("backup {}", file.display())).await;
+    let held: Vec<_> =
+        taken["files"].as_array().expect("names").iter().map(|name| name.as_str().expect("text")).collect();
+    assert_eq!((held[0], *held.last().expect("several")), ("cloudphone.db", "simulated.jsonl"), "{taken}");
+    assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    assert_eq!(names(place.path()), ["one.tar"], "no draft is left");
+    let bytes = fs::read(&file).expect("a file");
+    let key = fs::read(data.join("master.key")).expect("a key");
+    assert!(!bytes.windows(32).any(|part| part == &key[..32]), "the master key is kept apart");
+
+    // All of this is unknown to the backup.
+    operate(&data, &format!("key revoke {}", gone.id)).await;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+    let signed = Signed::at(now, &kept, "POST", "/v1/devices/phone-0000018/power").body(json!({"action": "restart"}));
+    let address = |program: &Program| program.url.trim_start_matches("http://").to_owned();
+    assert_eq!(signed.try_send(&address(&program)).await.expect("an answer").status, 202);
+    program.stop().await;
+
+    let (home, restored) = empty_beside(&data);
+    let (code, said) = operate(&restored, &format!("restore {}", file.display())).await;
+    assert_eq!(code, 0, "{said}");
+    insta::assert_snapshot!(crate::cli::steady(&said, &restored));
+    let healthy = json_of(&restored, "doctor").await;
+    assert_eq!((&healthy["healthy"], &healthy["faults"]), (&json!(true), &json!([])));
+    let before = journal(&restored);
+    assert_eq!(before.lines().count(), 2, "one command was taken: {before}");
+
+    let mut program = Program::start_at(home, &[]).await;
+    assert!(program.keys.is_empty(), "{}", program.welcome);
+    for key in [&kept, &gone, &dead] {
+        assert_eq!(program.status(&key.id, &key.secret).await, 401);
+    }
+    let states = async || {
+        let listed = json_of(&restored, "key list shop").await;
+        let state = |key: &Key| {
+            let row =
+                listed.as_array().expect("keys").iter().find(|row| row["key_id"] == *key.id).expect("it is there");
+            row["state"].as_str().expect("text").to_owned()
+        };
+        [state(&kept), state(&gone), state(&dead)]
+    };
+    assert_eq!(states().await, ["unconfirmed", "unconfirmed", "revoked"]);
+    let (code, said) = operate(&restored, &format!("key rotate {}", kept.id)).await;
+    assert!(code == 1 && said.contains("is off since a restore"), "{said}");
+    let (code, said) = operate(&restored, &format!("key confirm {} {}", kept.id, dead.id)).await;
+    assert!(code == 1 && said.contains("waits for no confirmation"), "{said}");
+    operate(&restored, &format!("key revoke {}", gone.id)).await;
+    let confirmed = json_of(&restored, "key confirm --all").await;
+    assert_eq!(confirmed.as_array().expect("keys").len(), 3, "those of the demo are confirmed as well: {confirmed}");
+    assert_eq!(states().await, ["live", "revoked", "revoked"]);
+    let status = [program.status(&kept.id, &kept.secret).await, program.status(&gone.id, &gone.secret).await];
+    assert_eq!(status, [200, 401]);
+
+    // What was in flight has ended, and is neither sent again nor refunded; what was signed before is not taken again.
+    program.keys.push(kept);
+    let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
+    let told = program.call("get_task", asked).await.expect("a task");
+    assert_eq!((&told["status"], &told["refund"]), (&json!("timeout"), &Value::Null), "{told}");
+    assert_eq!(signed.try_send(&address(&program)).await.expect("an answer").status, 401);
+    assert_eq!(journal(&restored), before);
+    let (tool, arguments) = restart(1);
+    program.call(tool, arguments).await.expect("it goes on");
+    let (status, last) = program.stop().await;
+    assert!(status.success(), "{last}");
+    // Also after the next start.
+    let listed = json_of(&restored, "key list shop").await;
+    assert!(listed.as_array().expect("keys").iter().all(|row| row["state"] != "unconfirmed"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    // With the signal ignored, a write beyond the limit fails like one to a full disk.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(binary());
+    let log = fs::File::create(home.path().join("log")).expect("a log");
+    let mut program = Program::spawn_by(shell, home.clone(), log, &[]);
+    program.ready().await;
+    let data = program.data.clone();
+    let place = TempDir::new().expect("a temporary folder");
+    let there = place.path().join("there");
+    fs::write(&there, "mine").expect("written");
+    let nowhere = place.path().join("nowhere/backup");
+    for (file, expected) in [
+        (there.as_path(), "exists; a backup overwrites nothing"),
+        (&data.join("backup.tar"), "is in the data folder; a backup belongs elsewhere"),
+        (&data.join("audit/backup.tar"), "is in the data folder; a backup belongs elsewhere"),
+        (&nowhere, "No such file or directory"),
+        (Path::new("/sys/backup"), "cannot write /sys/backup"),
+    ] {
+        let (code, said) = operate(&data, &format!("backup {}", file.display())).await;
+        assert!(code == 1 && said.contains(expected), "{expected}: {said}");
+    }
+    assert_eq!(fs::read_to_string(&there).expect("text"), "mine");
+    let pid = Pid::from_raw(program.id().try_into().expect("a process"));
+    // Room for the copy of the database and not for the file of which it becomes a part; then for neither.
+    let size = data.join("cloudphone.db").metadata().expect("a file").len();
+    for bytes in [size + 2_000, 8_000] {
+        prlimit(pid, Resource::Fsize, Rlimit { current: Some(bytes), maximum: None }).expect("it is ours");
+        let (code, said) = operate(&data, &format!("backup {}/full.tar", place.path().display())).await;
+        assert!(code == 1, "{said}");
+        assert_eq!(names(place.path()), ["there"], "{bytes}");
+    }
+    prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).expect("it is ours");
+    // Relative to where the command is given, which is not where the server was started.
+    let mut taken = Command::new(binary());
+    taken.args(["backup", "here.tar", "--data"]).arg(&data).current_dir(place.path()).kill_on_drop(true);
+    assert!(taken.status().await.expect("the program runs").success());
+    assert_eq!(names(place.path()), ["here.tar", "there"]);
+    program.stop().await;
+    // Without a server as well.
+    let (code, said) = operate(&data, &format!("backup {}/offline.tar", place.path().display())).await;
+    assert_eq!(code, 0, "{said}");
+}
+
+#[tokio::test]
+async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_it_was() {
+    let mut program = Program::start(&[]).await;
+    let data = program.data.clone();
+    let place = TempDir::new().expect("a temporary folder");
+    let file = place.path().join("backup.tar");
+    json_of(&data, &format!("backup {}", file.display())).await;
+    let restore = format!("restore {}", file.display());
+    let refused = async |folder: &Path, line: &str, expected: &str| {
+        let (code, said) = operate(folder, line).await;
+        assert!(code == 1 && said.contains(expected), "{expected}: {said}");
+    };
+    refused(&data, &restore, "another cloudphone uses").await;
+    program.stop().await;
+    refused(&data, &restore, "needs a folder that is empty, or holds the master key alone").await;
+
+    // Whatever is changed, cut off or added is seen before the folder is touched.
+    let whole = fs::read(&file).expect("a file");
+    let broken = place.path().join("broken.tar");
+    let mut cases: Vec<Vec<u8>> = [0, 100, 511, 700, whole.len() / 2, whole.len() - 1500, whole.len() - 1]
+        .map(|at| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            bytes
+        })
+        .to_vec();
+    cases.extend([0, 1, 512, whole.len() / 2, whole.len() - 1].map(|length| whole[..length].to_vec()));
+    cases.push([&whole[..], b"\0"].concat());
+    let (_home, empty) = empty_beside(&data);
+    for bytes in cases {
+        fs::write(&broken, bytes).expect("written");
+        let expected = format!("cannot restore {}: it is no backup, or damaged, or cut off", broken.display());
+        refused(&empty, &format!("restore {}", broken.display()), &expected).await;
+        assert_eq!(names(&empty), ["master.key"]);
+    }
+    refused(&empty, &format!("restore {}/nothing", place.path().display()), "No such file").await;
+
+    let (_other, keyless) = empty_beside(&data);
+    fs::remove_file(keyless.join("master.key")).expect("removed");
+    refused(&keyless, &restore, "a restore needs the master key, which is in no backup").await;
+    let wrong = place.path().join("wrong.key");
+    fs::write(&wrong, format!("{}\n", "ab".repeat(32))).expect("written");
+    let with_wrong = format!("{restore} --master-key {}", wrong.display());
+    refused(&keyless, &with_wrong, "the master key is not the one of this backup").await;
+    assert_eq!(names(&keyless), ["lock"]);
+    // Nothing starts in a folder that a restore has not finished, and the next restore begins anew.
+    fs::create_dir(keyless.join("restoring")).expect("a folder");
+    fs::write(keyless.join("cloudphone.db"), "half").expect("written");
+    refused(&keyless, "--listen 127.0.0.1:0", "was interrupted, and not all is in place").await;
+    let with_key = format!("{restore} --master-key {}", data.join("master.key").display());
+    let (code, said) = operate(&keyless, &with_key).await;
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(names(&keyless), ["audit", "cloudphone.db", "lock", "master.key", "service", "simulated.jsonl"]);
+    refused(&keyless, &with_key, "needs a folder that is empty").await;
+    let keys =
+        database(&keyless).query_row("SELECT count(latest_verifier) FROM api_key", [], |row| row.get::<_, u32>(0));
+    assert_eq!(keys, Ok(0));
+    // As a copy that was put in place by hand is not.
+    fs::copy(data.join("cloudphone.db"), empty.join("cloudphone.db")).expect("copied");
+    refused(&empty, &restore, "holds cloudphone.db").await;
+}
+
+#[tokio::test]
+async fn the_database_that_is_put_back_without_its_log_is_refused_by_name_and_the_doctor_says_it() {
+    let mut program = Program::start(&[]).await;
+    let data = program.data.clone();
+    let earlier = data.with_file_name("earlier");
+    let (tool, arguments) = restart(5);
+    program.call(tool, arguments).await.expect("accepted");
+    program.stop().await;
+    fs::copy(data.join("cloudphone.db"), &earlier).expect("copied");
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    std::os::unix::fs::symlink(&data, home.path().join("data")).expect("a link");
+    let mut program = Program::start_at(home, &[]).await;
+    operate(&data, "app create shop --permission device").await;
+    program.kill().await;
+    fs::copy(&earlier, data.join("cloudphone.db")).expect("put back");
+    fs::remove_file(data.join("cloudphone.db-wal")).expect("removed");
+    for line in ["--listen 127.0.0.1:0", "app list", "doctor"] {
+        let (code, said) = operate(&data, line).await;
+        let expected =
+            ["is not what it was: it held everything until", "and what is left ends at", "command `restore`"];
+        assert!(code == 1 && expected.iter().all(|part| said.contains(part)), "{line}: {said}");
+    }
+}

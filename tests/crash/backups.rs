@@ -1,0 +1,139 @@
+//! Backups that are taken while the program is under load and killed: what each of them brings back.
+
+use super::audit::acknowledged;
+use super::load::Load;
+use super::{database, given};
+use crate::cli::{json_of, operate};
+use crate::harness::Key;
+use crate::program::Program;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A backup, and what was known when it began.
+struct Backup {
+    file: PathBuf,
+    /// Tasks that clients had been told of.
+    told: Vec<String>,
+    /// Keys that were revoked before it, and after it.
+    revoked: [Key; 2],
+}
+
+/// What came of all of them.
+#[derive(Default)]
+struct Figures {
+    kills: u64,
+    backups: u64,
+    /// Killed before the file was there.
+    unfinished: u64,
+    tasks: u64,
+    lost: u64,
+    in_flight: u64,
+    unsound: u64,
+    sent_again: u64,
+    keys_alive: u64,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes: cargo xtask crash"]
+async fn no_backup_under_kills_loses_repeats_or_revives_anything() {
+    backups_under_kills(given("KILLS", 200), 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_between_kills_restores_to_all_that_was_acknowledged_and_to_no_live_key() {
+    backups_under_kills(4, 2).await;
+}
+
+/// Kills the program that often; in every `each`th life a backup is taken, which every other kill may interrupt.
+async fn backups_under_kills(kills: u64, each: u64) {
+    let place = TempDir::new().expect("a temporary folder");
+    let mut load = Load::begin(given("SEED", 1)).await;
+    let mut figures = Figures { kills, ..Figures::default() };
+    for kill in 1..=kills {
+        if kill % each != 0 {
+            load.killed().await;
+            continue;
+        }
+        let file = place.path().join(format!("{kill}.tar"));
+        let hasty = kill / each % 4 == 3;
+        let taken = load.killed_after(async |data, told| take(data, told, file, hasty).await).await;
+        if taken.file.exists() {
+            figures.backups += 1;
+            restored(&taken, &load.data, &mut figures).await;
+            fs::remove_file(&taken.file).expect("removed");
+        } else {
+            assert!(hasty, "the backup was not taken");
+            figures.unfinished += 1;
+        }
+    }
+    let Figures { kills, backups, unfinished, tasks, lost, in_flight, unsound, sent_again, keys_alive } = figures;
+    for (what, figure) in [
+        ("ended by kill -9", kills),
+        ("backups restored", backups),
+        ("backups that a kill came before", unfinished),
+        ("tasks acknowledged before their backup", tasks),
+        ("of these, missing after the restore", lost),
+        ("tasks in flight in a backup", in_flight),
+        ("restored folders that the doctor finds fault with", unsound),
+        ("commands sent by a restored folder", sent_again),
+        ("keys alive without the operator's word", keys_alive),
+    ] {
+        println!("{figure:>8}  {what}");
+    }
+    assert!(backups > 0 && lost + unsound + sent_again + keys_alive == 0);
+}
+
+/// Takes a backup. A hasty one is left to itself.
+async fn take(data: &Path, told: Vec<Value>, file: PathBuf, hasty: bool) -> Backup {
+    let mut revoked = Vec::new();
+    for _ in 0..2 {
+        let key = json_of(data, "key create load").await;
+        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
+        revoked.push(Key { id, secret });
+    }
+    let [before, after] = <[Key; 2]>::try_from(revoked).expect("two");
+    operate(data, &format!("key revoke {}", before.id)).await;
+    let told = told.iter().filter_map(|task| task["task_id"].as_str().map(str::to_owned)).collect();
+    let line = format!("backup {}", file.display());
+    if hasty {
+        let _ = tokio::time::timeout(Duration::from_millis(60), operate(data, &line)).await;
+    } else {
+        let (code, said) = operate(data, &line).await;
+        assert_eq!(code, 0, "{said}");
+    }
+    operate(data, &format!("key revoke {}", after.id)).await;
+    Backup { file, told, revoked: [before, after] }
+}
+
+/// Restores a backup, looks at the folder, serves it, and looks again.
+async fn restored(backup: &Backup, from: &Path, figures: &mut Figures) {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let data = home.path().join("data");
+    let line = format!("restore {} --master-key {}", backup.file.display(), from.join("master.key").display());
+    let said = json_of(&data, &line).await;
+    figures.in_flight += said["ended_as_timeout"].as_u64().expect("a number");
+    figures.unsound += u64::from(operate(&data, "doctor").await.0 != 0);
+    let known = acknowledged(&data);
+    figures.tasks += backup.told.len() as u64;
+    figures.lost += backup.told.iter().filter(|id| !known.contains(*id)).count() as u64;
+
+    let sent = || fs::read_to_string(data.join("simulated.jsonl")).expect("the journal").lines().count();
+    let before = sent();
+    let log = fs::File::create(home.path().join("log")).expect("a log");
+    let mut program = Program::spawn(home.clone(), log, &["--sim-devices", "1000000"]);
+    program.ready().await;
+    for key in &backup.revoked {
+        figures.keys_alive += u64::from(program.status(&key.id, &key.secret).await != 401);
+    }
+    program.stop().await;
+    figures.sent_again += (sent() - before) as u64;
+    let alive = "SELECT count(latest_verifier) FROM api_key";
+    figures.keys_alive += database(&data).query_row(alive, [], |row| row.get::<_, u32>(0)).map_or(1, u64::from);
+    let open = "SELECT count(*) FROM task WHERE terminal = 0";
+    let open = database(&data).query_row(open, [], |row| row.get::<_, u32>(0)).expect("a number");
+    assert_eq!(open, 0, "tasks in flight are ended by the restore");
+}

@@ -1,0 +1,188 @@
+//! What is taken away or put in place under a running server: what a client, the operator and a monitor see, and that nothing is
+//! acknowledged that would be gone after a restart.
+
+use crate::cli::operate;
+use crate::crash::{reached, restart};
+use crate::monitor::{WATCHED, get, monitor, until};
+use crate::program::{Program, binary};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// What a write is answered with.
+async fn written(program: &Program, phone: u32) -> Value {
+    let (tool, arguments) = restart(phone);
+    match program.call(tool, arguments).await {
+        Ok(task) => task["status"].clone(),
+        Err(failure) => json!([failure["code"], failure["retryable"]]),
+    }
+}
+
+/// What all who look at the program see.
+async fn seen(program: &Program, phone: u32, task: &Value) -> String {
+    let mut out = String::new();
+    writeln!(out, "write: {}", written(program, phone).await).expect("text");
+    let read = program.call("get_task", json!({"task_id": task["task_id"], "wait_seconds": 0})).await;
+    writeln!(out, "task read: {}", read.expect("a task")["status"]).expect("text");
+    writeln!(out, "readyz: {}", get(&format!("{}/readyz", monitor(program))).await.2.trim_end()).expect("text");
+    let (code, said) = operate(&program.data, "app create late --permission device").await;
+    let said = said.lines().filter(|line| !line.starts_with("created at") && !line.starts_with("id "));
+    writeln!(out, "app create: exit {code}\n{}", said.collect::<Vec<_>>().join("\n")).expect("text");
+    let (code, said) = operate(&program.data, "doctor").await;
+    let faults = if code == 0 { "" } else { said.split("faults\n").nth(1).unwrap_or(&said) };
+    writeln!(out, "doctor: exit {code}\n{faults}").expect("text");
+    out
+}
+
+/// A second start on the same folder.
+async fn second(data: &Path) -> String {
+    let second =
+        Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(data).kill_on_drop(true).output();
+    String::from_utf8(second.await.expect("the program runs").stderr).expect("text")
+}
+
+/// What is done to the folder, and how it is undone.
+type Fault = (&'static str, fn(&Path), fn(&Path));
+
+const FAULTS: &[Fault] = &[
+    ("lock removed", |data| fs::remove_file(data.join("lock")).expect("removed"), |_| {}),
+    (
+        "database removed",
+        |data| fs::rename(data.join("cloudphone.db"), data.with_file_name("aside")).expect("moved"),
+        |data| fs::rename(data.with_file_name("aside"), data.join("cloudphone.db")).expect("moved back"),
+    ),
+    (
+        "database swapped",
+        |data| {
+            fs::rename(data.join("cloudphone.db"), data.with_file_name("aside")).expect("moved");
+            fs::copy(data.with_file_name("aside"), data.join("cloudphone.db")).expect("another");
+            fs::set_permissions(data.join("cloudphone.db"), Permissions::from_mode(0o600)).expect("a mode");
+        },
+        |data| fs::rename(data.with_file_name("aside"), data.join("cloudphone.db")).expect("moved back"),
+    ),
+    (
+        "log of the database removed",
+        |data| fs::rename(data.join("cloudphone.db-wal"), data.with_file_name("aside")).expect("moved"),
+        |data| fs::rename(data.with_file_name("aside"), data.join("cloudphone.db-wal")).expect("moved back"),
+    ),
+    (
+        "folder moved",
+        |data| fs::rename(data, data.with_file_name("elsewhere")).expect("moved"),
+        |data| {
+            // The audit of what was refused may have made itself a folder.
+            let _ = fs::remove_dir_all(data);
+            fs::rename(data.with_file_name("elsewhere"), data).expect("moved back");
+        },
+    ),
+];
+
+#[tokio::test]
+async fn nothing_is_acknowledged_or_sent_that_would_be_gone_after_a_restart() {
+    let mut out = String::new();
+    for (name, fault, undo) in FAULTS {
+        let mut program = Program::start(WATCHED).await;
+        let (tool, arguments) = restart(5);
+        let task = program.call(tool, arguments).await.expect("accepted");
+        reached(&program.data, &[(5, "polling")]).await;
+        let data = program.data.clone();
+        fault(&data);
+        let text = seen(&program, 1, &task).await.replace(&data.display().to_string(), "DATA");
+        writeln!(out, "# {name}\n\n{text}").expect("text");
+        if *name == "database removed" {
+            let file = data.with_file_name("saved.tar");
+            let (code, said) = operate(&data, &format!("backup {}", file.display())).await;
+            assert_eq!(code, 0, "what is open can be saved: {said}");
+        } else if *name == "lock removed" {
+            let said = second(&data).await;
+            assert!(said.contains("another cloudphone uses"), "{said}");
+            assert!(data.join("admin.sock").exists(), "the socket is the first one's");
+        }
+        undo(&data);
+        until(&format!("{}/readyz", monitor(&program)), 200).await;
+        assert_eq!(written(&program, 18).await, "dispatched", "{name}");
+        // What was in flight goes on, and what was refused was never sent.
+        let mut told = Value::Null;
+        while told["terminal"] != true {
+            let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
+            told = program.call("get_task", asked).await.expect("a task");
+        }
+        assert_eq!(told["status"], "success", "{name}: {told}");
+        program.kill().await;
+        let sent = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
+        let first = sent.lines().filter(|line| line.contains("\"phone\":1,")).count();
+        assert_eq!(first, usize::from(*name == "lock removed"), "{name}: {sent}");
+        let (code, said) = operate(&data, "doctor").await;
+        assert_eq!(code, 0, "{name}: {said}");
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[tokio::test]
+async fn a_folder_that_is_made_in_place_of_a_moved_one_is_another_servers() {
+    let mut first = Program::start(WATCHED).await;
+    let data = first.data.clone();
+    fs::rename(&data, data.with_file_name("elsewhere")).expect("moved");
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    std::os::unix::fs::symlink(data.parent().expect("a folder").join("data"), home.path().join("data"))
+        .expect("a link");
+    fs::create_dir(&data).expect("a folder");
+    let second = Program::start_at(home, &[]).await;
+    assert_eq!(second.keys.len(), 2, "it is another folder");
+    assert_eq!(written(&first, 1).await, json!(["overloaded", true]));
+    assert_eq!(written(&second, 1).await, "dispatched");
+    first.stop().await;
+    let (code, said) = operate(&data, "app list").await;
+    assert_eq!(code, 0, "the socket of the second is not the first one's to remove: {said}");
+    assert!(data.join("admin.sock").exists());
+    assert_eq!(written(&second, 13).await, "dispatched");
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_to_is_said_at_the_start_and_a_running_server_goes_on() {
+    // Modes stop nobody who may do anything, so the program runs as somebody else where the tests do not.
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let is_root = rustix::process::getuid().is_root();
+    let command = || {
+        let mut command = Command::new(if is_root { "setpriv".into() } else { binary() });
+        if is_root {
+            command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(binary());
+        }
+        command
+    };
+    let data = home.path().join("data");
+    fs::create_dir(&data).expect("a folder");
+    if is_root {
+        fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("a mode");
+        chown(&data, Some(65534), Some(65534)).expect("another owner");
+    }
+    fs::set_permissions(&data, Permissions::from_mode(0o700)).expect("a mode");
+    let log = fs::File::create(home.path().join("log")).expect("a log");
+    let mut program = Program::spawn_by(command(), home.clone(), log, WATCHED);
+    program.ready().await;
+    let read_only = |is: bool| fs::set_permissions(&data, Permissions::from_mode(if is { 0o500 } else { 0o700 }));
+    read_only(true).expect("a mode");
+    assert_eq!(written(&program, 1).await, "dispatched", "what is open can be written to");
+    until(&format!("{}/readyz", monitor(&program)), 200).await;
+    program.kill().await;
+    let start = async || {
+        let start = command().args(["--listen", "127.0.0.1:0", "--data"]).arg(&data).kill_on_drop(true).output();
+        let said = String::from_utf8(start.await.expect("the program runs").stderr).expect("text");
+        said.replace(&data.display().to_string(), "DATA")
+    };
+    let mut said = start().await;
+    read_only(false).expect("a mode");
+    let fresh = data.join("fresh");
+    fs::create_dir(&fresh).expect("a folder");
+    fs::set_permissions(&fresh, Permissions::from_mode(if is_root { 0o755 } else { 0o500 })).expect("a mode");
+    let start = command().args(["--listen", "127.0.0.1:0", "--data"]).arg(&fresh).kill_on_drop(true).output();
+    let fresh_said = String::from_utf8(start.await.expect("the program runs").stderr).expect("text");
+    said += &fresh_said.replace(&data.display().to_string(), "DATA");
+    fs::set_permissions(&fresh, Permissions::from_mode(0o700)).expect("a mode");
+    let said: Vec<_> = said.lines().filter(|line| line.starts_with("cloudphone:")).collect();
+    insta::assert_snapshot!(said.join("\n"));
+}
