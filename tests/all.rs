@@ -18,6 +18,7 @@ mod descriptions;
 mod devices;
 mod differential;
 mod doctor;
+#[cfg(target_os = "linux")]
 mod edge;
 mod engine;
 mod folders;
@@ -39,6 +40,7 @@ mod revisions;
 mod signed;
 mod signing;
 mod tasks;
+#[cfg(target_os = "linux")]
 mod tls;
 mod tools;
 mod ui;
