@@ -23,6 +23,7 @@ mod descriptions;
 mod devices;
 mod differential;
 mod doctor;
+#[cfg(target_os = "linux")]
 mod edge;
 mod engine;
 mod flags;
@@ -48,6 +49,7 @@ mod revisions;
 mod signed;
 mod signing;
 mod tasks;
+#[cfg(target_os = "linux")]
 mod tls;
 mod tools;
 mod ui;

@@ -38,9 +38,17 @@ const FREE: usize = 16 * 1024;
 ///
 /// # Errors
 /// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is read.
-pub async fn read_body(mut body: Body, extensions: &Extensions, limits: &Limits) -> Result<Bytes, BodyError> {
-    let most = limits.body_bytes;
+pub async fn read_body(body: Body, extensions: &Extensions, limits: &Limits) -> Result<Bytes, BodyError> {
     let peer = extensions.get::<Peer>();
+    let read = read_whole(body, peer, limits).await;
+    if let (Err(BodyError::TooLarge | BodyError::Overloaded), Some(peer)) = (&read, peer) {
+        peer.connection.refuse_body();
+    }
+    read
+}
+
+async fn read_whole(mut body: Body, peer: Option<&Peer>, limits: &Limits) -> Result<Bytes, BodyError> {
+    let most = limits.body_bytes;
     if peer.is_some_and(|peer| peer.crowded) {
         return Err(BodyError::Overloaded);
     }

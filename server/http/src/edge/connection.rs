@@ -46,6 +46,8 @@ pub(super) struct Connection {
     used: AtomicBool,
     /// Whether it ends after the answer to the request in flight.
     last: AtomicBool,
+    /// Whether the client may still be sending a body that was refused.
+    refused_body: AtomicBool,
     given_up: Notify,
 }
 
@@ -59,6 +61,7 @@ impl Connection {
             state: AtomicU8::new(WAITING),
             used: AtomicBool::default(),
             last: AtomicBool::default(),
+            refused_body: AtomicBool::default(),
             given_up: Notify::new(),
         }
     }
@@ -97,6 +100,16 @@ impl Connection {
             self.given_up.notify_one();
         }
         waited
+    }
+
+    /// A body is refused before it is read. The connection ends after the answer.
+    pub(super) fn refuse_body(&self) {
+        self.refused_body.store(true, Relaxed);
+        self.last.store(true, Relaxed);
+    }
+
+    pub(super) fn has_refused_body(&self) -> bool {
+        self.refused_body.load(Relaxed)
     }
 
     /// Waits until the connection is given up.

@@ -1,4 +1,5 @@
-//! A client's stream: ends a connection whose client does not read its answer, and notices a client that closes its side.
+//! A client's stream: ends a connection whose client does not read its answer, notices a client that closes its side, and lets one read
+//! why its body was refused.
 
 use super::Limits;
 use super::connection::Connection;
@@ -8,10 +9,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 /// Bytes that are read ahead, at most, to see whether the client has closed its side behind them.
 const AHEAD_MAX: usize = 8 * 1024;
+
+/// Time in which a client can read why its body was refused, while it still sends that.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// A stream whose writes fail once the client reads nothing, or too slowly. While an answer is held, it looks for the end of what the
 /// client sends.
@@ -23,6 +27,8 @@ pub(super) struct ClientStream<S> {
     slow: Option<Slow>,
     /// What the client has sent behind the request that is being answered.
     ahead: Vec<u8>,
+    /// Runs from the end of an answer on whose request was not read whole.
+    lingering: Option<Pin<Box<Sleep>>>,
 }
 
 /// See [`Limits::answer`] and [`Limits::answer_rate`].
@@ -44,7 +50,7 @@ struct Slow {
 impl<S> ClientStream<S> {
     pub(super) fn new(stream: S, connection: Arc<Connection>, limits: &Limits) -> Self {
         let patience = Patience { stall: limits.answer, rate: limits.answer_rate.max(1) };
-        Self { stream, connection, patience, slow: None, ahead: Vec::new() }
+        Self { stream, connection, patience, slow: None, ahead: Vec::new(), lingering: None }
     }
 
     /// Passes on the outcome of a write. One that waits beyond the patience fails.
@@ -98,6 +104,22 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> ClientStream<S> {
+    /// Drops what the client sends, until it has read the answer and closes. A socket that is closed before would take the answer back.
+    fn linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let over = self.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        while over.as_mut().poll(context).is_pending() {
+            let mut bytes = [0; 4 * 1024];
+            let mut into = ReadBuf::new(&mut bytes);
+            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut into)) {
+                Ok(()) if !into.filled().is_empty() => {}
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
@@ -141,7 +163,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            if !self.connection.has_refused_body() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.linger(context).map(Ok)
     }
 }
 
@@ -150,7 +178,7 @@ mod tests {
     use super::*;
     use crate::edge::ConnectionLimiter;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
     fn stream(limits: Limits) -> (ClientStream<DuplexStream>, DuplexStream) {
         let permit = ConnectionLimiter::new(limits).acquire([192, 0, 2, 1].into()).expect("a permit");

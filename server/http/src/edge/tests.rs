@@ -336,3 +336,18 @@ fn connections_leave_files_to_all_else() {
     let connections = |open_files: u64| Limits::default().within(open_files).connections;
     assert_eq!([256, 1_024, 4_096, 20_000, u64::MAX].map(connections), [128, 768, 3_840, 10_000, 10_000]);
 }
+
+#[test]
+fn whoever_sends_a_body_that_is_refused_reads_why() {
+    let limits = Limits { bodies_bytes: 50_000, ..long_deadlines() };
+    let server = TestServer::start(limits);
+    for (bytes, expected) in [(8 * 1024 * 1024, 413), (1024 * 1024, 503)] {
+        let body = vec![b'x'; bytes];
+        let mut stream = server.connect();
+        write!(stream, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {bytes}\r\n\r\n").expect("sent");
+        stream.write_all(&body).expect("it is taken, and dropped");
+        let answer = everything(&mut stream);
+        assert_eq!(status(&answer), expected);
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+}

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -95,11 +95,11 @@ impl Tls {
     /// is kept, and a warning is logged once. Blocks.
     pub fn reload(&self) {
         let read = Contents::read(&self.certificate, &self.key);
-        let mut pair = self.pair.lock().unwrap_or_else(PoisonError::into_inner);
-        if read == pair.read {
+        if read == self.pair().read {
             return;
         }
         let config = read.as_ref().map_err(Clone::clone).and_then(|new| new.config(&self.certificate, &self.key));
+        let mut pair = self.pair();
         match config {
             Ok(config) => {
                 pair.config = config;
@@ -122,7 +122,11 @@ impl Tls {
 
     /// What the next connection is accepted with.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        Arc::clone(&self.pair.lock().unwrap_or_else(PoisonError::into_inner).config).into()
+        Arc::clone(&self.pair().config).into()
+    }
+
+    fn pair(&self) -> MutexGuard<'_, Pair> {
+        self.pair.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,7 +180,7 @@ mod tests {
         };
         write();
         let tls = Tls::load(certificate.clone(), key.clone()).expect("usable");
-        let current = || Arc::clone(&tls.pair.lock().expect("sound").config);
+        let current = || Arc::clone(&tls.pair().config);
         let watch = tokio::spawn(Arc::clone(&tls).watch());
         let first = current();
         sleep(5 * LOOK_EVERY).await;
