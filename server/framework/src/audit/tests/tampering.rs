@@ -131,6 +131,13 @@ fn a_file_that_is_missing_or_twice_or_strange_is_found() {
         assert!(!sealed.verify().faults.is_empty(), "a file of no chain");
         fs::remove_file(copy).expect("removed");
     }
+    for (day, faults) in [(0, 1), (1, 1), (2, 0)] {
+        let path = sealed.scratch.file(DAYS[day]);
+        let whole = fs::read(&path).expect("there");
+        sealed.edit(day, |lines| lines.push("{\"time\":0}\n".to_owned()));
+        assert_eq!(sealed.verify().faults.len(), faults, "a line behind the last seal of {}", DAYS[day]);
+        fs::write(&path, whole).expect("written");
+    }
     assert_eq!(sealed.faults(), "");
     let other = KeyRing::new("test", &[8; 32], Random::System).chain_key();
     let other = verify(&sealed.scratch.dir(), &other, Some(&sealed.anchor), Scope::All).expect("read");
