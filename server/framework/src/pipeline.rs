@@ -18,6 +18,7 @@
 //! Only the step before can make a proof, so no call reaches a handler past a check. Transports call [`Pipeline`]; the generated
 //! dispatch calls [`run`].
 
+mod records;
 mod refusals;
 mod signed;
 mod standing;
@@ -27,7 +28,7 @@ pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
 use super::args::{self, Arguments};
-use super::audit::{Audit, AuditHandle, Line, Slot};
+use super::audit::{Audit, AuditHandle};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
@@ -44,7 +45,8 @@ use super::wording::Words;
 use crate::clock::{Clock, Timestamp};
 use crate::words;
 use bytes::Bytes;
-use refusals::{broken, changed_nothing, find_target, not_accepted, not_found, not_supported, overloaded};
+use records::{AuditGuard, CallCounter, line, outcome};
+use refusals::{broken, find_target, not_accepted, not_found, not_supported, overloaded};
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -469,64 +471,4 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
     let shown = task.shown(call.catalogue, call.tool, call.caller.application.permissions);
     let answer = Answer::of(&shown).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
     Ok(if task.hit { answer } else { answer.of_new_task(&task.task_id) })
-}
-
-fn line<'a>(
-    caller: &'a Caller,
-    tool: &'a ToolDef,
-    request_id: &'a str,
-    time: Timestamp,
-    failure: Option<&Failure>,
-) -> Line<'a> {
-    Line {
-        time,
-        request_id,
-        application: &caller.application.id,
-        key_id: &caller.key_id,
-        tool: tool.name,
-        target: None,
-        arguments: None,
-        outcome: outcome(failure),
-        calls: 1,
-    }
-}
-
-fn outcome(failure: Option<&Failure>) -> &'static str {
-    failure.map_or("ok", |failure| failure.def().code)
-}
-
-/// Writes the audit line when dropped, so that a call has its line however it ends. If the client disconnects, the future is
-/// dropped, but effects of the call remain.
-struct AuditGuard<'a> {
-    slot: Option<Slot<'a>>,
-    call: &'a Call<'a>,
-    outcome: &'static str,
-}
-
-impl Drop for AuditGuard<'_> {
-    fn drop(&mut self) {
-        let Call { caller, tool, request_id, around, .. } = *self.call;
-        let (target, arguments) = self.call.noted();
-        if let Some(slot) = self.slot.take() {
-            let outcome = self.outcome;
-            let line = Line { target, arguments, outcome, ..line(caller, tool, request_id, around.arrived.1, None) };
-            if changed_nothing(self.call, outcome) { slot.refuse(&line) } else { slot.write(&line) }
-        }
-    }
-}
-
-/// Counts a call and its duration when dropped, however the call ends.
-struct CallCounter<'a> {
-    counts: &'a Requests,
-    clock: &'a Clock,
-    tool: &'static ToolDef,
-    since: Timestamp,
-    outcome: &'static str,
-}
-
-impl Drop for CallCounter<'_> {
-    fn drop(&mut self) {
-        self.counts.called(self.tool, self.outcome, 1);
-        self.counts.took(self.tool, self.clock.now().since(self.since));
-    }
 }

@@ -1,6 +1,7 @@
 //! The failures of the steps of a call, in words that say what to do next, and the refusals that come before a call.
 
-use super::{Admitted, Handlers, Pipeline, line, permit};
+use super::records::line;
+use super::{Admitted, Handlers, Pipeline, permit};
 use crate::access::Caller;
 use crate::advice::Advice;
 use crate::audit::Line;

@@ -1,0 +1,72 @@
+//! What is recorded of a call however it ends: its line in the audit, its count and its duration.
+
+use super::refusals::changed_nothing;
+use crate::access::Caller;
+use crate::audit::{Line, Slot};
+use crate::catalogue::ToolDef;
+use crate::clock::{Clock, Timestamp};
+use crate::counts::Requests;
+use crate::failure::Failure;
+use crate::handler::Call;
+
+/// The line of a call that ends now.
+pub(super) fn line<'a>(
+    caller: &'a Caller,
+    tool: &'a ToolDef,
+    request_id: &'a str,
+    time: Timestamp,
+    failure: Option<&Failure>,
+) -> Line<'a> {
+    Line {
+        time,
+        request_id,
+        application: &caller.application.id,
+        key_id: &caller.key_id,
+        tool: tool.name,
+        target: None,
+        arguments: None,
+        outcome: outcome(failure),
+        calls: 1,
+    }
+}
+
+/// What a call came to, as the audit and the counters name it.
+pub(super) fn outcome(failure: Option<&Failure>) -> &'static str {
+    failure.map_or("ok", |failure| failure.def().code)
+}
+
+/// Writes the audit line when dropped, so that a call has its line however it ends. If the client disconnects, the future is
+/// dropped, but effects of the call remain.
+pub(super) struct AuditGuard<'a> {
+    pub(super) slot: Option<Slot<'a>>,
+    pub(super) call: &'a Call<'a>,
+    pub(super) outcome: &'static str,
+}
+
+impl Drop for AuditGuard<'_> {
+    fn drop(&mut self) {
+        let Call { caller, tool, request_id, around, .. } = *self.call;
+        let (target, arguments) = self.call.noted();
+        if let Some(slot) = self.slot.take() {
+            let outcome = self.outcome;
+            let line = Line { target, arguments, outcome, ..line(caller, tool, request_id, around.arrived.1, None) };
+            if changed_nothing(self.call, outcome) { slot.refuse(&line) } else { slot.write(&line) }
+        }
+    }
+}
+
+/// Counts a call and its duration when dropped, however the call ends.
+pub(super) struct CallCounter<'a> {
+    pub(super) counts: &'a Requests,
+    pub(super) clock: &'a Clock,
+    pub(super) tool: &'static ToolDef,
+    pub(super) since: Timestamp,
+    pub(super) outcome: &'static str,
+}
+
+impl Drop for CallCounter<'_> {
+    fn drop(&mut self) {
+        self.counts.called(self.tool, self.outcome, 1);
+        self.counts.took(self.tool, self.clock.now().since(self.since));
+    }
+}
