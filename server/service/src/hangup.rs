@@ -74,3 +74,31 @@ fn is_ignored() -> bool {
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     mask >> (SignalKind::hangup().as_raw_value() - 1) & 1 == 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Signal, getpid, kill_process};
+    use tokio::sync::mpsc;
+
+    #[tokio::test]
+    async fn each_signal_renews_everything_also_after_what_could_not_be() {
+        let hangup = Hangup::listen().unwrap();
+        if hangup.signal.is_none() {
+            return eprintln!("not tried: SIGHUP is ignored here");
+        }
+        let (renewed, mut names) = mpsc::unbounded_channel();
+        let renewal = |what: &'static str, outcome: Result<(), String>| {
+            let renewed = renewed.clone();
+            let renew = move || renewed.send(what).map_err(|error| error.to_string()).and(outcome.clone());
+            Renewal { what, renew: Box::new(renew) }
+        };
+        let renewals = vec![renewal("broken", Err("it is broken".to_owned())), renewal("whole", Ok(()))];
+        let renewing = tokio::spawn(hangup.renew(renewals));
+        for _ in 0..2 {
+            kill_process(getpid(), Signal::HUP).unwrap();
+            assert_eq!([names.recv().await, names.recv().await], [Some("broken"), Some("whole")]);
+        }
+        renewing.abort();
+    }
+}
