@@ -111,8 +111,9 @@ impl AuditKeeper {
                 changed = self.sealed.changed() => open = changed.is_ok(),
                 () = tokio::time::sleep(RETRY), if !recorded => {}
                 () = self.clock.sleep_until(prune_at) => {
-                    self.prune(self.clock.now().since(begun) >= PRUNE_EVERY).await;
-                    prune_at = self.clock.now().plus(PRUNE_EVERY);
+                    let now = self.clock.now();
+                    self.prune(now.since(begun) >= PRUNE_EVERY).await;
+                    prune_at = now.plus(PRUNE_EVERY);
                 }
             }
             let newest = *self.sealed.borrow();
@@ -173,3 +174,6 @@ impl Drop for RunningKeeper {
         self.0.abort();
     }
 }
+
+#[cfg(test)]
+mod tests;

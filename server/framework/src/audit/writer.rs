@@ -14,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Interval at which lines are forced to the disk, and the newest seal is told.
@@ -33,7 +33,7 @@ pub(super) struct Writer {
     open: Option<OpenFile>,
     /// The newest seal that is on the disk.
     sealed: watch::Sender<Head>,
-    synced_at: Instant,
+    synced_at: Timestamp,
 }
 
 /// The file that is written to.
@@ -83,7 +83,7 @@ impl Writer {
             head = recorded;
         }
         let (sealed, receiver) = watch::channel(head);
-        let (held, failing, synced_at) = (Batch::default(), false, Instant::now());
+        let (held, failing, synced_at) = (Batch::default(), false, queue.clock.now());
         let mut writer = Self { dir: dir.to_owned(), queue, key, held, failing, head, open: None, sealed, synced_at };
         // What a process that was killed left without a seal is sealed first. If that fails, it is tried again with the next line.
         if let Some(path) = newest {
@@ -187,10 +187,11 @@ impl Writer {
 
     /// Forces what was written to the disk, once a minute and at last, and tells up to which seal.
     fn sync(&mut self, last: bool) {
-        if *self.sealed.borrow() == self.head || !(last || self.synced_at.elapsed() >= SYNC_EVERY) {
+        let now = self.queue.clock.now();
+        if *self.sealed.borrow() == self.head || !(last || now.since(self.synced_at) >= SYNC_EVERY) {
             return;
         }
-        self.synced_at = Instant::now();
+        self.synced_at = now;
         match self.open.as_mut().map_or(Ok(()), |open| open.sync()) {
             Ok(()) => drop(self.sealed.send_replace(self.head)),
             Err(error) => tracing::error!(%error, "the audit trail cannot be forced to the disk"),

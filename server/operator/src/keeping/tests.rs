@@ -1,0 +1,95 @@
+//! What is recorded of a trail and when, and what is pruned of it.
+
+use super::*;
+use std::fs;
+use tempfile::TempDir;
+use toolwarrant_core::audit::Line;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::random::Random;
+use toolwarrant_store::memory::Memory;
+
+/// 2026-07-28T12:00:00Z.
+const NOON: Timestamp = Timestamp(1_785_240_000_000);
+
+struct Kept {
+    folder: TempDir,
+    clock: Clock,
+    store: Arc<Memory>,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap(), clock: Clock::manual(NOON), store: Arc::default() }
+    }
+
+    async fn start(&self, options: AuditOptions) -> (Audit, RunningKeeper) {
+        let keyring = KeyRing::new("test", &[7; 32], Random::System);
+        let (clock, store) = (self.clock.clone(), self.store.clone());
+        let (audit, keeper) = AuditKeeper::start(self.folder.path(), &keyring, clock, store, options).await.unwrap();
+        (audit, keeper.spawn())
+    }
+
+    fn put(&self, audit: &Audit) {
+        let (time, request_id, application, key_id) = (self.clock.now(), "r", "app", "key");
+        let (tool, target, arguments, outcome, calls) = ("print", None, None, "ok", 1);
+        let line = Line { time, request_id, application, key_id, tool, target, arguments, outcome, calls };
+        audit.reserve().unwrap().write(&line);
+    }
+
+    async fn recorded(&self) -> u64 {
+        self.store.audit_anchor().await.unwrap().unwrap().newest.number
+    }
+
+    /// The days that are left, once there are that many.
+    async fn days(&self, count: usize) -> Vec<String> {
+        // What never comes shows soon; no time is measured.
+        for _ in 0..100_000 {
+            let entries = fs::read_dir(self.folder.path()).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            if names.len() <= count {
+                names.sort();
+                return names;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("there are more than {count} days");
+    }
+}
+
+#[tokio::test]
+async fn the_newest_seal_is_recorded_each_minute_and_at_the_stop() {
+    let kept = Kept::new();
+    let (audit, keeper) = kept.start(AuditOptions::default()).await;
+    assert_eq!(kept.recorded().await, 0);
+    kept.put(&audit);
+    audit.handle().flush().await;
+    assert_eq!(kept.recorded().await, 0, "not with every flush");
+    kept.clock.advance(Duration::from_mins(1));
+    kept.put(&audit);
+    audit.handle().flush().await;
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+        if kept.recorded().await == 2 {
+            break;
+        }
+    }
+    assert_eq!(kept.recorded().await, 2);
+    kept.put(&audit);
+    audit.stop();
+    keeper.finish().await;
+    assert_eq!(kept.recorded().await, 3);
+}
+
+#[tokio::test]
+async fn size_is_bounded_from_the_start_and_age_after_an_hour() {
+    let kept = Kept::new();
+    for (date, bytes) in [("2026-01-01", 900), ("2026-01-02", 900), ("2026-07-27", 100)] {
+        fs::write(kept.folder.path().join(format!("audit-{date}.jsonl")), vec![b'\n'; bytes]).unwrap();
+    }
+    let (audit, keeper) = kept.start(AuditOptions { keep_days: 90, keep_bytes: 1_000 }).await;
+    assert_eq!(kept.days(2).await, ["audit-2026-01-02.jsonl", "audit-2026-07-27.jsonl"]);
+    kept.clock.advance(PRUNE_EVERY);
+    assert_eq!(kept.days(1).await, ["audit-2026-07-27.jsonl"]);
+    audit.stop();
+    keeper.finish().await;
+}
