@@ -1,6 +1,7 @@
 //! Whose a data folder is.
 
-use crate::process::{operate, program};
+use crate::process::{Process, json_of, operate, program};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
@@ -54,4 +55,18 @@ async fn a_server_of_another_service_is_not_asked() {
     let (code, said) = operate(folder.path(), "app list").await;
     assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
     assert!(!asked.is_finished(), "it was asked");
+}
+
+#[tokio::test]
+async fn a_backup_that_is_taken_while_it_serves_is_restored_with_its_keys_off() {
+    let shop = Process::start().await;
+    let home = TempDir::new().expect("a temporary folder");
+    let (file, restored) = (home.path().join("shop.tar"), home.path().join("restored"));
+    json_of(&shop.data, &format!("backup {}", file.display())).await;
+    let key = shop.data.join("master.key");
+    let said = json_of(&restored, &format!("restore {} --master-key {}", file.display(), key.display())).await;
+    assert_eq!(said["keys"][0]["state"], "unconfirmed", "{said}");
+    assert_eq!(json_of(&restored, "doctor").await["healthy"], true);
+    let confirmed = json_of(&restored, "key confirm --all").await;
+    assert_eq!((&confirmed[0]["key_id"], &confirmed[0]["state"]), (&json!(shop.demo.id), &json!("live")));
 }
