@@ -156,7 +156,7 @@ async fn a_listener_that_others_can_overhear_says_so_unless_it_speaks_tls() {
     {
         // In place of where programs listen in tests.
         let mut shell = Command::new("sh");
-        shell.args(["-c", r#"listen=$0; program=$1; shift 3; exec "$program" --listen "$listen" "$@""#, listen]);
+        shell.args(["-c", r#"listen=$0; program=$1; shift 4; exec "$program" --demo --listen "$listen" "$@""#, listen]);
         shell.arg(binary());
         let home = Arc::new(TempDir::new().expect("a folder"));
         let log = fs::File::create(home.path().join("log")).expect("a log");

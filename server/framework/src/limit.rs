@@ -67,7 +67,7 @@ impl Window {
     ///
     /// # Errors
     /// [`RetryAfter`] if it does not fit.
-    pub fn admit_head(&self, now: Timestamp) -> Result<Head, RetryAfter> {
+    pub fn admit_head(&self, now: Timestamp) -> Result<HeadCharge, RetryAfter> {
         self.admit_after(None, now, 1)
     }
 
@@ -75,7 +75,7 @@ impl Window {
     ///
     /// # Errors
     /// As [`Self::admit`].
-    pub fn admit_rest(&self, head: Head, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
+    pub fn admit_rest(&self, head: HeadCharge, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
         self.admit_after(Some(head), now, n).map(drop)
     }
 
@@ -87,13 +87,13 @@ impl Window {
         self.admit_after(None, now, n).map(drop)
     }
 
-    fn admit_after(&self, head: Option<Head>, now: Timestamp, n: u32) -> Result<Head, RetryAfter> {
+    fn admit_after(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, RetryAfter> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let tick = log.advance(now.0 / TICK_MILLIS);
         let charged = u32::from(head.is_some());
         let room = self.limit - log.total + charged;
         if n > room {
-            if let Some(Head(tick)) = head {
+            if let Some(HeadCharge(tick)) = head {
                 log.give_back(tick);
             }
             let seconds = match n > self.limit {
@@ -103,13 +103,13 @@ impl Window {
             return Err(RetryAfter { seconds });
         }
         log.add(tick, n.saturating_sub(charged));
-        Ok(Head(tick))
+        Ok(HeadCharge(tick))
     }
 }
 
 /// A request that was admitted before its messages were counted. Dropped, it stays charged.
 #[derive(Clone, Copy, Debug)]
-pub struct Head(
+pub struct HeadCharge(
     /// The tick that it was logged in.
     u64,
 );
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(rest(first, START + 5_000, 1), Ok(()));
         let second = head(START + 1_000).unwrap();
         assert_eq!(admit(&window, START + 5_000, 8), Ok(()));
-        assert_eq!(rest(second, START + 5_000, 3), Err(56), "it and one more would need the first one's place");
+        assert_eq!(rest(second, START + 5_000, 2), Err(56), "it and one more would need the first one's place");
         assert_eq!(admit(&window, START + 5_000, 1), Ok(()), "the head was given back");
         assert_eq!(head(START + 5_000).map(drop).map_err(|refusal| refusal.seconds), Err(56));
         let _unsound = head(START + 61_000).unwrap();

@@ -33,7 +33,7 @@ use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Around, Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
-use super::limit::Head;
+use super::limit::HeadCharge;
 use super::nonces::Nonces;
 use super::reply::{Answer, Reply, ToolLists, quote};
 use super::revision::Revision;
@@ -191,7 +191,7 @@ impl<H: Handlers> Pipeline<H> {
     }
 
     /// Charges one request to the budget of the application before its body is read. `None` if the budget is spent.
-    pub fn charge_head(&self, caller: &Caller) -> Option<Head> {
+    pub fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
         caller.application.window.admit_head(self.now()).ok()
     }
 
@@ -203,7 +203,7 @@ impl<H: Handlers> Pipeline<H> {
     pub fn charge_budget<'c>(
         &self,
         caller: &'c Caller,
-        head: Option<Head>,
+        head: Option<HeadCharge>,
         requests: u32,
     ) -> Result<Admitted<'c>, Failure> {
         let (window, now) = (&caller.application.window, self.now());

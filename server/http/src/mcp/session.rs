@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
-use toolwarrant_core::limit::Head;
+use toolwarrant_core::limit::HeadCharge;
 use toolwarrant_core::pipeline::{Admitted, Handlers};
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
@@ -55,7 +55,7 @@ pub(super) struct Session<'a, H> {
     pub(super) endpoint: &'a Endpoint<H>,
     pub(super) caller: &'a Caller,
     /// What was charged of the budget before the body was read.
-    pub(super) charged: Option<Head>,
+    pub(super) charged: Option<HeadCharge>,
     pub(super) request_id: &'a str,
     pub(super) revision: Revision,
     pub(super) hold: LongPoll<'a>,
