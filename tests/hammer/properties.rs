@@ -41,7 +41,7 @@ fn try_all<S: Strategy>(name: &str, each: Option<Duration>, cases: &S, property:
     loop {
         let mut runner = runner(seed);
         seed += 1;
-        runner.run(cases, |case| property(case)).unwrap_or_else(|broken| panic!("{name}: {broken}"));
+        runner.run(cases, &property).unwrap_or_else(|broken| panic!("{name}: {broken}"));
         tried += 256;
         if each.map_or(tried >= FEW, |each| began.elapsed() >= each) {
             break;

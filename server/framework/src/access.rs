@@ -151,7 +151,6 @@ pub(super) fn purpose(application: &str, key_id: &str) -> String {
 
 /// Proof that a request came with a live secret of a key of this application.
 #[derive(Debug, Clone)]
-#[expect(clippy::manual_non_exhaustive, reason = "that attribute would keep out other crates, not other modules")]
 pub struct Caller {
     /// The application that the key belongs to.
     pub application: Arc<Application>,

@@ -1,6 +1,5 @@
 //! What is recorded of a call however it ends: its line in the audit, its count and its duration.
 
-use super::refusals::changed_nothing;
 use crate::access::Caller;
 use crate::audit::{Line, Slot};
 use crate::catalogue::ToolDef;
@@ -69,4 +68,12 @@ impl Drop for CallCounter<'_> {
         self.counts.called(self.tool, self.outcome, 1);
         self.counts.took(self.tool, self.clock.now().since(self.since));
     }
+}
+
+/// Whether a call was refused before it could change anything. Failures of ours are left out: each has a request id to ask about.
+fn changed_nothing(call: &Call<'_>, outcome: &str) -> bool {
+    let roles = &call.catalogue.roles;
+    let refusals = [roles.invalid_argument, roles.not_found, roles.not_supported, roles.target_busy, roles.overloaded];
+    let failed = !["ok", "cancelled", roles.internal.code].contains(&outcome);
+    failed && (call.tool.hints.read_only || refusals.iter().any(|refusal| refusal.code == outcome))
 }

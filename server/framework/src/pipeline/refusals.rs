@@ -69,14 +69,6 @@ pub(super) fn overloaded(catalogue: &'static Catalogue, what: &'static str) -> F
     Failure::new(catalogue.roles.overloaded, what)
 }
 
-/// Whether a call was refused before it could change anything. Failures of ours are left out: each has a request id to ask about.
-pub(super) fn changed_nothing(call: &Call<'_>, outcome: &str) -> bool {
-    let roles = &call.catalogue.roles;
-    let refusals = [roles.invalid_argument, roles.not_found, roles.not_supported, roles.target_busy, roles.overloaded];
-    let failed = !["ok", "cancelled", roles.internal.code].contains(&outcome);
-    failed && (call.tool.hints.read_only || refusals.iter().any(|refusal| refusal.code == outcome))
-}
-
 impl<H: Handlers> Pipeline<H> {
     /// Refuses a call whose arguments a transport cannot read, with an audit line.
     ///
