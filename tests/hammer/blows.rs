@@ -31,9 +31,10 @@ impl Blow {
 }
 
 pub(crate) fn runner(seed: u64) -> TestRunner {
+    let config = Config { failure_persistence: None, ..Config::default() };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
 const SOUND: [&str; 9] = [
