@@ -35,7 +35,10 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
         OperatorCommand::Refunds { limit } => tasks::refunds(context, limit).await,
         OperatorCommand::Tools { name } => tools(context.catalogue, name.as_deref()),
         OperatorCommand::Audit(command) => audit::execute(context, command).await,
-        OperatorCommand::Backup { file } => backup::take(context, file).await,
+        OperatorCommand::Backup { file } => {
+            audit::flush(context).await;
+            backup::take(context, file).await
+        }
         OperatorCommand::Restore { .. } => Err(refused("a server uses the data folder; stop it first".to_owned())),
         OperatorCommand::Clock(ClockCommand::Accept) => {
             Err(refused("stop the server first: its times go on from where they are".to_owned()))
