@@ -140,7 +140,7 @@ impl AuditKeeper {
     async fn prune(&mut self, by_age: bool) {
         let AuditOptions { keep_days, keep_bytes } = self.options;
         let retention = Retention { days: by_age.then_some(keep_days), bytes: keep_bytes };
-        let (folder, now) = (self.folder.clone(), self.clock.wall());
+        let (folder, now) = (self.folder.clone(), self.clock.earliest());
         let plan = match spawn_blocking(move || retention::plan(&folder, retention, now)).await {
             Ok(Ok(plan)) if !plan.is_empty() => plan,
             Ok(Ok(_)) | Err(_) => return,
