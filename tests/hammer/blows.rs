@@ -71,7 +71,8 @@ pub(crate) fn edit(octets: &mut Vec<u8>, edits: Vec<(Index, u8, u8)>) {
 /// Requests of every kind to every path, with that key or something like it.
 pub(crate) fn blows(key: &Key) -> BoxedStrategy<Blow> {
     let (id, secret) = (key.id.clone(), key.secret.clone());
-    let method = select(vec!["POST", "POST", "POST", "POST", "GET", "PUT", "DELETE", "OPTIONS", "HEAD", "BREW"]);
+    let method = select(vec!["GET", "PUT", "DELETE", "OPTIONS", "HEAD", "BREW"]);
+    let method = prop_oneof![9 => Just("POST"), 1 => method];
     let target = prop_oneof![
         8 => Just("/mcp".to_owned()),
         1 => select(vec!["/mcp/", "/v1/devices", "/v1/openapi.json", "/register", "/.well-known/oauth-protected-resource"]).prop_map(str::to_owned),
