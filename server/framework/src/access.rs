@@ -6,7 +6,7 @@
 use super::catalogue::PermissionSet;
 use super::limit::Window;
 use super::reply::ToolLists;
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::keyring::{Digest, KeyRing, SecretRow};
 use crate::nonces::UsedNonce;
 use arc_swap::ArcSwap;
@@ -190,12 +190,8 @@ impl Directory {
         let Key { application, live: _, sealed: _, expires_at } = key;
         let proof = Proof { verifier, expires_at: *expires_at, version: self.version };
         let caller = Caller { application: Arc::clone(application), key_id: Arc::clone(id), nonce: None, proof };
-        is_before(*expires_at, now).then_some(caller)
+        expires_at.is_none_or(|end| now < end).then_some(caller)
     }
-}
-
-fn is_before(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
-    expires_at.is_none_or(|end| now < end)
 }
 
 impl Access {
@@ -225,18 +221,21 @@ impl Access {
         self.changed.subscribe()
     }
 
-    /// Judges a caller again: what it is by now, if its secret is still live. `now` decides whether its key has expired.
+    /// Judges a caller again: what it is by now, if its secret is still live and its key has not expired by the later of both
+    /// clocks. They are read only for a key that expires.
     ///
     /// # Errors
     /// [`Unauthenticated`].
-    pub fn renew<'c>(&self, caller: &'c Caller, now: Timestamp) -> Result<Cow<'c, Caller>, Unauthenticated> {
+    pub fn renew<'c>(&self, caller: &'c Caller, clock: &Clock) -> Result<Cow<'c, Caller>, Unauthenticated> {
         let Proof { verifier, expires_at, version } = caller.proof;
         let directory = self.directory.load();
         if directory.version == version {
-            return is_before(expires_at, now).then_some(Cow::Borrowed(caller)).ok_or(Unauthenticated);
+            let lives = expires_at.is_none_or(|end| clock.latest() < end);
+            return lives.then_some(Cow::Borrowed(caller)).ok_or(Unauthenticated);
         }
         let known = directory.keys.get_key_value(&caller.key_id).filter(|(_, key)| key.live.contains(&verifier));
-        let renewed = known.and_then(|known| directory.caller(known, verifier, now)).ok_or(Unauthenticated)?;
+        let renewed =
+            known.and_then(|known| directory.caller(known, verifier, clock.latest())).ok_or(Unauthenticated)?;
         Ok(Cow::Owned(Caller { nonce: caller.nonce.clone(), ..renewed }))
     }
 

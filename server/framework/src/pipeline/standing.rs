@@ -16,7 +16,7 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `unauthenticated` if its key or secret has ended.
     pub fn renew<'c>(&self, caller: &'c Caller) -> Result<Cow<'c, Caller>, Failure> {
-        self.access.renew(caller, self.clock.latest()).map_err(|_| {
+        self.access.renew(caller, &self.clock).map_err(|_| {
             self.counts.unauthenticated.add(1);
             Failure::plain(H::CATALOGUE.roles.unauthenticated)
         })
@@ -29,7 +29,7 @@ impl Call<'_> {
     /// # Errors
     /// `unauthenticated`, `forbidden` or `not_found`, as at a new call.
     pub(crate) fn still(&self) -> Result<(), Failure> {
-        let renewed = self.around.access.renew(self.caller, self.around.clock.latest());
+        let renewed = self.around.access.renew(self.caller, self.around.clock);
         let renewed = renewed.map_err(|_| Failure::plain(self.catalogue.roles.unauthenticated))?;
         // What has not changed was checked before.
         let Cow::Owned(caller) = renewed else { return Ok(()) };
