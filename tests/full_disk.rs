@@ -176,3 +176,27 @@ fn lasting(text: &str) -> String {
     let lines = text.lines().filter(|line| !["created at", "  id  "].iter().any(|word| line.contains(word)));
     lines.map(|line| format!("{line}\n")).collect()
 }
+
+#[tokio::test]
+async fn what_was_taken_away_is_stored_while_the_server_stops() {
+    let home = Arc::new(TempDir::new().expect("a folder"));
+    let mut program = Program::start_at(home.clone(), WATCHED).await;
+    let key = json_of(&program.data, "key create demo-read").await;
+    let [id, secret] = ["key_id", "secret"].map(|name| key[name].as_str().expect("text").to_owned());
+    let other = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+    let (code, said) = operate(&program.data, &format!("key revoke {id}")).await;
+    assert!(code == 0 && said.contains("not yet on the disk"), "{said}");
+    program.ask_to_stop().await;
+    // The server no longer listens, so that it is stopping.
+    while tokio::net::TcpStream::connect(program.url.trim_start_matches("http://").trim_end_matches("/mcp"))
+        .await
+        .is_ok()
+    {}
+    other.execute_batch("ROLLBACK").expect("it holds the lock");
+    let (status, last) = program.last_words().await;
+    assert!(status.success(), "{last}");
+    let mut again = Program::start_at(home, WATCHED).await;
+    assert_eq!(again.status(&id, &secret).await, 401);
+    assert!(again.stop().await.0.success());
+}

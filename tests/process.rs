@@ -161,7 +161,7 @@ async fn a_hangup_ends_nothing_and_stays_ignored_where_it_was() {
         let mut log = BufReader::new(child.stderr.take().expect("its log")).lines();
         if !ignored {
             let line = log.next_line().await.expect("text").expect("a line");
-            assert!(line.contains("SIGHUP: what was renewed on the disk has been read anew"), "{line}");
+            assert!(line.contains("SIGHUP: looked for what was renewed on the disk"), "{line}");
         }
         assert_eq!(json_of(&home.path().join("data"), "app list").await, json!([]), "it serves");
         signal(&child, "-TERM").await;

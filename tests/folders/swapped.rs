@@ -76,7 +76,7 @@ const FAULTS: &[Fault] = &[
         "folder moved",
         |data| fs::rename(data, data.with_file_name("elsewhere")).expect("moved"),
         |data| {
-            // The audit of what was refused may have made itself a folder.
+            // `app create` may have begun a folder.
             let _ = fs::remove_dir_all(data);
             fs::rename(data.with_file_name("elsewhere"), data).expect("moved back");
         },
@@ -187,4 +187,38 @@ async fn a_folder_that_cannot_be_written_to_is_said_at_the_start_and_a_running_s
     fs::set_permissions(&fresh, Permissions::from_mode(0o700)).expect("a mode");
     let said: Vec<_> = said.lines().filter(|line| line.starts_with("cloudphone:")).collect();
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[tokio::test]
+async fn a_copy_by_hard_links_is_refused_and_the_server_of_the_folder_goes_on() {
+    let program = Program::start(WATCHED).await;
+    let copy = tempfile::tempdir().expect("a folder");
+    for file in fs::read_dir(&program.data).expect("a folder").flatten() {
+        if file.metadata().expect("a file").is_file() && file.file_name() != "lock" {
+            fs::hard_link(file.path(), copy.path().join(file.file_name())).expect("one file system");
+        }
+    }
+    let (code, said) = operate(copy.path(), "key list").await;
+    assert!(code == 1 && said.contains("by a hard link"), "{said}");
+    program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect("accepted");
+}
+
+#[tokio::test]
+async fn a_folder_that_is_moved_away_and_back_is_as_it_was() {
+    let mut program = Program::start(WATCHED).await;
+    let (data, away) = (program.data.clone(), program.data.with_extension("away"));
+    program.call("list_devices", json!({})).await.expect("a page");
+    fs::rename(&data, &away).expect("moved");
+    program.call("list_devices", json!({})).await.expect("a page");
+    let log = data.with_file_name("log");
+    while !fs::read_to_string(&log).expect("text").contains("the audit trail cannot be written") {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    until(&format!("{}/readyz", monitor(&program)), 503).await;
+    assert!(!data.exists(), "nothing is made in its place");
+    fs::rename(&away, &data).expect("moved back");
+    until(&format!("{}/readyz", monitor(&program)), 200).await;
+    assert!(program.stop().await.0.success());
+    let (code, said) = operate(&data, "audit verify").await;
+    assert!(code == 0 && said.contains("sealed lines             2"), "{said}");
 }

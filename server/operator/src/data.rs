@@ -21,6 +21,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use toolwarrant_core::hex;
 use toolwarrant_core::random::Random;
 use toolwarrant_store::sqlite::watermark;
@@ -109,8 +110,12 @@ pub enum FolderError {
     HalfRestored(PathBuf),
 }
 
+/// How long a start waits for the folder, and how often it looks.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_INTERVAL: Duration = Duration::from_millis(50);
+
 impl DataFolder {
-    /// Locks the folder and records that it belongs to this service.
+    /// Locks the folder, for which it waits for 2 s, and records that it belongs to this service.
     ///
     /// A missing folder is created with access for its owner alone. An existing folder keeps its mode, since it may be a mounted
     /// volume; the log warns if others can enter it.
@@ -118,7 +123,14 @@ impl DataFolder {
     /// # Errors
     /// See [`FolderError`].
     pub fn open(path: &Path, names: &Names) -> Result<Self, FolderError> {
-        let folder = Self::lock_to_restore(path, names)?;
+        let begun = Instant::now();
+        let folder = loop {
+            match Self::lock_to_restore(path, names) {
+                // A command that is being carried out is soon done.
+                Err(FolderError::InUse(..)) if begun.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_INTERVAL),
+                locked => break locked?,
+            }
+        };
         if folder.join(RESTORING).exists() {
             return Err(FolderError::HalfRestored(path.to_owned()));
         }

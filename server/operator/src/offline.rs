@@ -3,7 +3,7 @@
 
 use crate::command::{AppCommand, ClockCommand, OperatorCommand};
 use crate::context::{Check, Explanation, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
-use crate::data::{DataFolder, has_database, refuse_foreign};
+use crate::data::{DataFolder, FolderError, has_database, refuse_foreign};
 use crate::doctor;
 use crate::execute::{execute, tools};
 use crate::flags;
@@ -68,7 +68,14 @@ impl Offline<'_> {
         if let OperatorCommand::Doctor = command {
             return doctor::examine_offline(folder, &names, catalogue, &checks).await;
         }
-        let folder = DataFolder::open(folder, &names).map_err(OpenError::from)?;
+        let folder = match DataFolder::open(folder, &names) {
+            // A server has begun meanwhile.
+            Err(FolderError::InUse(path, program)) => match socket::ask(folder, &command).await {
+                Some(answer) => return answer,
+                None => return Err(OpenError::from(FolderError::InUse(path, program)).into()),
+            },
+            opened => opened.map_err(OpenError::from)?,
+        };
         let OpenedData { registry, database, keyring: _, clock } =
             OpenedData::open(&folder, &names, catalogue, &Random::System).await?;
         if let OperatorCommand::Clock(ClockCommand::Accept) = command {

@@ -45,7 +45,7 @@ impl Hangup {
             // One signal after the other, so that nothing is renewed by two threads at once.
             let renewed = tokio::task::spawn_blocking(move || renewals.iter().for_each(Renewal::log)).await;
             match renewed {
-                Ok(()) => tracing::info!("SIGHUP: what was renewed on the disk has been read anew"),
+                Ok(()) => tracing::info!("SIGHUP: looked for what was renewed on the disk"),
                 Err(error) => tracing::error!(%error, "SIGHUP: what was renewed on the disk could not be read anew"),
             }
         }

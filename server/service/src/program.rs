@@ -184,7 +184,10 @@ impl<F: Flags> Program<F> {
                 stop.next().await;
             };
             tokio::select! {
-                () = serving => streams.say(&format!("{name} has stopped\n")),
+                served = serving => {
+                    streams.say(&format!("{name} has stopped\n"));
+                    served?;
+                }
                 () = signals => streams.say(&format!("{name} has stopped at once\n")),
             }
             Ok(())

@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -243,7 +244,10 @@ impl Server {
 
     /// Answers requests and drives tasks until `stop`. Then it answers held polls and requests in flight, waits for running effects,
     /// and flushes the audit. Tasks that are still in flight continue at the next start.
-    pub(crate) async fn serve(self, stop: impl Future<Output = ()>) {
+    ///
+    /// # Errors
+    /// Something was taken away from an application or a key that could not be stored.
+    pub(crate) async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
         let Self { listener, router, limiter, tls, engine, context, keeper, socket, monitor, folder, keys, .. } = self;
         // Their secrets have been printed.
         drop(keys);
@@ -266,25 +270,44 @@ impl Server {
         edge::serve(listener, router, limiter, tls, closing).await;
         operators.abort();
         let _ = operators.await;
-        keeping.abort();
-        let _ = keeping.await;
-        timekeeping::record(&context.clock, &*context.store).await;
-        if let Kept::Owed(why) = context.registry.settle().await {
-            tracing::error!(why, "what was taken away is not on the disk; it is back after the next start");
-        }
-        drop(context);
         drop(stopped);
         if runner.await.is_err() {
             tracing::error!("the task that drives the engine panicked");
         }
         keeper.finish().await;
+        keeping.abort();
+        let _ = keeping.await;
+        timekeeping::record(&context.clock, &*context.store).await;
+        let settled = settle(&context).await;
+        drop(context);
         if let Some((monitor, status)) = monitor {
             monitor.close().await;
             status.release().await;
         }
         drop(folder);
+        settled
     }
 }
+
+/// Stores what was taken away and is not on the disk, for as long as a stop may take.
+async fn settle(context: &OperatorContext) -> Result<()> {
+    let mut tries = 0;
+    while let Kept::Owed(why) = context.registry.settle().await {
+        if tries == SETTLE_TRIES {
+            bail!(
+                "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
+            );
+        }
+        tries += 1;
+        tokio::time::sleep(SETTLE_PAUSE).await;
+    }
+    Ok(())
+}
+
+/// How often a stop tries to store what was taken away, and the pause in between: some 5 s, as long as the store waits for another
+/// program that holds the database.
+const SETTLE_TRIES: u32 = 25;
+const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
 /// What clients are served with: a certificate, proxies that are believed, and limits.
 fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
@@ -348,6 +371,8 @@ impl StopSignals {
     /// # Errors
     /// The system refuses it.
     pub(crate) fn listen() -> io::Result<Self> {
+        // A write beyond the limit on the size of files then fails, and ends nobody.
+        drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 

@@ -100,10 +100,10 @@ impl Demo {
                  VS Code      .vscode/mcp.json  {{\"servers\":{{{entry}}}}}\n\n{}",
                 self.hint
             );
-        } else if let Some(first) = first {
+        } else if first.is_some() {
             let _ = writeln!(
                 out,
-                "`{program} key create {first}` makes another key, `{program} task list` shows how writes went."
+                "`{program} key create NAME` makes a key of an application, `{program} app list` shows which there are, and\n`{program} task list` how writes went."
             );
         } else {
             let _ = writeln!(

@@ -48,12 +48,26 @@ const METADATA_NAMES: [&str; 7] = [
 ];
 
 /// Names of loopback: RFC 6761, and the usual files of host names. Each bars itself and all its subdomains.
-const LOOPBACK_NAMES: [&str; 4] = ["localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"];
+const LOOPBACK_NAMES: [&str; 6] =
+    ["localhost", "localhost.localdomain", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"];
 
 /// Domains that no public server answers for: `internal` (reserved by ICANN), `local` (RFC 6762) and what its appendix G names beside
-/// it, `home.arpa` (RFC 8375), and those of machines and clusters.
-const PRIVATE_DOMAINS: [&str; 10] =
-    ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "private", "svc"];
+/// it, what is below `arpa` (`home.arpa`, RFC 8375), `onion`, `invalid` and `alt`, and those of machines and clusters.
+const PRIVATE_DOMAINS: [&str; 13] = [
+    "alt",
+    "arpa",
+    "corp",
+    "home",
+    "internal",
+    "intranet",
+    "invalid",
+    "lan",
+    "local",
+    "onion",
+    "localdomain",
+    "private",
+    "svc",
+];
 
 /// What is said of a text that is no host.
 pub(super) const NO_HOST: &str = "is neither a host name nor an address";
@@ -118,8 +132,14 @@ fn ipv4(address: Ipv4Addr) -> Kind {
         [240..=255, ..] => Kind::Barred("is reserved"),
         // 100.64.0.0/10 is shared by a provider's customers (RFC 6598).
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Kind::Private,
-        // Of protocols (RFC 6890), relays for 6to4 (RFC 7526), and benchmarks (RFC 2544).
-        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => Kind::Private,
+        // Of protocols (RFC 6890), relays for 6to4 (RFC 7526), benchmarks (RFC 2544), the name servers that take what private networks leak
+        // (RFC 7534, 7535), and multicast tunnels (RFC 7450).
+        [192, 0, 0, _]
+        | [192, 88, 99, _]
+        | [198, 18..=19, ..]
+        | [192, 175, 48, _]
+        | [192, 31, 196, _]
+        | [192, 52, 193, _] => Kind::Private,
         _ => Kind::Public,
     }
 }
@@ -142,8 +162,8 @@ fn ipv6(address: Ipv6Addr) -> Kind {
         [0xff00..=0xffff, ..] => Kind::Barred("is multicast"),
         // Teredo addresses (RFC 4380) hide an IPv4 address.
         [0x2001, 0, ..] => Kind::Barred("is a tunnel to another address"),
-        // Of protocols (RFC 2928).
-        [0x2001, 0..=0x1ff, ..] => Kind::Private,
+        // Of protocols (RFC 2928), and those name servers (RFC 7534).
+        [0x2001, 0..=0x1ff, ..] | [0x2620, 0x4f, 0x8000, ..] => Kind::Private,
         [0x2000..=0x3fff, ..] => Kind::Public,
         // Unique local addresses (RFC 4193), the site-local ones that they replaced, discarded ones (RFC 6666), and what is not in use.
         _ => Kind::Private,

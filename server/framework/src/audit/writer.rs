@@ -22,6 +22,8 @@ const SYNC_EVERY: Duration = Duration::from_mins(1);
 
 pub(super) struct Writer {
     dir: PathBuf,
+    /// The folder that the directory is in, by file system and inode.
+    home: Option<(u64, u64)>,
     queue: Arc<Queue>,
     key: ChainKey,
     /// Lines that could not be written yet. They keep their slots, so a disk that stays full refuses calls in the end.
@@ -84,7 +86,9 @@ impl Writer {
         }
         let (sealed, receiver) = watch::channel(head);
         let (held, failing, synced_at) = (Batch::default(), false, queue.clock.now());
-        let mut writer = Self { dir: dir.to_owned(), queue, key, held, failing, head, open: None, sealed, synced_at };
+        let home = id(parent(dir)).ok();
+        let mut writer =
+            Self { dir: dir.to_owned(), home, queue, key, held, failing, head, open: None, sealed, synced_at };
         // What a process that was killed left without a seal is sealed first. If that fails, it is tried again with the next line.
         if let Some(path) = newest {
             let failed = |error| tracing::warn!(%error, "the latest file of the audit trail cannot be continued");
@@ -171,11 +175,19 @@ impl Writer {
         let open = || OpenFile::open(&path, self.head);
         // Whoever removed the directory meant the old lines, not future ones.
         let open = open().or_else(|error| match error.kind() {
-            ErrorKind::NotFound => create(&self.dir).and_then(|()| open()),
+            ErrorKind::NotFound => self.create_again().and_then(|()| open()),
             _ => Err(error),
         })?;
         self.open = Some(open);
         Ok(())
+    }
+
+    /// Creates the directory again, unless the folder that it was in is no longer in its place: whoever moved that wants it back.
+    fn create_again(&self) -> io::Result<()> {
+        if self.home.is_none() || id(parent(&self.dir)).ok() != self.home {
+            return Err(io::Error::other(format!("`{}` was moved or replaced", parent(&self.dir).display())));
+        }
+        DirBuilder::new().mode(0o700).create(&self.dir)
     }
 
     /// Closes the open file, if there is one, with all of it on the disk. It may be gone, so that this fails.
@@ -310,6 +322,13 @@ fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io
 fn id(path: &Path) -> io::Result<(u64, u64)> {
     let about = path.symlink_metadata()?;
     Ok((about.dev(), about.ino()))
+}
+
+fn parent(dir: &Path) -> &Path {
+    match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Creates a directory that only its owner can read.

@@ -6,7 +6,8 @@ use super::ownership::Ownership;
 use super::{Fault, keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Migrations from each layout to the next. `user_version` is the layout of a database.
@@ -77,6 +78,11 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
 /// Makes this process the owner of the database, copies into it what is in the log, and raises its watermark.
 pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16], DatabaseError> {
     let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
+    // Whoever copied it with hard links has the database of another folder, whose process would lose it.
+    if path.metadata().is_ok_and(|about| about.nlink() > 1) {
+        let why = "it is the same file as another, by a hard link; copy it with `backup`, or with `cp` without links";
+        return Err(DatabaseError::File { path: path.to_owned(), source: io::Error::other(why) });
+    }
     let taken = writer.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
         let taken = (Ownership::take(&transaction)?, watermark::raise(&transaction, keeper::now())?);
         transaction.commit().map(|()| taken)
