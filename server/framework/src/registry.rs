@@ -356,6 +356,9 @@ impl Registry {
     }
 
     async fn put_key(&self, known: &mut Known, key: KeyRow) -> Result<(), RegistryError> {
+        if !known.applications.contains_key(&key.application) {
+            return Err(RegistryError::Unknown(format!("application `{}`", key.application)));
+        }
         self.store.put_key(key.clone()).await?;
         self.put_in_force(known, key)
     }
