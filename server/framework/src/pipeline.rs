@@ -301,7 +301,7 @@ impl<H: Handlers> Pipeline<H> {
     ) -> Result<Answer, Failure> {
         let ToolCall { tool: _, arguments: raw, request_id, hold: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
-        let arrived = (now, now.max(self.clock.wall()));
+        let arrived = (now, self.clock.latest());
         let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
         let permitted = permitted.and_then(|grant| match self.audit.is_stale(now) {
             // What may change something must not go unrecorded for longer. Reads go on while there are slots.

@@ -42,7 +42,9 @@ fn tell((wall, now): (Timestamp, Timestamp), (wall_after, after): (Timestamp, Ti
     let expected = Timestamp(wall.0.saturating_add(after.0 - now.0));
     let seconds = expected.0.abs_diff(wall_after.0) / 1000;
     if expected.0.abs_diff(wall_after.0) < STEP {
-    } else if wall_after > expected {
+        return;
+    }
+    if wall_after > expected {
         tracing::warn!(seconds, "the machine's clock went ahead, or the machine slept; keys end by the later clock");
     } else {
         tracing::warn!(seconds, "the machine's clock was set back; times go on, and nothing that has ended comes back");

@@ -97,7 +97,7 @@ impl<H: Handlers> Pipeline<H> {
         self.counts.called(tool, failure.def().code, 1);
         let Some(calls) = caller.application.window.take_unlogged(now) else { return };
         if let Some(slot) = self.audit.reserve() {
-            let time = now.max(self.clock.wall());
+            let time = self.clock.latest();
             slot.write(&Line { calls, ..line(caller, tool, request_id, time, Some(failure)) });
         }
     }
