@@ -15,7 +15,7 @@ mod truth;
 pub use cast::{CAST, Part};
 pub use truth::{Change, Deed, ProxyEndpoint};
 
-use super::{Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
+use super::{Offers, Paces, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{
     DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
 };
@@ -188,6 +188,9 @@ impl Sim {
             power_actions: PowerAction::ALL.to_vec(),
             proxy_schemes: ProxyScheme::ALL.to_vec(),
             proxy: proxy.as_ref().filter(|_| *readable).map(shown),
+            session_modes: SessionMode::ALL.to_vec(),
+            paces: Paces::default(),
+            as_of: None,
         };
         part.play(&mut snapshot);
         snapshot
