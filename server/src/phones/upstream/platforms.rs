@@ -203,3 +203,6 @@ impl fmt::Debug for Platforms {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;
