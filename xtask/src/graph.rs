@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every crate, each after those that it may use.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
     "toolwarrant-spec",
     "toolwarrant-codegen",
     "toolwarrant-macros",
@@ -23,6 +23,7 @@ const ORDER: [&str; 15] = [
     "toolwarrant-operator",
     "toolwarrant",
     "cloudphone",
+    "adapter-suite",
     "print-shop",
     "xtask",
 ];

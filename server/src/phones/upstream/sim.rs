@@ -144,6 +144,18 @@ impl Sim {
         self.find(id).map_or(0, |phone| phone.state.deeds)
     }
 
+    /// Returns what has really been done on a phone so far, in order of time. Old commands may be forgotten.
+    #[must_use]
+    pub fn deeds_of(&self, id: &DeviceId) -> Vec<Deed> {
+        let index = fleet::index(id, self.devices).unwrap_or_default();
+        self.record().truth.deeds_of(index, self.clock.now())
+    }
+
+    /// Returns the phones that play a part, in the order of their ids.
+    pub fn playing(&self, part: Part) -> impl Iterator<Item = DeviceId> {
+        (1..=self.devices).filter(move |index| self.part(*index) == part).map(device_id)
+    }
+
     fn part(&self, index: u32) -> Part {
         Draw::new(self.seed, index).part(index)
     }
