@@ -138,13 +138,31 @@ impl Entry {
     }
 }
 
-/// What an upstream can do about a request whose answer was lost.
+/// What holds of one write on one target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// It recognises a repeated request and does not carry it out again.
+    /// The upstream recognises a repeated request and does not carry it out again.
     pub dedupes: bool,
-    /// It can be asked what became of a request.
+    /// The upstream can be asked what became of a request, by the id of its task.
     pub looks_up: bool,
+    /// What the probe can show.
+    pub means: Means,
+    /// Why nothing will ever be sent to the target or read of it, if that is so: nobody serves it any more. A fragment, in words of ours.
+    pub gone: Option<&'static str>,
+}
+
+/// What the probe of a write can show on its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Means {
+    /// That the effect is there, and that it is not.
+    #[default]
+    Both,
+    /// That the effect is there. An `Absent` counts as `Unreadable`.
+    Presence,
+    /// That the effect is not there. A `Present` shows nothing.
+    Absence,
+    /// Neither, for this reason: a fragment, in words of ours. No reading is taken, and no baseline.
+    Nothing(&'static str),
 }
 
 /// The outcome of a step.

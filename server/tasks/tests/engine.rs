@@ -49,7 +49,7 @@ struct Forgetful {
 
 impl Executor for Forgetful {
     fn facts(&self, write: &Write) -> Facts {
-        Facts { dedupes: false, looks_up: write.arguments.expose().contains("known") }
+        Facts { looks_up: write.arguments.expose().contains("known"), ..Facts::default() }
     }
 
     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {

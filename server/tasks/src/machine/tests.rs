@@ -172,8 +172,11 @@ fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent(
 fn what_was_lost_while_sending_is_asked_for_sent_again_or_verified_as_the_upstream_allows() {
     let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
     let of = |facts| run(policy(probe(false), false), facts, &found);
-    assert_eq!(of(Facts { looks_up: true, dedupes: true }).2, [Effect::Send(at(5)), Effect::LookUp]);
-    assert_eq!(of(Facts { looks_up: false, dedupes: true }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
+    assert_eq!(
+        of(Facts { looks_up: true, dedupes: true, ..Facts::default() }).2,
+        [Effect::Send(at(5)), Effect::LookUp]
+    );
+    assert_eq!(of(Facts { dedupes: true, ..Facts::default() }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
     let (task, _, effects) = of(Facts::default());
     assert_eq!((task.phase, effects), (Phase::Verifying, vec![Effect::Send(at(5)), Effect::Probe]));
     assert_eq!(task.outcome, Some((UpstreamAnswer::None, at(17))));
@@ -208,7 +211,7 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
         let mut random = SplitMix(seed);
         let probe = if random.below(4) > 0 { probe(random.below(2) == 0) } else { None };
         let idempotent = random.below(2) == 0;
-        let facts = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0 };
+        let facts = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0, ..Facts::default() };
         let (mut task, mut now) = (Task::accepted(policy(probe, idempotent), at(0)), at(0));
         let (mut entries, mut effect, mut unsafe_sends, mut steps) = (Vec::new(), None, 0_u32, 0);
         let mut left = false;
@@ -276,7 +279,7 @@ fn a_new_process_starts_no_task_before_its_target_has_settled_however_long_that_
 
 #[test]
 fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_then_refused() {
-    let facts = Facts { looks_up: false, dedupes: true };
+    let facts = Facts { dedupes: true, ..Facts::default() };
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
     events.extend([(19, Event::Due), (19, Event::Sent(not_sent())), (23, Event::Due), (23, Event::Sent(not_sent()))]);
     let (task, entries, _) = run(policy(probe(false), false), facts, &events);
