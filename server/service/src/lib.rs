@@ -53,7 +53,7 @@ pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
 pub use toolwarrant_operator::{Check, Explanation, Inventory, Item, Names};
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-pub use toolwarrant_tasks::machine::{Facts, Sent};
+pub use toolwarrant_tasks::machine::{Facts, Means, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
 /// The API of generated code. Do not use it by hand.

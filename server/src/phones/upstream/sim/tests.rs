@@ -335,7 +335,7 @@ async fn nothing_is_sent_too_late_nor_to_a_phone_that_refuses_or_does_not_exist_
 #[tokio::test]
 async fn a_request_that_is_sent_twice_acts_twice_unless_the_platform_dedupes() {
     for (dedupes, deeds) in [(false, 2), (true, 1)] {
-        let sim = sim(3, 23).with_facts(Facts { dedupes, looks_up: false });
+        let sim = sim(3, 23).with_facts(Facts { dedupes, ..Facts::default() });
         let first = send(&sim, 1, 1, "restart").await;
         wait(&sim, 1_000);
         let second = send(&sim, 1, 1, "restart").await;
@@ -369,7 +369,7 @@ async fn a_request_is_found_by_its_id_only_where_the_platform_looks_requests_up(
         None,
         "another request's operation"
     );
-    let sim = sim.with_facts(Facts { dedupes: false, looks_up: true });
+    let sim = sim.with_facts(Facts { looks_up: true, ..Facts::default() });
     assert_eq!(sim.look_up(&device_id(1), request(1), None).await.unwrap(), Some(Sent::Pending(operation)));
     assert_eq!(sim.look_up(&device_id(1), request(2), None).await.unwrap(), None);
 }
