@@ -26,6 +26,7 @@ mod log;
 mod open_files;
 mod outlet;
 mod program;
+mod question;
 mod server;
 mod service;
 #[cfg(feature = "testing")]
@@ -51,7 +52,7 @@ pub use toolwarrant_core::{BoxFuture, hex, words};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
-pub use toolwarrant_operator::{Check, Explanation, Inventory, Item, Names};
+pub use toolwarrant_operator::{Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand};
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 pub use toolwarrant_tasks::machine::{Facts, Means, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
