@@ -37,6 +37,7 @@ mod welcome;
 pub use program::Program;
 pub use service::{Service, Setup};
 
+pub use toolwarrant_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 pub use toolwarrant_core::access::{Caller, Granted, Grants};
 pub use toolwarrant_core::advice::Advice;
 pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};

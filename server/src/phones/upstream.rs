@@ -5,6 +5,7 @@
 //! adapter's to word. Grants and the age of a reading are not its concern.
 
 pub mod platforms;
+pub mod guard;
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
