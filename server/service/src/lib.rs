@@ -46,7 +46,7 @@ pub use toolwarrant_core::random::{Random, SplitMix};
 pub use toolwarrant_core::registry::KeyPrefixes;
 pub use toolwarrant_core::reply::{Prepared, Reply};
 pub use toolwarrant_core::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
-pub use toolwarrant_core::wording::Words;
+pub use toolwarrant_core::wording::{Ours, Words};
 pub use toolwarrant_core::{BoxFuture, hex, words};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
