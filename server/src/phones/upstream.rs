@@ -6,6 +6,7 @@
 
 pub mod platforms;
 pub mod guard;
+pub mod roster;
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};

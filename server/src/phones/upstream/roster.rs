@@ -1,0 +1,270 @@
+//! The phones of one platform, in the order of our ids, in memory and in a file.
+//!
+//! An id is given once: it stays with its phone while the platform gives that another name, and it leads to no other phone
+//! ([`book`] says how). Reads never wait for the platform or for the disk. What a row means is its adapter's to say; when to read
+//! the platform is [`refresh`]'s. Start at [`Roster`].
+
+mod book;
+mod file;
+pub mod refresh;
+
+use crate::phones::contract::DeviceId;
+use book::Book;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
+use toolwarrant::{Clock, Ours, Timestamp};
+
+/// Greatest age of a row whose state is shown, counted from the beginning of its reading.
+pub const SHOWN_FOR: Duration = Duration::from_mins(1);
+
+/// Whether the state in a row that was read then may still be shown. Clients see an older one as `unknown`.
+#[must_use]
+pub fn is_current(read_at: Timestamp, now: Timestamp) -> bool {
+    now.since(read_at) <= SHOWN_FOR
+}
+
+/// What an operator calls a platform: 1 to 16 of a-z and 0-9. The ids of its phones begin with it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlatformName(Box<str>);
+
+/// A text is no [`PlatformName`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a platform's name has 1 to 16 characters, each one of a-z or 0-9")]
+pub struct NoPlatformName;
+
+impl PlatformName {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// It is empty, has more than 16 characters, or others than a-z and 0-9.
+    pub fn parse(text: &str) -> Result<Self, NoPlatformName> {
+        let admitted = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if admitted && (1..=16).contains(&text.len()) { Ok(Self(text.into())) } else { Err(NoPlatformName) }
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PlatformName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Ours for PlatformName {
+    fn say(&self, words: &mut String) {
+        words.push_str(&self.0);
+    }
+}
+
+/// What a platform tells of one phone. It is written to the roster's file.
+pub trait Row: Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The platform's own id of the phone, as it is sent to the platform. It may pass to another phone.
+    fn code(&self) -> &str;
+
+    /// What stays with the phone while its code changes; `None` where the platform has nothing of this kind.
+    fn seat(&self) -> Option<String>;
+}
+
+/// The platform says that a phone has another code than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recoded {
+    /// The code before.
+    pub from: String,
+    /// The code since.
+    pub to: String,
+}
+
+/// A phone of a roster.
+#[derive(Clone, Debug)]
+pub struct Listed<R> {
+    /// Our id of it.
+    pub id: DeviceId,
+    /// What the platform told of it.
+    pub row: Arc<R>,
+    /// When the reading of the row began. What an earlier process read is never current.
+    pub read_at: Timestamp,
+}
+
+/// The phones of one platform.
+#[derive(Debug)]
+pub struct Roster<R> {
+    name: PlatformName,
+    clock: Clock,
+    path: PathBuf,
+    /// Changes wait here for each other, and for the disk where ids change.
+    book: Arc<Mutex<Book<R>>>,
+    /// What the book shows. Locked for as long as it takes to copy a page.
+    shown: Arc<RwLock<Shown<R>>>,
+}
+
+/// What readers see.
+#[derive(Debug)]
+struct Shown<R> {
+    phones: BTreeMap<DeviceId, (Arc<R>, Timestamp)>,
+    listed_at: Option<Timestamp>,
+    left_out: usize,
+}
+
+impl<R: Row> Roster<R> {
+    /// Opens the roster of a platform that is kept in the file at `path`. A file that is damaged is set aside, beside it, and the log says
+    /// so: then ids are given as if no phone had been seen before.
+    ///
+    /// # Errors
+    /// The file cannot be read, or be set aside.
+    pub fn open(path: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
+        let book = file::read(path, &name, clock.now())?;
+        let shown = Shown { phones: book.shown(), listed_at: book.listed_at, left_out: 0 };
+        Ok(Self {
+            name,
+            clock,
+            path: path.to_owned(),
+            book: Arc::new(Mutex::new(book)),
+            shown: Arc::new(RwLock::new(shown)),
+        })
+    }
+
+    /// Returns the name of the platform.
+    #[must_use]
+    pub fn name(&self) -> &PlatformName {
+        &self.name
+    }
+
+    /// Returns the next phones in the order of their ids: `limit` of them, or fewer at the end. `after` need not exist any more.
+    #[must_use]
+    pub fn page(&self, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<R>> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let shown = self.shown();
+        shown.phones.range((after, Bound::Unbounded)).take(limit.into()).map(listed).collect()
+    }
+
+    /// Returns the phone of this id.
+    #[must_use]
+    pub fn get(&self, id: &DeviceId) -> Option<Listed<R>> {
+        self.shown().phones.get_key_value(id).map(listed)
+    }
+
+    /// Returns the number of phones.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shown().phones.len()
+    }
+
+    /// Whether there is no phone.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the whole platform was ever read, by this process or an earlier one.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.shown().listed_at.is_some()
+    }
+
+    /// Returns the time since the beginning of the last reading of the whole platform; `None` if it was never read. An earlier process
+    /// may have read it later than this says.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        let listed_at = self.shown().listed_at?;
+        Some(self.clock.now().since(listed_at))
+    }
+
+    /// Returns how many phones of the last list have no id: none can be made of their codes, or too many were given.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.shown().left_out
+    }
+
+    /// Whether a list has a phone without a seat and with a new code, and lacks one that is known: then changes of codes matter.
+    pub async fn is_puzzled_by(&self, rows: &[R]) -> bool {
+        self.book.lock().await.is_puzzled_by(rows)
+    }
+
+    /// Drops from a list the phones without a seat and with a new code: each may be one that is known.
+    pub async fn withhold_strangers(&self, rows: &mut Vec<R>) {
+        let book = self.book.lock().await;
+        rows.retain(|row| !book.is_stranger(row));
+    }
+
+    /// Takes over a list of the whole platform whose reading `began` then, and the platform's records of codes that changed. A phone is
+    /// gone when two lists in a row do not have it. Rows that were read later stay as they are. What this does is whole even if
+    /// the caller goes away.
+    pub async fn take(&self, rows: Vec<R>, recoded: Vec<Recoded>, began: Timestamp) {
+        self.change(move |book| {
+            book.list(rows, &recoded, began);
+            None
+        })
+        .await;
+    }
+
+    /// Takes over the row of one phone whose reading `began` then, and what was recorded of its code. As [`Self::take`], but no other
+    /// phone is missed.
+    pub async fn note(&self, row: R, recoded: Vec<Recoded>, began: Timestamp) {
+        self.change(move |book| Some(book.merge(vec![row], &recoded, began).touched)).await;
+    }
+
+    /// Changes the book; then the file, where ids or members have changed; then what readers see: all of it, or those phones. An id that
+    /// was shown is never given to another phone, even by the next process.
+    async fn change(&self, work: impl FnOnce(&mut Book<R>) -> Option<Vec<usize>> + Send + 'static) {
+        let mut book = Arc::clone(&self.book).lock_owned().await;
+        let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
+        let changed = spawn_blocking(move || {
+            let touched = work(&mut book);
+            if book.is_dirty() {
+                match file::write(&path, &book) {
+                    Ok(()) => book.saved(),
+                    Err(error) => tracing::error!(
+                        path = %path.display(), %error,
+                        "the list of a platform's phones cannot be written; if the server ends now, ids may change"
+                    ),
+                }
+            }
+            let whole = touched.is_none().then(|| book.shown());
+            let mut shown = write(&shown);
+            for (id, phone) in touched.iter().flatten().map(|slot| book.shown_at(*slot)) {
+                match phone {
+                    Some(phone) => drop(shown.phones.insert(id, phone)),
+                    None => drop(shown.phones.remove(&id)),
+                }
+            }
+            // The old ones are dropped after the lock.
+            let old = whole.map(|phones| std::mem::replace(&mut shown.phones, phones));
+            (shown.listed_at, shown.left_out) = (book.listed_at, book.left_out);
+            drop(shown);
+            drop(old);
+        });
+        if changed.await.is_err() {
+            tracing::error!(platform = %self.name, "the list of a platform's phones could not be changed");
+        }
+    }
+
+    fn shown(&self) -> RwLockReadGuard<'_, Shown<R>> {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn listed<R>((id, (row, read_at)): (&DeviceId, &(Arc<R>, Timestamp))) -> Listed<R> {
+    Listed { id: id.clone(), row: Arc::clone(row), read_at: *read_at }
+}
+
+#[cfg(test)]
+mod tests {}

@@ -1,0 +1,109 @@
+//! The file of a roster: one document of JSON, replaced as a whole. After a crash it is the one before or the one after.
+
+use super::book::{Book, Holder};
+use super::{PlatformName, Row, SHOWN_FOR};
+use crate::phones::contract::DeviceId;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Error, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::Timestamp;
+
+const VERSION: u32 = 1;
+
+/// What the file holds.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Document<T> {
+    roster: u32,
+    platform: String,
+    listed_at: Option<Timestamp>,
+    phones: T,
+}
+
+/// What it holds of one phone.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Kept<S, R> {
+    id: S,
+    seat: Option<S>,
+    code: Option<S>,
+    read_at: Timestamp,
+    row: Option<R>,
+}
+
+/// Reads the file; a missing one is an empty book. What it holds was read by an earlier process: at `now` none of it is current, even
+/// if a clock was set back in between.
+///
+/// # Errors
+/// The file cannot be read, or is damaged and cannot be set aside.
+pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> io::Result<Book<R>> {
+    let failed = |error: Error| Error::new(error.kind(), format!("`{}` {error}", path.display()));
+    // Reading from a pipe would wait for a writer.
+    let bytes = match path.metadata() {
+        Ok(about) if about.is_file() => fs::read(path).map_err(failed)?,
+        Ok(_) => return Err(failed(Error::new(ErrorKind::InvalidInput, "is no file"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Book::empty(name.clone())),
+        Err(error) => return Err(failed(error)),
+    };
+    parsed(&bytes, name, now).or_else(|why| {
+        let aside = beside(path, "damaged");
+        fs::rename(path, &aside).map_err(failed)?;
+        tracing::error!(
+            path = %path.display(), aside = %aside.display(), why,
+            "the list of a platform's phones is damaged and was set aside; ids of phones that were replaced may change"
+        );
+        Ok(Book::empty(name.clone()))
+    })
+}
+
+/// Writes the file durably.
+///
+/// # Errors
+/// It cannot be written. The file stays as it was.
+pub(super) fn write<R: Row>(path: &Path, book: &Book<R>) -> io::Result<()> {
+    let draft = beside(path, "new");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut file = BufWriter::new(file);
+    let Book { name, listed_at, holders, .. } = book;
+    let phones: Vec<Kept<&str, &R>> = holders.iter().map(kept).collect();
+    let document = Document { roster: VERSION, platform: name.to_string(), listed_at: *listed_at, phones };
+    serde_json::to_writer(&mut file, &document)?;
+    file.write_all(b"\n")?;
+    file.into_inner()?.sync_all()?;
+    fs::rename(&draft, path)?;
+    File::open(path.parent().unwrap_or(path))?.sync_all()
+}
+
+fn parsed<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<Book<R>, String> {
+    let document: Document<Vec<Kept<String, R>>> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let Document { roster, platform, listed_at, phones } = document;
+    if roster != VERSION {
+        return Err(format!("it has version {roster}, and none beyond {VERSION} is known here"));
+    }
+    if platform != name.as_str() {
+        return Err("it is that of another platform".to_owned());
+    }
+    let past = now.minus(SHOWN_FOR + Duration::from_millis(1));
+    let holder = |Kept { id, seat, code, read_at, row }: Kept<String, R>| {
+        let id = DeviceId::new(&id).map_err(|_| format!("`{id}` is no id"))?;
+        Ok(Holder { id, seat, code, read_at: read_at.min(past), row: row.map(Arc::new), missed: 0 })
+    };
+    let holders = phones.into_iter().map(holder).collect::<Result<_, String>>()?;
+    Ok(Book::new(name.clone(), listed_at.map(|at| at.min(past)), holders)?)
+}
+
+fn kept<R>(holder: &Holder<R>) -> Kept<&str, &R> {
+    let Holder { id, seat, code, read_at, row, missed: _ } = holder;
+    Kept { id: id.as_str(), seat: seat.as_deref(), code: code.as_deref(), read_at: *read_at, row: row.as_deref() }
+}
+
+fn beside(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
