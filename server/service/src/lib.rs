@@ -50,6 +50,7 @@ pub use toolwarrant_core::reply::{Prepared, Reply};
 pub use toolwarrant_core::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
 pub use toolwarrant_core::wording::{Ours, Words};
 pub use toolwarrant_core::{BoxFuture, hex, words};
+pub use toolwarrant_http::echo::{EchoListener, EchoPaths, Expected, SeenFrom};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
