@@ -6,7 +6,7 @@
 use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
-use super::upstream::platforms::PlatformName;
+use super::upstream::roster::PlatformName;
 use super::upstream::{Pace, Snapshot, Unreachable, Upstream};
 use super::views::{Seen, View, Views};
 use std::fmt;

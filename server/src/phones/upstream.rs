@@ -4,14 +4,14 @@
 //! [`Untrusted`], and an error, which is for the log, only as [`Remark`]: each is cleaned as it is made. Why a flag is false is the
 //! adapter's to word. Grants and the age of a reading are not its concern.
 
-pub mod platforms;
 pub mod guard;
+pub mod platforms;
 pub mod roster;
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
 use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs};
-use platforms::PlatformName;
+use roster::PlatformName;
 use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;

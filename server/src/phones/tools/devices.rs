@@ -4,7 +4,7 @@ use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError, texts};
 use crate::phones::devices::{Filter, Phones};
 use crate::phones::upstream::Snapshot;
-use crate::phones::upstream::platforms::PlatformName;
+use crate::phones::upstream::roster::PlatformName;
 use crate::phones::views::Seen;
 use std::sync::Arc;
 use toolwarrant::{Call, Grants, PermissionSet, Reply, Target, Words, hex, words};

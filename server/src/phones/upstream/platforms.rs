@@ -3,55 +3,14 @@
 //! An id is the name of its platform, `-`, and the platform's own id. Names have no `-`, so an id leads to one platform, and the ids of a
 //! platform stand together. A platform that fails takes nothing from the others. Start at [`Platforms`].
 
+use super::roster::PlatformName;
 use super::{Control, Exits, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use toolwarrant::{BoxFuture, Facts, Ours, Sent, TaskId, Timestamp, Words};
-
-/// The name of a platform: 1 to 16 characters of `a-z0-9`. An operator gives it, so it may stand in words of ours.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlatformName(Arc<str>);
-
-impl PlatformName {
-    /// Reads a name; `None` if it is none.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let fits = (1..=16).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9'));
-        fits.then(|| Self(text.into()))
-    }
-
-    /// Returns the text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The name of the platform that a phone belongs to.
-    fn of(id: &DeviceId) -> Option<Self> {
-        Self::parse(id.as_str().split_once('-')?.0)
-    }
-
-    /// Checks whether all ids of this platform come before `id`, or are it.
-    fn is_before(&self, id: &DeviceId) -> bool {
-        // `.` follows `-`.
-        id.as_str() >= format!("{self}.").as_str()
-    }
-}
-
-impl fmt::Display for PlatformName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Ours for PlatformName {
-    fn say(&self, words: &mut String) {
-        words.push_str(&self.0);
-    }
-}
+use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp, Words};
 
 /// The platforms of a fleet. The ids of each begin with its name.
 pub struct Platforms(BTreeMap<PlatformName, Member>);
@@ -72,8 +31,19 @@ impl Platforms {
 
     /// The platform of a phone, if it is configured.
     fn owner(&self, id: &DeviceId) -> Option<&dyn Control> {
-        Some(&*self.0.get(&PlatformName::of(id)?)?.control)
+        Some(&*self.0.get(&owner_of(id)?)?.control)
     }
+}
+
+/// The name of the platform that a phone belongs to.
+fn owner_of(id: &DeviceId) -> Option<PlatformName> {
+    PlatformName::parse(id.as_str().split_once('-')?.0).ok()
+}
+
+/// Checks whether all ids of a platform come before `id`, or are it.
+fn is_before(name: &PlatformName, id: &DeviceId) -> bool {
+    // `.` follows `-`.
+    id.as_str() >= format!("{name}.").as_str()
 }
 
 /// The platform of a phone, if it is not configured any more.
@@ -89,7 +59,7 @@ impl Upstream for Platforms {
     ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
         Box::pin(async move {
             let mut phones = Vec::new();
-            for (name, member) in self.0.iter().filter(|(name, _)| after.is_none_or(|id| !name.is_before(id))) {
+            for (name, member) in self.0.iter().filter(|(name, _)| after.is_none_or(|id| !is_before(name, id))) {
                 let left = limit - u16::try_from(phones.len()).unwrap_or(limit);
                 if left == 0 {
                     break;
@@ -108,8 +78,8 @@ impl Upstream for Platforms {
     fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
         Box::pin(async move {
             let mut phones = Vec::with_capacity(ids.len());
-            for ids in ids.chunk_by(|a, b| PlatformName::of(a) == PlatformName::of(b)) {
-                let member = PlatformName::of(&ids[0]).and_then(|name| self.0.get(&name));
+            for ids in ids.chunk_by(|a, b| owner_of(a) == owner_of(b)) {
+                let member = owner_of(&ids[0]).and_then(|name| self.0.get(&name));
                 let read = match member {
                     Some(member) => {
                         let read = member.control.read(ids).await;
@@ -156,7 +126,8 @@ impl Upstream for Platforms {
 
 impl Control for Platforms {
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
-        self.owner(id).map(|owner| owner.facts(id, command)).unwrap_or_default()
+        let gone = || Facts { gone: Some("its platform is not configured any more"), ..Facts::default() };
+        self.owner(id).map_or_else(gone, |owner| owner.facts(id, command))
     }
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
