@@ -4,6 +4,8 @@
 //! [`Untrusted`], and an error, which is for the log, only as [`Remark`]: each is cleaned as it is made. Why a flag is false is the
 //! adapter's to word. Grants and the age of a reading are not its concern.
 
+pub mod readings;
+pub mod shell;
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
