@@ -6,6 +6,7 @@
 
 pub mod readings;
 pub mod shell;
+pub mod shown;
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
