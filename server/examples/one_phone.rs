@@ -4,7 +4,7 @@ use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
 };
 use cloudphone::phones::upstream::{
-    Control, Exits, Offers, Paces, Session, SessionError, Snapshot, Unreachable, Upstream,
+    Control, Exits, Offers, Paces, Session, SessionError, Snapshot, Through, Unreachable, Upstream,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
@@ -121,7 +121,7 @@ impl Control for OnePhone {
             let address = proxy.map_or_else(|| "198.51.100.1".to_owned(), |proxy| proxy.host.as_str().to_owned());
             address.parse().map_err(|_| Unreachable(format!("{address} is no address").into()))
         };
-        let through = proxy.map(|proxy| seen(Some(proxy.clone()))).transpose();
+        let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
         Box::pin(async move { Ok(Exits { ordinary: seen(self.proxy())?, through: through? }) })
     }
 

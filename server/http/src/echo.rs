@@ -70,7 +70,7 @@ pub struct EchoListener {
     paths: Arc<Paths>,
 }
 
-/// The paths that are expected, without a slash.
+/// The paths that are expected.
 #[derive(Debug, Default)]
 struct Paths(Mutex<HashMap<String, watch::Sender<SeenFrom>>>);
 
@@ -145,7 +145,7 @@ impl EchoPaths {
     /// The system has no randomness to give.
     pub fn expect(&self) -> io::Result<Expected> {
         let bytes: [u8; 16] = self.random.bytes().map_err(|error| Error::other(error.to_string()))?;
-        let (path, paths) = (hex::encode(&bytes), Arc::clone(&self.paths));
+        let (path, paths) = (format!("/{}", hex::encode(&bytes)), Arc::clone(&self.paths));
         let (sender, seen) = watch::channel(SeenFrom::Nobody);
         paths.open().insert(path.clone(), sender);
         Ok(Expected { path, paths, seen })
@@ -156,7 +156,13 @@ impl Expected {
     /// The URL of the path. `base` is how the echo is reached, such as `http://203.0.113.7:8081`.
     #[must_use]
     pub fn url(&self, base: &str) -> String {
-        format!("{}/{}", base.trim_end_matches('/'), self.path)
+        format!("{}{}", base.trim_end_matches('/'), self.path)
+    }
+
+    /// The path, with its slash.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// Who has asked so far. Waits up to `patience` for somebody.
@@ -218,11 +224,11 @@ async fn read_head<'a>(stream: &mut TcpStream, buffer: &'a mut [u8]) -> Option<&
     }
 }
 
-/// The path that a GET or HEAD asks for, without its slash.
+/// What a GET or HEAD asks for.
 fn path_of(head: &[u8]) -> Option<&str> {
     let line = head.split(|byte| *byte == b'\r').next().and_then(|line| str::from_utf8(line).ok())?;
     match line.split(' ').collect::<Vec<_>>()[..] {
-        ["GET" | "HEAD", target, "HTTP/1.0" | "HTTP/1.1"] => target.strip_prefix('/'),
+        ["GET" | "HEAD", target, "HTTP/1.0" | "HTTP/1.1"] => Some(target),
         _ => None,
     }
 }

@@ -6,13 +6,16 @@
 
 pub mod guard;
 pub mod platforms;
+pub mod readings;
 pub mod roster;
+pub mod shell;
+pub mod shown;
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
 use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs};
+pub use readings::{Exits, Through};
 use roster::PlatformName;
-use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::{
@@ -93,15 +96,6 @@ impl Command {
             Self::SetPower(args) => &args.device_id,
         }
     }
-}
-
-/// The addresses that requests of a phone come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exits {
-    /// That of an ordinary request.
-    pub ordinary: IpAddr,
-    /// That of a request explicitly through the proxy in question; `None` if none was asked for, or it cannot be had.
-    pub through: Option<IpAddr>,
 }
 
 /// All that one reading of a phone found.

@@ -4,7 +4,7 @@
 //! Start at [`Writes`].
 
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
-use super::upstream::{Control, Exits, Unreachable};
+use super::upstream::{Control, Through, Unreachable};
 use super::views::Views;
 use std::fmt;
 use std::net::IpAddr;
@@ -129,20 +129,14 @@ impl Writes {
         before: Option<&str>,
     ) -> Result<Reading, Unreadable> {
         let before = before.ok_or_else(nothing_before)?;
-        let Exits { ordinary, through } = self.control.exits(device, Some(proxy)).await?;
-        let ordinary = canonical(ordinary);
-        let own = proxy.host.as_str().parse().ok();
-        let shown = through.or(own).map(canonical);
-        let verdict = match &shown {
-            Some(shown) if ordinary == *shown => Verdict::Present,
-            Some(_) if through.is_some() && ordinary == before => Verdict::Absent,
-            _ => Verdict::Unreadable,
+        let exits = self.control.exits(device, Some(proxy)).await?;
+        let address = before.parse().map_err(|_| nothing_before())?;
+        let expected = match exits.through.map(Through::address) {
+            Some(shown) => format!("after: the proxy's address, {}", canonical(shown)),
+            None => format!("after: the proxy's own address, {}; nobody could ask through it", proxy.host.as_str()),
         };
-        let expected = match shown {
-            Some(shown) => format!("after: the proxy's address, {shown}"),
-            None => "after: the proxy's address, which could not be measured".to_owned(),
-        };
-        Ok(judged(verdict, expected, before_after(before, &ordinary)))
+        let observed = before_after(before, &canonical(exits.ordinary));
+        Ok(judged(exits.verdict(proxy, address), expected, observed))
     }
 
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {

@@ -60,7 +60,7 @@ impl Running {
     }
 
     async fn get(&self, from: [u8; 4], path: &str) -> String {
-        self.told(from, format!("GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await
+        self.told(from, format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await
     }
 }
 
@@ -75,11 +75,11 @@ fn one(address: [u8; 4]) -> SeenFrom {
 async fn a_request_to_an_expected_path_is_noted_by_the_address_of_its_connection_whatever_its_headers_say() {
     let running = start();
     for request in [
-        "GET /PATH HTTP/1.1\r\nHost: x\r\n\r\n",
-        "HEAD /PATH HTTP/1.0\r\n\r\n",
-        "GET /PATH HTTP/1.0\r\n\r\n",
-        "GET /PATH HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\nForwarded: for=203.0.113.9\r\nX-Real-IP: 203.0.113.9\r\n\r\n",
-        "GET /PATH HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+        "GET PATH HTTP/1.1\r\nHost: x\r\n\r\n",
+        "HEAD PATH HTTP/1.0\r\n\r\n",
+        "GET PATH HTTP/1.0\r\n\r\n",
+        "GET PATH HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\nForwarded: for=203.0.113.9\r\nX-Real-IP: 203.0.113.9\r\n\r\n",
+        "GET PATH HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
     ] {
         let expected = running.echo.expect().expect("random");
         assert_eq!(expected.seen(AT_ONCE).await, SeenFrom::Nobody);
@@ -93,22 +93,22 @@ async fn a_request_to_an_expected_path_is_noted_by_the_address_of_its_connection
 async fn whatever_else_is_sent_gets_no_byte_and_is_not_noted() {
     let running = start();
     let expected = running.echo.expect().expect("random");
-    let long = format!("GET /PATH HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(HEAD_BYTES));
+    let long = format!("GET PATH HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(HEAD_BYTES));
     for request in [
         "GET / HTTP/1.1\r\n\r\n",
         "GET /00000000000000000000000000000000 HTTP/1.1\r\n\r\n",
-        "GET /PATH/ HTTP/1.1\r\n\r\n",
-        "GET //PATH HTTP/1.1\r\n\r\n",
-        "GET /PATH?a HTTP/1.1\r\n\r\n",
-        "GET http://x/PATH HTTP/1.1\r\n\r\n",
-        "GET PATH HTTP/1.1\r\n\r\n",
-        "GET /PATH HTTP/2.0\r\n\r\n",
-        "GET /PATH\r\n\r\n",
-        "GET  /PATH HTTP/1.1\r\n\r\n",
-        "POST /PATH HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
-        "CONNECT PATH:80 HTTP/1.1\r\n\r\n",
+        "GET PATH/ HTTP/1.1\r\n\r\n",
+        "GET /PATH HTTP/1.1\r\n\r\n",
+        "GET PATH?a HTTP/1.1\r\n\r\n",
+        "GET http://xPATH HTTP/1.1\r\n\r\n",
+        "GET .PATH HTTP/1.1\r\n\r\n",
+        "GET PATH HTTP/2.0\r\n\r\n",
+        "GET PATH\r\n\r\n",
+        "GET  PATH HTTP/1.1\r\n\r\n",
+        "POST PATH HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
+        "CONNECT xPATH:80 HTTP/1.1\r\n\r\n",
         "OPTIONS * HTTP/1.1\r\n\r\n",
-        "get /PATH HTTP/1.1\r\n\r\n",
+        "get PATH HTTP/1.1\r\n\r\n",
         "\u{16}\u{3}\u{1}\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         &long,
@@ -140,7 +140,7 @@ async fn an_ipv4_address_that_is_seen_as_ipv6_is_one() {
     let expected = running.echo.expect().expect("random");
     let address = SocketAddr::from((ONE, running.address.port()));
     let mut stream = connect(address, ONE).await;
-    let request = format!("GET /{} HTTP/1.1\r\n\r\n", expected.path);
+    let request = format!("GET {} HTTP/1.1\r\n\r\n", expected.path);
     stream.write_all(request.as_bytes()).await.expect("sent");
     assert_eq!(rest_of(stream).await.as_bytes(), ANSWER);
     assert_eq!(expected.seen(AT_ONCE).await, one(ONE));
@@ -150,8 +150,8 @@ async fn an_ipv4_address_that_is_seen_as_ipv6_is_one() {
 async fn a_path_is_forgotten_with_its_expectation_and_is_no_other_ones() {
     let running = start();
     let [gone, stays] = [(); 2].map(|()| running.echo.expect().expect("random"));
-    assert!(gone.path != stays.path && gone.path.len() == 32, "{}", gone.path);
-    assert_eq!(gone.url("http://echo.example:8081/"), format!("http://echo.example:8081/{}", gone.path));
+    assert!(gone.path != stays.path && gone.path.len() == 33, "{}", gone.path);
+    assert_eq!(gone.url("http://echo.example:8081/"), format!("http://echo.example:8081{}", gone.path));
     let path = gone.path.clone();
     drop(gone);
     assert_eq!(running.get(ONE, &path).await, "");
@@ -164,7 +164,7 @@ async fn a_path_is_forgotten_with_its_expectation_and_is_no_other_ones() {
 async fn one_request_a_connection_is_taken_and_the_answer_reaches_who_has_closed_its_sending_side() {
     let running = start();
     let [first, second] = [(); 2].map(|()| running.echo.expect().expect("random"));
-    let both = format!("GET /{} HTTP/1.1\r\n\r\nGET /{} HTTP/1.1\r\n\r\n", first.path, second.path);
+    let both = format!("GET {} HTTP/1.1\r\n\r\nGET {} HTTP/1.1\r\n\r\n", first.path, second.path);
     let mut stream = connect(running.address, ONE).await;
     stream.write_all(both.as_bytes()).await.expect("sent");
     stream.shutdown().await.expect("shut down");
@@ -178,7 +178,7 @@ async fn a_head_that_does_not_come_in_time_ends_its_connection() {
     let running = start_within(Limits { head, ..Limits::default() }, "127.0.0.1:0");
     let expected = running.echo.expect().expect("random");
     let mut stream = connect(running.address, ONE).await;
-    stream.write_all(format!("GET /{} HTTP/1.1\r\n", expected.path).as_bytes()).await.expect("sent");
+    stream.write_all(format!("GET {} HTTP/1.1\r\n", expected.path).as_bytes()).await.expect("sent");
     assert_eq!(timeout(LONG, rest_of(stream)).await.expect("it ends"), "");
     assert_eq!(expected.seen(AT_ONCE).await, SeenFrom::Nobody);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};
-use crate::phones::upstream::{Offers, Paces, Session, SessionError, Snapshot, Upstream};
+use crate::phones::upstream::{Exits, Offers, Paces, Session, SessionError, Snapshot, Upstream};
 use Verdict::{Absent, Present, Unreadable as Unread};
 use std::sync::Mutex;
 use toolwarrant::{Clock, Flag, Secret, TaskId};
@@ -64,7 +64,10 @@ impl Control for Staged {
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
-            let through = proxy.map(|_| staged(self.through)).transpose()?.map(|address| address.parse().unwrap());
+            let through = proxy
+                .map(|_| staged(self.through))
+                .transpose()?
+                .map(|address| Through::Phone(address.parse().unwrap()));
             Ok(Exits { ordinary: staged(self.own)?.parse().unwrap(), through })
         })
     }

@@ -6,7 +6,7 @@ use super::truth::{Answer, Change, ProxyEndpoint, Reply, Taken};
 use super::{Phone, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
-use crate::phones::upstream::{Control, Exits, Unreachable};
+use crate::phones::upstream::{Control, Exits, Through, Unreachable};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
@@ -44,7 +44,7 @@ impl Control for Sim {
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
-            let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy))).transpose()?;
+            let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
             Ok(Exits { ordinary: self.leaves_from(id, None)?, through })
         })
     }

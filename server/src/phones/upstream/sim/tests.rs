@@ -220,7 +220,12 @@ async fn a_proxy_is_in_force_where_it_was_set_until_it_is_cleared() {
     let own = seen(&sim, 1).await;
     assert_ne!(own.3, seen(&sim, 11).await.3, "each phone has an address of its own");
     let Command::SetProxy(args) = command(1, "set_proxy") else { unreachable!() };
-    let through = sim.exits(&args.device_id, Some(&args)).await.ok().and_then(|exits| exits.through);
+    let through = sim
+        .exits(&args.device_id, Some(&args))
+        .await
+        .ok()
+        .and_then(|exits| exits.through)
+        .map(super::super::Through::address);
     send(&sim, 1, 1, "set_proxy").await;
     assert_eq!(seen(&sim, 1).await, own);
     wait(&sim, 5_000);
