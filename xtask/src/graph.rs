@@ -25,15 +25,16 @@ const ORDER: [&str; 16] = [
     "cloudphone",
     "adapter-suite",
     "print-shop",
+    "armcloud-double",
     "xtask",
 ];
 
 /// Libraries that decide what a crate is about, and the crates that use them.
 const OWNERS: [(&str, &[&str]); 6] = [
-    ("axum", &["toolwarrant-http"]),
+    ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-store"]),
-    ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "xtask"]),
+    ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "armcloud-double", "xtask"]),
     ("rustls", &["toolwarrant-client", "toolwarrant-http"]),
     ("tiktoken-rs", &["xtask"]),
 ];
