@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every crate, each after those that it may use.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "toolwarrant-spec",
     "toolwarrant-codegen",
     "toolwarrant-macros",
