@@ -267,4 +267,4 @@ fn listed<R>((id, (row, read_at)): (&DeviceId, &(Arc<R>, Timestamp))) -> Listed<
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

@@ -38,6 +38,8 @@ pub(super) struct Book<R> {
     by_seat: HashMap<String, usize>,
     by_code: HashMap<String, usize>,
     ids: HashSet<DeviceId>,
+    /// When codes that no phone has were seen to be given up; a reading that began before knows nothing of it.
+    given_up: HashMap<String, Timestamp>,
     /// Whether the file lacks something that decides about ids or members.
     dirty: bool,
 }
@@ -80,8 +82,8 @@ pub(super) struct Merged {
 impl<R: Row> Book<R> {
     /// Makes a book of no phone.
     pub(super) fn empty(name: PlatformName) -> Self {
-        let (by_seat, by_code, ids) = Default::default();
-        Self { name, listed_at: None, left_out: 0, holders: Vec::new(), by_seat, by_code, ids, dirty: false }
+        let (by_seat, by_code, ids, given_up) = Default::default();
+        Self { name, listed_at: None, left_out: 0, holders: Vec::new(), by_seat, by_code, ids, given_up, dirty: false }
     }
 
     /// Makes a book of what a file has.
@@ -158,6 +160,7 @@ impl<R: Row> Book<R> {
         }
         self.dirty |= self.listed_at.is_none();
         (self.listed_at, self.left_out) = (Some(began), left_out);
+        self.given_up.retain(|_, at| *at > began);
         for holder in self.holders.iter_mut().filter(|holder| holder.row.is_some() && holder.read_at < began) {
             holder.missed += 1;
             if holder.missed >= MISSED_MAX {
@@ -183,6 +186,10 @@ impl<R: Row> Book<R> {
         }
         for (row, seat) in rows {
             self.place(row, seat, &moved, began, &mut merged);
+        }
+        // A list that began before may still have the codes between.
+        for Recoded { from, to: _ } in recoded.iter().filter(|record| !self.by_code.contains_key(&record.from)) {
+            self.given_up.insert(from.clone(), began);
         }
         merged
     }
@@ -230,7 +237,7 @@ impl<R: Row> Book<R> {
             Seat::Shared(seat) => with_code(&|other| other.is_none_or(|other| other == seat)),
         };
         let later = |slot: Option<usize>| slot.is_some_and(|slot| self.holders[slot].read_at > began);
-        if later(known) || later(by_code) {
+        if later(known) || later(by_code) || self.given_up.get(code).is_some_and(|at| *at > began) {
             return;
         }
         if let Some(other) = by_code.filter(|other| known != Some(*other)) {
@@ -249,7 +256,9 @@ impl<R: Row> Book<R> {
         if holder.code.as_deref() != Some(row.code()) {
             if let Some(old) = holder.code.replace(row.code().to_owned()) {
                 self.by_code.remove(&old);
+                self.given_up.insert(old, began);
             }
+            self.given_up.remove(row.code());
             self.by_code.insert(row.code().to_owned(), slot);
             self.dirty = true;
         }
@@ -268,6 +277,7 @@ impl<R: Row> Book<R> {
         let holder = &mut self.holders[slot];
         if let Some(code) = holder.code.take() {
             self.by_code.remove(&code);
+            self.given_up.insert(code, began);
         }
         holder.row = None;
         holder.read_at = began;

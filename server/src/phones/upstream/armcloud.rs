@@ -1,0 +1,4 @@
+//! Phones of ARMCloud, VMOS Cloud and VSPhone, which have one interface.
+
+pub mod listing;
+pub mod rows;

@@ -1,0 +1,336 @@
+//! Reads the whole list of pads, or one pad anew, from what the platform has for that.
+//!
+//! `infos` has every pad, in pages; `userPadList` has names and seats where there are seats. Neither is believed more than it can be: a
+//! page is the last one only if it brings nothing, whatever totals and sizes say; and what is not whole is an error, as pads would else
+//! pass for gone. How a call is made, repeated and limited is [`Lists`]' to know. Start at [`Listing`].
+
+use super::rows::{CodeChanges, Pad, PadRows};
+use crate::phones::contract::DeviceId;
+use crate::phones::upstream::Unreachable;
+use crate::phones::upstream::roster::refresh::Source;
+use crate::phones::upstream::roster::{Listed, Recoded, Roster, Row};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use toolwarrant::{BoxFuture, Clock};
+
+/// Rows of a page: the most that ARMCloud takes.
+const ROWS: u32 = 1_000;
+
+/// Rows of a page for platforms that refuse or cut larger ones.
+const ROWS_REFUSED: u32 = 100;
+
+/// Most pages of a list. A longer one does not end.
+const PAGES_MAX: u32 = 1_000;
+
+/// Most pads of a list.
+const PADS_MAX: usize = 100_000;
+
+/// The calls that lists are made of.
+pub trait Lists: Send + Sync + 'static {
+    /// Calls `infos`.
+    fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>>;
+
+    /// Calls `userPadList`, which VMOS Cloud and VSPhone have.
+    fn user_pad_list<'a>(&'a self, ask: &'a SeatsQuery) -> BoxFuture<'a, Result<PadRows, NoList>>;
+
+    /// Calls `queryPadIdChangeRecords`.
+    fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>>;
+}
+
+/// The body of `infos`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InfosQuery {
+    /// Counts from 1.
+    pub page: u32,
+    /// Rows of a page.
+    pub rows: u32,
+    /// The pads that are asked for; empty asks for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pad_codes: Vec<String>,
+}
+
+/// The body of `userPadList`. Empty asks for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatsQuery {
+    /// Counts from 1. Sent only to platforms that answer with pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
+    /// Rows of a page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u32>,
+    /// The seats that are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub equipment_ids: Vec<i64>,
+    /// The pad that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pad_code: Option<String>,
+}
+
+/// Why a call brought no rows.
+#[derive(Clone, Debug)]
+pub enum NoList {
+    /// The platform does not have this call (HTTP 404).
+    Unsupported,
+    /// There is no such pad.
+    NoSuchPad,
+    /// The platform does not take these parameters.
+    Refused(Unreachable),
+    /// There was no usable answer.
+    Failed(Unreachable),
+}
+
+/// What one pad is, read anew.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reread {
+    /// Its row, for [`Roster::note`](crate::phones::upstream::roster::Roster::note), with what was recorded of its code.
+    Found(Box<Pad>, Vec<Recoded>),
+    /// There is no such pad.
+    Gone,
+}
+
+/// Reads lists through `L`.
+pub struct Listing<L> {
+    lists: L,
+    /// Whether pages of 1,000 rows were refused or cut.
+    has_small_pages: AtomicBool,
+    no_seats: AtomicBool,
+    no_records: AtomicBool,
+}
+
+impl<L: Lists> Listing<L> {
+    /// Reads nothing yet.
+    #[must_use]
+    pub fn new(lists: L) -> Self {
+        let [has_small_pages, no_seats, no_records] = [false; 3].map(AtomicBool::new);
+        Self { lists, has_small_pages, no_seats, no_records }
+    }
+
+    /// Reads the phone of an id anew, and has the roster take it over. `None`: there is no such phone, or the roster cannot tell any more
+    /// which one it is.
+    ///
+    /// # Errors
+    /// The platform gave no usable answer.
+    pub async fn reread(
+        &self,
+        roster: &Roster<Pad>,
+        id: &DeviceId,
+        clock: &Clock,
+    ) -> Result<Option<Listed<Pad>>, Unreachable> {
+        let Some(known) = roster.get(id) else { return Ok(None) };
+        let began = clock.now();
+        let Reread::Found(pad, recoded) = self.read_one(&known.row).await? else { return Ok(None) };
+        roster.note(*pad, recoded, began).await;
+        // What was read may have turned out to be another phone.
+        Ok(roster.get(id).filter(|listed| listed.read_at >= began))
+    }
+
+    /// Reads one pad anew. A pad whose code has changed is found by its seat, or by the records of changed codes.
+    ///
+    /// # Errors
+    /// The platform gave no usable answer.
+    pub async fn read_one(&self, known: &Pad) -> Result<Reread, Unreachable> {
+        let code = known.code();
+        let seat = known.seat().and_then(|seat| seat.parse().ok());
+        let ask = match seat {
+            Some(seat) => SeatsQuery { equipment_ids: vec![seat], ..SeatsQuery::default() },
+            None => SeatsQuery { pad_code: Some(code.to_owned()), ..SeatsQuery::default() },
+        };
+        let (info, seats) = tokio::join!(self.info(code), self.seats(&ask));
+        let (info, seats) = (info?, seats?);
+        let of_seat = seats
+            .pads
+            .into_iter()
+            .find(|row| if seat.is_some() { row.seat() == known.seat() } else { row.code() == code });
+        let (found, recoded) = match (info, of_seat) {
+            (info, Some(row)) if row.code() == code => {
+                (info.map(|info| info.or(row.clone())).or(Some(row)), Vec::new())
+            }
+            (_, Some(row)) => {
+                (Some(self.info(row.code()).await?.map(|info| info.or(row.clone())).unwrap_or(row)), Vec::new())
+            }
+            (Some(info), None) => (Some(info), Vec::new()),
+            (None, None) => self.recorded(code).await?,
+        };
+        Ok(match found.filter(|pad| !pad.is_deleted()) {
+            Some(pad) => Reread::Found(Box::new(pad), recoded),
+            None => Reread::Gone,
+        })
+    }
+
+    /// Finds a pad that has another code by the records of changed codes.
+    async fn recorded(&self, code: &str) -> Result<(Option<Pad>, Vec<Recoded>), Unreachable> {
+        let records = self.records().await?;
+        let changed: HashMap<&str, &str> =
+            records.iter().map(|Recoded { from, to }| (from.as_str(), to.as_str())).collect();
+        let (mut last, mut way) = (code, Vec::new());
+        // They may go in a circle.
+        while let Some(to) = changed.get(last).filter(|_| way.len() < records.len()) {
+            way.push(Recoded { from: last.to_owned(), to: (*to).to_owned() });
+            last = to;
+        }
+        let found = if last == code { None } else { self.info(last).await? };
+        Ok((found, way))
+    }
+
+    /// The row of one pad in `infos`. Rows that were not asked for are another's.
+    async fn info(&self, code: &str) -> Result<Option<Pad>, Unreachable> {
+        let ask = InfosQuery { page: 1, rows: ROWS_REFUSED, pad_codes: vec![code.to_owned()] };
+        match self.lists.infos(&ask).await {
+            Err(NoList::NoSuchPad) => Ok(None),
+            rows => Ok(rows.map_err(failed)?.pads.into_iter().find(|pad| pad.code() == code)),
+        }
+    }
+
+    /// One answer of `userPadList`; an empty one where there are no seats.
+    async fn seats(&self, ask: &SeatsQuery) -> Result<PadRows, Unreachable> {
+        if self.no_seats.load(Relaxed) {
+            return Ok(PadRows::default());
+        }
+        match self.lists.user_pad_list(ask).await {
+            Err(NoList::NoSuchPad) => Ok(PadRows::default()),
+            Err(NoList::Unsupported) => {
+                self.no_seats.store(true, Relaxed);
+                Ok(PadRows::default())
+            }
+            rows => rows.map_err(failed),
+        }
+    }
+
+    /// All rows of `userPadList`. It has no pages where it is as documented.
+    async fn all_seats(&self) -> Result<Vec<Pad>, Unreachable> {
+        let (mut ask, mut all) = (SeatsQuery::default(), Collected::default());
+        for page in 1..=PAGES_MAX {
+            let rows = self.seats(&ask).await?;
+            let is_paged = rows.paged;
+            if !all.add(rows)? || !is_paged {
+                return Ok(all.into_pads());
+            }
+            (ask.page, ask.rows) = (Some(page + 1), Some(ROWS));
+        }
+        Err(endless())
+    }
+
+    /// The rows of `infos`, all pages of it.
+    async fn infos(&self) -> Result<Vec<Pad>, Unreachable> {
+        loop {
+            let small = self.has_small_pages.load(Relaxed);
+            let rows = if small { ROWS_REFUSED } else { ROWS };
+            if let Some(pads) = self.infos_by(rows).await? {
+                return Ok(pads);
+            }
+            self.has_small_pages.store(true, Relaxed);
+        }
+    }
+
+    /// As [`Self::infos`], with so many rows a page. `None`: the platform does not take so many.
+    async fn infos_by(&self, rows: u32) -> Result<Option<Vec<Pad>>, Unreachable> {
+        let mut all = Collected::default();
+        let mut short = false;
+        for page in 1..=PAGES_MAX {
+            let answer = match self.lists.infos(&InfosQuery { page, rows, pad_codes: Vec::new() }).await {
+                Err(NoList::Refused(_)) if rows > ROWS_REFUSED => return Ok(None),
+                answer => answer.map_err(failed)?,
+            };
+            let count = answer.count;
+            if !all.add(answer)? {
+                return Ok(Some(all.into_pads()));
+            }
+            if short && rows > ROWS_REFUSED {
+                // A page that was short was not the last: pages are cut, and what was cut off may be missing.
+                return Ok(None);
+            }
+            short = count < rows as usize;
+        }
+        Err(endless())
+    }
+
+    async fn records(&self) -> Result<Vec<Recoded>, Unreachable> {
+        if self.no_records.load(Relaxed) {
+            return Ok(Vec::new());
+        }
+        match self.lists.change_records().await {
+            Ok(CodeChanges(changes)) => Ok(changes),
+            Err(NoList::Unsupported) => {
+                self.no_records.store(true, Relaxed);
+                Ok(Vec::new())
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    async fn all(&self) -> Result<Vec<Pad>, Unreachable> {
+        let infos = self.infos().await?;
+        let mut seats: BTreeMap<String, Vec<Pad>> = BTreeMap::new();
+        for row in self.all_seats().await? {
+            seats.entry(row.code().to_owned()).or_default().push(row);
+        }
+        let mut pads = Vec::with_capacity(infos.len());
+        for info in infos {
+            match seats.remove(info.code()) {
+                None => pads.push(info),
+                Some(rows) => pads.extend(rows.into_iter().map(|row| info.clone().or(row))),
+            }
+        }
+        pads.extend(seats.into_values().flatten());
+        pads.retain(|pad| !pad.is_deleted());
+        Ok(pads)
+    }
+}
+
+impl<L: Lists> Source<Pad> for Listing<L> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Pad>, Unreachable>> {
+        Box::pin(self.all())
+    }
+
+    fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
+        Box::pin(self.records())
+    }
+}
+
+/// The rows of several pages. Of rows that stand there twice, as pages shift while they are read, the later one counts.
+#[derive(Default)]
+struct Collected(BTreeMap<(String, Option<String>), Pad>);
+
+impl Collected {
+    /// Adds a page. Returns whether it brought a pad.
+    ///
+    /// # Errors
+    /// No row can be read, or there are too many.
+    fn add(&mut self, page: PadRows) -> Result<bool, Unreachable> {
+        if page.pads.is_empty() && page.count > 0 {
+            return Err(Unreachable("no row of a page has a code of a pad".into()));
+        }
+        let before = self.0.len();
+        self.0.extend(page.pads.into_iter().map(|pad| ((pad.code().to_owned(), pad.seat()), pad)));
+        if self.0.len() > PADS_MAX { Err(endless()) } else { Ok(self.0.len() > before) }
+    }
+
+    fn into_pads(self) -> Vec<Pad> {
+        self.0.into_values().collect()
+    }
+}
+
+fn endless() -> Unreachable {
+    Unreachable(format!("a list has more than {PADS_MAX} pads, or does not end").into())
+}
+
+fn failed(error: NoList) -> Unreachable {
+    match error {
+        NoList::Unsupported => Unreachable("the platform does not have this call".into()),
+        NoList::NoSuchPad => Unreachable("the platform has no such pad, and none was asked for".into()),
+        NoList::Refused(why) | NoList::Failed(why) => why,
+    }
+}
+
+impl<L> fmt::Debug for Listing<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listing")
+    }
+}
+
+#[cfg(test)]
+mod tests;

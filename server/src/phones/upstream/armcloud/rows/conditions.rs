@@ -1,0 +1,130 @@
+//! The one table of states: `padStatus`, `cvmStatus` and `online` become one condition in our terms.
+//!
+//! The numbers are the vendor's (`padStatus`: VMOS and ARMCloud documents of 2026 and 2025; `cvmStatus`: VMOS documents of 2025). Where
+//! two of them differ, the one holds that promises less; two that exclude each other, and a number that is not listed here, tell
+//! nothing. A state is evidence of a write, so what is not sure is none.
+
+use crate::phones::contract::DeviceState::{self, Booting, Restarting, Running, Stopped, Stopping};
+
+/// The pad was deleted.
+pub(super) const DELETED: i64 = 25;
+
+/// As [`DELETED`], in callbacks.
+pub(super) const DELETED_IN_CALLBACKS: i64 = -1;
+
+/// What is known of a pad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Condition {
+    /// Its state; `None` if that cannot be told.
+    pub(super) state: Option<DeviceState>,
+    /// Why it does not run: a lower-case fragment.
+    pub(super) why: &'static str,
+    /// What can be done.
+    pub(super) way: Way,
+}
+
+/// What can be done about a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Nothing need be: it runs.
+    Up,
+    /// A boot, where the pad has one.
+    Boot,
+    /// A shutdown, where the pad has one.
+    Shutdown,
+    /// To wait some minutes.
+    Wait,
+    /// Nothing that is known here.
+    None,
+}
+
+const fn row(number: i64, state: Option<DeviceState>, way: Way, why: &'static str) -> (i64, Condition) {
+    (number, Condition { state, why, way })
+}
+
+/// What `padStatus` says. Deleted pads are left out of lists before.
+pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
+    row(10, Some(Running), Way::Up, ""),
+    row(11, Some(Restarting), Way::Wait, "the phone is restarting"),
+    // A reset goes down and up like a restart, and takes up to half an hour.
+    row(12, Some(Restarting), Way::None, "the phone is being reset"),
+    row(13, Some(Restarting), Way::None, "the system of the phone is being upgraded"),
+    row(14, None, Way::None, "the platform says that the phone is abnormal"),
+    row(15, None, Way::Wait, "the platform says that the phone is not ready"),
+    row(16, None, Way::None, "the phone is being backed up"),
+    row(17, None, Way::None, "the phone is being restored"),
+    row(18, Some(Stopped), Way::Boot, "the phone is stopped"),
+    row(19, Some(Stopping), Way::Wait, "the phone is stopping"),
+    row(20, Some(Booting), Way::Wait, "the phone is booting"),
+    // By its errors 111071 and 111078 the platform takes a boot and a shutdown once more.
+    row(21, None, Way::Shutdown, "the platform could not shut the phone down"),
+    row(22, None, Way::Boot, "the platform could not boot the phone"),
+    row(23, None, Way::None, "the phone is being deleted"),
+    row(24, None, Way::None, "the platform could not delete the phone"),
+    row(DELETED, None, Way::None, "the phone was deleted"),
+    row(26, None, Way::None, "the phone is being cloned"),
+];
+
+/// What `cvmStatus` says. It has no number for a phone that is shut down.
+pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
+    row(99, None, Way::Wait, "the phone is being loaded"),
+    row(100, Some(Running), Way::Up, ""),
+    // A screenshot is taken of what runs.
+    row(101, Some(Running), Way::Up, ""),
+    row(102, Some(Restarting), Way::Wait, "the phone is restarting"),
+    row(103, Some(Restarting), Way::None, "the phone is being reset"),
+    row(104, None, Way::None, "the platform could not restart the phone"),
+    row(105, None, Way::None, "the platform could not reset the phone"),
+    row(106, None, Way::None, "the platform maintains the phone"),
+    row(107, Some(Restarting), Way::None, "the system of the phone is being upgraded"),
+    row(108, None, Way::None, "the phone is being moved to other hardware"),
+    row(109, None, Way::None, "the platform could not move the phone to other hardware"),
+    row(111, None, Way::Wait, "the phone is being configured"),
+    row(112, None, Way::None, "the platform has locked the phone"),
+    row(113, None, Way::Wait, "the configuration of the phone is being changed"),
+    row(114, None, Way::None, "the platform has no room for the phone at present"),
+    row(115, None, Way::None, "the phone is being moved to another zone"),
+    row(116, None, Way::Wait, "the memory of the phone is being cleaned"),
+    // Both restart the phone.
+    row(119, Some(Restarting), Way::None, "the phone is being initialised"),
+    row(120, Some(Restarting), Way::None, "the phone is being made anew"),
+    row(121, None, Way::Wait, "the platform carries out a task on the phone"),
+    row(201, None, Way::None, "the phone is being backed up"),
+    row(202, None, Way::None, "the phone is being restored"),
+];
+
+/// A number that is not listed.
+const UNLISTED: Condition =
+    Condition { state: None, why: "the platform tells a state of the phone that is not known here", way: Way::None };
+
+/// No number at all.
+const UNTOLD: Condition = Condition { state: None, why: "the platform tells no state of the phone", way: Way::None };
+
+/// Two that exclude each other.
+const TORN: Condition =
+    Condition { state: None, why: "the platform tells two states of the phone at once", way: Way::None };
+
+/// Right after a start that is usual.
+const UNCONNECTED: Condition =
+    Condition { state: None, why: "the platform is not connected to the phone", way: Way::Wait };
+
+/// Returns the condition of a pad.
+pub(super) fn condition(pad_status: Option<i64>, cvm_status: Option<i64>, online: Option<i64>) -> Condition {
+    let [pad, cvm] = [(pad_status, &PAD_STATUS[..]), (cvm_status, &CVM_STATUS[..])].map(|(number, table)| {
+        let number = number?;
+        Some(table.iter().find(|(listed, _)| *listed == number).map_or(UNLISTED, |(_, condition)| *condition))
+    });
+    let told = match (pad, cvm) {
+        (None, None) => UNTOLD,
+        (Some(only), None) | (None, Some(only)) => only,
+        (Some(pad), Some(cvm)) if pad.state == Some(Running) => cvm,
+        (Some(pad), Some(cvm)) if cvm.state == Some(Running) || pad.state == cvm.state || pad.state.is_none() => pad,
+        (Some(_), Some(cvm)) if cvm.state.is_none() => cvm,
+        (Some(_), Some(_)) => TORN,
+    };
+    match (told.state, online) {
+        (Some(Running), Some(0)) => UNCONNECTED,
+        (Some(Running), Some(number)) if number != 1 => UNLISTED,
+        _ => told,
+    }
+}

@@ -1,0 +1,29 @@
+//! Members that have the type of the day. What is neither a text nor a number is as if it were not there.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use toolwarrant::Untrusted;
+
+/// A whole number, or a text of one.
+pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    })
+}
+
+/// A text, or a number as one. Empty is none.
+pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+    .filter(|text| !text.is_empty()))
+}
+
+/// A text that is shown, or a number as one. What is empty once it is cleaned is none.
+pub(super) fn untrusted<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Untrusted>, D::Error> {
+    Ok(text(from)?.map(|text| Untrusted::clean(&text)).filter(|text| !text.as_str().is_empty()))
+}

@@ -1,0 +1,114 @@
+//! A row as clients see it: what the pad truly offers, and no state that may be out of date.
+
+use super::Pad;
+use super::conditions::{Condition, Way, condition};
+use crate::phones::contract::{DeviceSpec, PowerAction, ProxyScheme, texts};
+use crate::phones::upstream::roster::{Listed, Row, is_current};
+use crate::phones::upstream::{Offers, Snapshot};
+use toolwarrant::{Flag, Timestamp, Untrusted};
+
+/// What the pads of one account can do beyond what their rows say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// What the codes of pads begin with that can be booted and shut down. No list says which these are. On ARMCloud they are
+    /// network-storage pads, whose codes begin with `ACN`; on VMOS, pads that are paid by time.
+    pub on_off: Vec<String>,
+}
+
+/// Whether the platform answers at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It does.
+    Reachable,
+    /// It does not, so nothing is known of its phones.
+    Unreachable,
+}
+
+impl Abilities {
+    /// What the pads of ARMCloud can do unless the operator says otherwise.
+    #[must_use]
+    pub fn of_network_storage() -> Self {
+        Self { on_off: vec!["ACN".to_owned()] }
+    }
+
+    /// Whether a pad can be booted and shut down, and not only restarted.
+    #[must_use]
+    pub fn has_on_off(&self, code: &str) -> bool {
+        self.on_off.iter().any(|prefix| code.starts_with(prefix.as_str()))
+    }
+
+    /// Returns a pad as clients see it.
+    #[must_use]
+    pub fn snapshot(&self, listed: &Listed<Pad>, now: Timestamp, reach: Reach) -> Snapshot {
+        let Listed { id, row, read_at } = listed;
+        let (state, offers) = match reach {
+            Reach::Unreachable => (None, all(Flag::Refused("the platform cannot be reached"))),
+            Reach::Reachable if !is_current(*read_at, now) => {
+                (None, all(Flag::Refused("the platform was not read for a minute")))
+            }
+            Reach::Reachable => {
+                let condition = condition(row.pad_status, row.cvm_status, row.online);
+                (condition.state, self.offers(row, condition))
+            }
+        };
+        let has_on_off = self.has_on_off(row.code());
+        Snapshot {
+            id: id.clone(),
+            name: row.pad_name.clone().unwrap_or_else(|| Untrusted::clean(row.code())),
+            state,
+            offers,
+            spec: row.spec(),
+            power_actions: if has_on_off { PowerAction::ALL.to_vec() } else { vec![PowerAction::Restart] },
+            // `http-relay` is plain HTTP to the proxy.
+            proxy_schemes: vec![ProxyScheme::Http, ProxyScheme::Socks5],
+            proxy: None,
+        }
+    }
+
+    /// The flags of a pad in this condition. A restart is for pads that run.
+    fn offers(&self, pad: &Pad, condition: Condition) -> Offers {
+        let Condition { state: _, why, way } = condition;
+        let has_on_off = self.has_on_off(pad.code());
+        let others = match way {
+            Way::Up => Flag::Offered,
+            // Both cures name `boot`.
+            Way::Boot if has_on_off => Flag::Curable { why, cure: texts::BOOT_FIRST },
+            Way::Wait if has_on_off => Flag::Curable { why, cure: texts::SOON_UP },
+            Way::Boot | Way::Wait | Way::Shutdown | Way::None => Flag::Refused(why),
+        };
+        match way {
+            Way::Boot | Way::Shutdown if has_on_off => Offers { power: Flag::Offered, ..all(others) },
+            Way::Boot | Way::Shutdown | Way::Up | Way::Wait | Way::None => all(others),
+        }
+    }
+}
+
+impl Pad {
+    fn spec(&self) -> DeviceSpec {
+        let system = [&self.android_version, &self.image_version, &self.rom_version].into_iter().flatten().next();
+        let model = [&self.config_name, &self.good_name, &self.pad_grade].into_iter().flatten().next();
+        DeviceSpec {
+            model: model.cloned(),
+            os_version: system.map(number_of),
+            cpu_cores: None,
+            memory_mb: None,
+            storage_gb: None,
+            screen: None,
+            region: self.idc_code.clone(),
+        }
+    }
+}
+
+/// One flag for each capability.
+fn all(flag: Flag) -> Offers {
+    Offers { proxy: flag.clone(), power: flag.clone(), session: flag }
+}
+
+/// `android14` and `Android14` are 14.
+fn number_of(version: &Untrusted) -> Untrusted {
+    let text = version.as_str();
+    match text.split_at_checked("android".len()) {
+        Some((head, number)) if head.eq_ignore_ascii_case("android") && !number.is_empty() => Untrusted::clean(number),
+        _ => version.clone(),
+    }
+}

@@ -1,0 +1,201 @@
+//! Rows in all the forms that answers have, and the table of states as data.
+
+use super::conditions::{CVM_STATUS, PAD_STATUS, condition};
+use super::*;
+use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
+use crate::phones::upstream::Snapshot;
+use crate::phones::upstream::roster::{Listed, SHOWN_FOR};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::{Flag, Timestamp};
+
+fn read(data: &str) -> PadRows {
+    serde_json::from_str(data).unwrap()
+}
+
+fn pad(row: &str) -> Pad {
+    let rows = read(&format!("[{row}]"));
+    let [pad] = <[Pad; 1]>::try_from(rows.pads).unwrap();
+    pad
+}
+
+#[test]
+fn rows_are_found_in_whatever_they_come() {
+    let row = r#"{"padCode":"AC1"}"#;
+    for (data, codes, count, paged) in [
+        (format!("[{row}]"), 1, 1, false),
+        (format!(r#"{{"pageData":[{row},{row}],"rows":2,"total":"9"}}"#), 2, 2, true),
+        (format!(r#"{{"records":[{row}]}}"#), 1, 1, true),
+        (r#"{"pageData":null,"total":0}"#.to_owned(), 0, 0, true),
+        (r#"{"pageData":[]}"#.to_owned(), 0, 0, true),
+        ("null".to_owned(), 0, 0, false),
+        ("[]".to_owned(), 0, 0, false),
+        // Rows that are none, and one that is.
+        (
+            format!(r#"[null,7,"x",[],{{}},{{"padCode":null}},{{"padCode":""}},{{"padCode":["AC2"]}},{row}]"#),
+            1,
+            9,
+            false,
+        ),
+        (format!(r#"[{{"padCode":"{}"}}]"#, "A".repeat(65)), 0, 1, false),
+    ] {
+        let PadRows { pads, count: all, paged: pages } = read(&data);
+        assert_eq!((pads.len(), all, pages), (codes, count, paged), "{data}");
+    }
+    for data in [r#""busy""#, "7", "{}", r#"{"total":3}"#, r#"{"pageData":"none"}"#] {
+        assert!(serde_json::from_str::<PadRows>(data).is_err(), "{data} must not pass for a platform without pads");
+    }
+}
+
+#[test]
+fn members_are_read_whatever_their_type() {
+    let numbers =
+        pad(r#"{"padCode":"AC1","equipmentId":"77","padStatus":"10","cvmStatus":" 100 ","online":"1","idcCode":1}"#);
+    let strings = pad(r#"{"padCode":"AC1","equipmentId":77,"padStatus":10,"cvmStatus":100,"online":1,"idcCode":"1"}"#);
+    assert_eq!(numbers, strings);
+    let odd = pad(
+        r#"{"padCode":"AC1","equipmentId":{},"padStatus":10.5,"cvmStatus":true,"online":[1],"padName":"\u001b[31m \n","x":1}"#,
+    );
+    assert_eq!(odd, pad(r#"{"padCode":"AC1"}"#));
+    for seat in ["0", "-1", "\"\"", "\"0\"", "null"] {
+        assert_eq!(pad(&format!(r#"{{"padCode":"AC1","equipmentId":{seat}}}"#)).seat(), None, "{seat}");
+    }
+    let long = pad(&format!(r#"{{"padCode":"AC1","padName":"{}"}}"#, "x".repeat(10_000)));
+    assert_eq!(long.pad_name.unwrap().as_str().chars().count(), 64);
+    // What is kept in a file is read again.
+    assert_eq!(serde_json::from_str::<Pad>(&serde_json::to_string(&strings).unwrap()).unwrap(), strings);
+}
+
+#[test]
+fn changes_of_codes_are_read_and_others_are_none() {
+    let CodeChanges(changes) =
+        serde_json::from_str(r#"{"records":[{"oldPadCode":"A","newPadCode":"B","x":1},{"oldPadCode":"C"},null]}"#)
+            .unwrap();
+    assert_eq!(changes, [Recoded { from: "A".into(), to: "B".into() }]);
+}
+
+const NOW: Timestamp = Timestamp(1_000_000);
+
+fn shown(code: &str, row: &str) -> Snapshot {
+    let row = Arc::new(pad(&format!(r#"{{"padCode":"{code}",{row}}}"#)));
+    let listed = Listed { id: DeviceId::new("n-1").ok().unwrap(), row, read_at: NOW };
+    Abilities::of_network_storage().snapshot(&listed, NOW, Reach::Reachable)
+}
+
+/// The flags, one letter each where they are true, and why the first is false.
+fn flags(snapshot: &Snapshot) -> String {
+    let letter =
+        |capability: &DeviceCapability| if snapshot.offers(*capability) { &capability.as_str()[..2] } else { "--" };
+    let letters: Vec<&str> = DeviceCapability::ALL.iter().map(letter).collect();
+    let cure = match &snapshot.offers.proxy {
+        Flag::Curable { cure, .. } if *cure == crate::phones::contract::texts::BOOT_FIRST => " (boot)",
+        Flag::Curable { .. } => " (wait)",
+        _ => "",
+    };
+    format!("{}{cure}", letters.join(" "))
+}
+
+#[test]
+fn the_table_of_states() {
+    let mut text = format!("{:18} {:10} {:9} {:16} why\n", "", "state", "restarts", "boots too");
+    let mut line = |name: &str, row: &str| {
+        let [plain, on_off] = ["AC1", "ACN1"].map(|code| shown(code, row));
+        let why = plain.offers.proxy.refusal().unwrap_or_default();
+        writeln!(text, "{name:18} {:10} {:9} {:16} {why}", plain.state().as_str(), flags(&plain), flags(&on_off))
+            .unwrap();
+    };
+    for (number, _) in PAD_STATUS {
+        line(&format!("padStatus {number}"), &format!(r#""padStatus":{number}"#));
+    }
+    for (number, _) in CVM_STATUS {
+        line(&format!("cvmStatus {number}"), &format!(r#""cvmStatus":{number}"#));
+    }
+    for number in [0, 1, 2] {
+        line(&format!("10, online {number}"), &format!(r#""padStatus":10,"cvmStatus":100,"online":{number}"#));
+    }
+    line("18, online 0", r#""padStatus":18,"online":0"#);
+    line("padStatus 27", r#""padStatus":27"#);
+    line("cvmStatus 203", r#""cvmStatus":203"#);
+    line("nothing", r#""padStatus":null"#);
+    write!(text, "\nboth: R running, s stopped, b booting, d stopping, r restarting\npadStatus").unwrap();
+    for (number, _) in CVM_STATUS {
+        write!(text, " {number}").unwrap();
+    }
+    for (pad, _) in PAD_STATUS {
+        write!(text, "\n{pad:9}").unwrap();
+        for (cvm, _) in CVM_STATUS {
+            let letter = match condition(Some(pad), Some(cvm), None).state {
+                Some(DeviceState::Running) => 'R',
+                Some(DeviceState::Stopped) => 's',
+                Some(DeviceState::Booting) => 'b',
+                Some(DeviceState::Stopping) => 'd',
+                Some(DeviceState::Restarting) => 'r',
+                Some(DeviceState::Unknown) | None => '.',
+            };
+            write!(text, "   {letter}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn nothing_promises_more_with_a_second_number() {
+    for (pad, alone) in PAD_STATUS {
+        for (cvm, other) in CVM_STATUS {
+            let both = condition(Some(pad), Some(cvm), None).state;
+            let told = [alone.state, other.state];
+            assert!(both.is_none() || told.contains(&both), "{pad} {cvm}");
+            let runs = Some(DeviceState::Running);
+            assert_eq!(both == runs, told == [runs, runs], "{pad} {cvm}");
+        }
+    }
+}
+
+#[test]
+fn what_is_old_or_out_of_reach_has_no_state_and_no_flag() {
+    let row = Arc::new(pad(
+        r#"{"padCode":"AC1","padStatus":10,"padName":"One","imageVersion":"android14","padGrade":"m2-3","idcCode":"001"}"#,
+    ));
+    let listed = Listed { id: DeviceId::new("n-ac1").ok().unwrap(), row, read_at: NOW };
+    let late = NOW.plus(SHOWN_FOR + Duration::from_millis(1));
+    for (now, reach, why) in [
+        (NOW.plus(SHOWN_FOR), Reach::Reachable, None),
+        (late, Reach::Reachable, Some("the platform was not read for a minute")),
+        (NOW, Reach::Unreachable, Some("the platform cannot be reached")),
+    ] {
+        let snapshot = Abilities::of_network_storage().snapshot(&listed, now, reach);
+        assert_eq!(snapshot.state, why.is_none().then_some(DeviceState::Running));
+        for capability in DeviceCapability::ALL {
+            assert_eq!(snapshot.flag(*capability).refusal(), why);
+        }
+        // What does not change is still known.
+        let spec = [&snapshot.spec.model, &snapshot.spec.os_version, &snapshot.spec.region];
+        assert_eq!(spec.map(|text| text.as_ref().unwrap().as_str()), ["m2-3", "14", "001"]);
+        assert_eq!(snapshot.name.as_str(), "One");
+    }
+}
+
+#[test]
+fn power_actions_and_schemes_are_those_of_the_pad() {
+    let actions = |code| serde_json::to_string(&shown(code, r#""padStatus":10"#).power_actions).unwrap();
+    assert_eq!(actions("AC1"), r#"["restart"]"#);
+    assert_eq!(actions("ACN1"), r#"["boot","shutdown","restart"]"#);
+    let schemes = shown("AC1", r#""padStatus":10"#).proxy_schemes;
+    assert_eq!(serde_json::to_string(&schemes).unwrap(), r#"["http","socks5"]"#);
+}
+
+#[test]
+fn a_version_of_android_is_its_number() {
+    for (told, version) in [
+        (r#""androidVersion":"13","imageVersion":"android14""#, Some("13")),
+        (r#""androidVersion":"Android13""#, Some("13")),
+        (r#""romVersion":"android 15""#, Some("15")),
+        (r#""androidVersion":15"#, Some("15")),
+        (r#""imageVersion":"android""#, Some("android")),
+        (r#""imageVersion":"Ändroid14""#, Some("Ändroid14")),
+        (r#""padStatus":10"#, None),
+    ] {
+        assert_eq!(shown("AC1", told).spec.os_version.as_ref().map(Untrusted::as_str), version, "{told}");
+    }
+}

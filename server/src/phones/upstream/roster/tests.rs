@@ -1,0 +1,100 @@
+//! Rosters in stories and against a model: platforms that rename, swap, lose and contradict, and processes that end in between.
+
+mod files;
+mod model;
+mod refreshes;
+mod stories;
+
+use super::*;
+use serde::Deserialize;
+use tempfile::TempDir;
+
+/// What a platform tells in these tests: `phone` is which one it really is, and decides nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Told {
+    code: String,
+    seat: Option<String>,
+    phone: u32,
+}
+
+impl Row for Told {
+    fn code(&self) -> &str {
+        &self.code
+    }
+
+    fn seat(&self) -> Option<String> {
+        self.seat.clone()
+    }
+}
+
+/// A roster in a folder of its own, on a clock that is moved by hand.
+struct Kept {
+    folder: TempDir,
+    clock: Clock,
+    roster: Roster<Told>,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let (folder, clock) = (TempDir::new().unwrap(), Clock::manual(Timestamp(1_000_000)));
+        let roster = open(&folder, &clock);
+        Self { folder, clock, roster }
+    }
+
+    fn tick(&self) -> Timestamp {
+        self.clock.advance(Duration::from_secs(1));
+        self.clock.now()
+    }
+
+    fn restart(&mut self) {
+        self.roster = open(&self.folder, &self.clock);
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("roster")
+    }
+}
+
+fn open(folder: &TempDir, clock: &Clock) -> Roster<Told> {
+    Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
+}
+
+/// `A@1` is a row with the code `A` and the seat `1`; `A` one without a seat.
+fn told(text: &str) -> Told {
+    let (code, seat) = text.split_once('@').map_or((text, None), |(code, seat)| (code, Some(seat.to_owned())));
+    Told { code: code.to_owned(), seat, phone: 0 }
+}
+
+fn rows(text: &str) -> Vec<Told> {
+    text.split_whitespace().map(told).collect()
+}
+
+/// `A>B` is a record of the code `A` that became `B`.
+fn records(text: &str) -> Vec<Recoded> {
+    let record =
+        |text: &str| text.split_once('>').map(|(from, to)| Recoded { from: from.into(), to: to.into() }).unwrap();
+    text.split_whitespace().map(record).collect()
+}
+
+/// What a roster shows: `id=code`, in order.
+fn shown(roster: &Roster<Told>) -> String {
+    let phones = roster.page(None, u16::MAX);
+    phones.iter().map(|phone| format!("{}={}", phone.id, phone.row.code)).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_platforms_name_has_one_to_sixteen_of_its_characters() {
+    for name in ["a", "0", "vmos2", "abcdefghijklmnop"] {
+        assert_eq!(PlatformName::parse(name).unwrap().to_string(), name);
+    }
+    for name in ["", "A", "a-b", "a_b", "é", "abcdefghijklmnopq", " a"] {
+        assert_eq!(PlatformName::parse(name), Err(NoPlatformName), "{name}");
+    }
+}
+
+#[test]
+fn a_row_is_current_for_a_minute() {
+    let read_at = Timestamp(1_000_000);
+    assert!(is_current(read_at, read_at.plus(SHOWN_FOR)));
+    assert!(!is_current(read_at, read_at.plus(SHOWN_FOR + Duration::from_millis(1))));
+}

@@ -1,0 +1,97 @@
+//! What is left when a process ends.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+#[tokio::test]
+async fn what_a_roster_knows_survives_a_restart_and_none_of_it_is_current() {
+    let mut kept = Kept::new();
+    assert_eq!((kept.roster.is_known(), kept.roster.age(), kept.roster.len()), (false, None, 0));
+    kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
+    // The next process may be told an earlier time.
+    kept.clock = Clock::manual(Timestamp(500_000));
+    kept.restart();
+    assert_eq!(shown(&kept.roster), "n-a=A n-b=B");
+    assert!(kept.roster.page(None, 9).iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
+    assert!(kept.roster.is_known() && kept.roster.age() > Some(SHOWN_FOR));
+    kept.roster.take(rows("A@1 B"), Vec::new(), kept.clock.now()).await;
+    assert!(kept.roster.page(None, 9).iter().all(|phone| is_current(phone.read_at, kept.clock.now())));
+}
+
+#[tokio::test]
+async fn the_file_is_its_owners_and_written_only_when_ids_or_members_change() {
+    let kept = Kept::new();
+    let written = || fs::metadata(kept.file()).map(|about| about.ino()).ok();
+    let mut before = written();
+    for (list, writes) in [
+        ("A@1 B", true),
+        ("A@1 B", false),
+        ("A@1", false),
+        ("A@1", true),
+        ("A@1", false),
+        ("C@1", true),
+        ("C@1 D", true),
+        ("C@1 D@2", true),
+        ("C@1 D", false),
+    ] {
+        kept.roster.take(rows(list), Vec::new(), kept.tick()).await;
+        let after = written();
+        assert_eq!(after != before, writes, "{list}");
+        before = after;
+    }
+    assert_eq!(fs::metadata(kept.file()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(kept.folder.path()).unwrap().count(), 1, "no draft is left");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_set_aside_and_the_platform_is_read_anew() {
+    let sound = {
+        let kept = Kept::new();
+        kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
+        fs::read_to_string(kept.file()).unwrap()
+    };
+    for damaged in [
+        String::new(),
+        sound[..sound.len() / 2].to_owned(),
+        sound.replace("\"roster\":1", "\"roster\":2"),
+        sound.replace("\"platform\":\"n\"", "\"platform\":\"m\""),
+        sound.replace("\"n-b\"", "\"n-a\""),
+        sound.replace("\"n-b\"", "\"m-b\""),
+        sound.replace("\"n-b\"", "\"n_b\""),
+        sound.replace("\"seat\":null", "\"seat\":\"1\""),
+        sound.replace("\"code\":\"B\",\"read", "\"code\":\"A\",\"read"),
+        sound.replace("\"code\":\"B\",\"read", "\"code\":\"C\",\"read"),
+    ] {
+        assert_ne!(damaged, sound);
+        let mut kept = Kept::new();
+        fs::write(kept.file(), &damaged).unwrap();
+        kept.restart();
+        assert_eq!((shown(&kept.roster).as_str(), kept.roster.is_known()), ("", false), "{damaged}");
+        let aside = kept.folder.path().join("roster.damaged");
+        assert_eq!(fs::read_to_string(aside).unwrap(), damaged);
+        kept.roster.take(rows("A@1"), Vec::new(), kept.tick()).await;
+        kept.restart();
+        assert_eq!(shown(&kept.roster), "n-a=A");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_stops_no_list_and_is_written_later() {
+    let mut kept = Kept::new();
+    let draft = kept.folder.path().join("roster.new");
+    fs::create_dir(&draft).unwrap();
+    kept.roster.take(rows("A"), Vec::new(), kept.tick()).await;
+    assert_eq!(shown(&kept.roster), "n-a=A");
+    fs::remove_dir(&draft).unwrap();
+    kept.roster.take(rows("A"), Vec::new(), kept.tick()).await;
+    kept.restart();
+    assert_eq!(shown(&kept.roster), "n-a=A");
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let refused = Roster::<Told>::open(folder.path(), PlatformName::parse("n").unwrap(), Clock::manual(Timestamp(0)));
+    assert!(refused.unwrap_err().to_string().ends_with("` is no file"));
+}

@@ -1,0 +1,184 @@
+//! Any order of changes, readings and restarts: an id leads to one phone for ever, and a phone has one id.
+
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// Phones of the platform in these tests.
+const PHONES: u32 = 5;
+
+/// What happens next. Phones are meant modulo their number.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// A phone appears, or disappears.
+    Toggle(u32),
+    /// A phone gets another code: with seats one of few, that others may have had; without, a new one.
+    Recode(u32, u8),
+    /// Two phones exchange their codes, with seats.
+    Swap(u32, u32),
+    /// A list begins to be read; it will lack some phones and tell some twice.
+    Begin {
+        lost: u8,
+        twice: u8,
+    },
+    /// The list that was being read is taken over.
+    End,
+    /// One phone is read.
+    Note(u32),
+    Restart,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        2 => (0..PHONES).prop_map(Act::Toggle),
+        2 => ((0..PHONES), any::<u8>()).prop_map(|(phone, code)| Act::Recode(phone, code)),
+        1 => ((0..PHONES), (0..PHONES)).prop_map(|(one, other)| Act::Swap(one, other)),
+        3 => (any::<u8>(), any::<u8>(), any::<bool>()).prop_map(|(lost, twice, whole)| {
+            Act::Begin { lost: if whole { 0 } else { lost }, twice }
+        }),
+        4 => Just(Act::End),
+        3 => (0..PHONES).prop_map(Act::Note),
+        1 => Just(Act::Restart),
+    ]
+}
+
+/// Whether the platform tells seats, or records of changed codes.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Seats,
+    Records,
+}
+
+/// The platform as it really is.
+struct World {
+    kind: Kind,
+    codes: Vec<String>,
+    there: Vec<bool>,
+    records: Vec<Recoded>,
+    reading: Option<(Vec<Told>, Vec<Recoded>, Timestamp)>,
+    /// What was seen: the phone of each id, and the id of each phone.
+    phones: HashMap<DeviceId, u32>,
+    ids: HashMap<u32, DeviceId>,
+    read_at: HashMap<DeviceId, Timestamp>,
+}
+
+impl World {
+    fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            codes: (0..PHONES).map(|phone| format!("P{phone}")).collect(),
+            there: vec![true; PHONES as usize],
+            records: Vec::new(),
+            reading: None,
+            phones: HashMap::new(),
+            ids: HashMap::new(),
+            read_at: HashMap::new(),
+        }
+    }
+
+    fn told(&self, phone: u32) -> Told {
+        let seat = (self.kind == Kind::Seats).then(|| phone.to_string());
+        Told { code: self.codes[phone as usize].clone(), seat, phone }
+    }
+
+    fn all(&self) -> Vec<Told> {
+        (0..PHONES).filter(|phone| self.there[*phone as usize]).map(|phone| self.told(phone)).collect()
+    }
+
+    async fn act(&mut self, act: &Act, kept: &mut Kept) {
+        let now = kept.tick();
+        match (self.kind, *act) {
+            (_, Act::Toggle(phone)) => self.there[phone as usize] ^= true,
+            (Kind::Seats, Act::Recode(phone, n)) => {
+                // Codes that differ in case only make the same id.
+                let code = ["P0", "p0", "P1", "P7"][usize::from(n) % 4];
+                if !self.codes.iter().any(|used| used == code) {
+                    self.codes[phone as usize] = code.to_owned();
+                }
+            }
+            (Kind::Records, Act::Recode(phone, _)) => {
+                let to = format!("R{}", self.records.len());
+                let from = std::mem::replace(&mut self.codes[phone as usize], to.clone());
+                self.records.push(Recoded { from, to });
+            }
+            (Kind::Seats, Act::Swap(one, other)) => self.codes.swap(one as usize, other as usize),
+            (Kind::Records, Act::Swap(..)) => {}
+            (_, Act::Begin { lost, twice }) => {
+                let told = self.all().into_iter();
+                let mut list: Vec<Told> = told.filter(|row| lost >> row.phone & 1 == 0).collect();
+                list.extend(list.clone().into_iter().filter(|row| twice >> row.phone & 1 == 1));
+                self.reading = Some((list, self.records.clone(), now));
+            }
+            (_, Act::End) => {
+                if let Some((list, records, began)) = self.reading.take() {
+                    kept.roster.take(list, records, began).await;
+                }
+            }
+            (_, Act::Note(phone)) => {
+                // Without a seat, only a phone that has an id can be recognised.
+                let known = self.kind == Kind::Seats || self.ids.contains_key(&phone);
+                if self.there[phone as usize] && known {
+                    kept.roster.note(self.told(phone), self.records.clone(), now).await;
+                }
+            }
+            (_, Act::Restart) => {
+                self.reading = None;
+                kept.restart();
+                self.read_at.clear();
+            }
+        }
+    }
+
+    fn check(&mut self, roster: &Roster<Told>) {
+        let page = roster.page(None, u16::MAX);
+        assert!(page.is_sorted_by(|one, next| one.id < next.id));
+        let mut codes: Vec<&str> = page.iter().map(|phone| phone.row.code()).collect();
+        codes.sort_unstable();
+        assert!(codes.is_sorted_by(|one, next| one < next), "two ids lead to one code: {codes:?}");
+        for Listed { id, row, read_at } in &page {
+            assert_eq!(self.phones.entry(id.clone()).or_insert(row.phone), &row.phone, "{id} leads to another phone");
+            assert_eq!(self.ids.entry(row.phone).or_insert_with(|| id.clone()), id, "a phone has another id");
+            let before = self.read_at.insert(id.clone(), *read_at);
+            assert!(before.is_none_or(|before| before <= *read_at), "{id} was overwritten by an older reading");
+        }
+        assert_eq!(roster.len(), page.len());
+    }
+
+    /// Once the platform rests, two lists are enough to show it as it is.
+    async fn settle(&mut self, kept: &Kept) {
+        for _ in 0..2 {
+            kept.roster.take(self.all(), self.records.clone(), kept.tick()).await;
+            self.check(&kept.roster);
+        }
+        let mut shown: Vec<Told> = kept.roster.page(None, u16::MAX).iter().map(|phone| (*phone.row).clone()).collect();
+        shown.sort_by_key(|row| row.phone);
+        assert_eq!(shown, self.all());
+    }
+}
+
+fn lives(kind: Kind, acts: &[Act]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let (mut world, mut kept) = (World::new(kind), Kept::new());
+        for act in acts {
+            world.act(act, &mut kept).await;
+            world.check(&kept.roster);
+        }
+        world.settle(&kept).await;
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_id_leads_to_one_phone_where_the_platform_has_seats(acts in vec(act(), 0..40)) {
+        lives(Kind::Seats, &acts);
+    }
+
+    #[test]
+    fn an_id_leads_to_one_phone_where_the_platform_records_changes(acts in vec(act(), 0..40)) {
+        lives(Kind::Records, &acts);
+    }
+}

@@ -1,0 +1,195 @@
+//! When a platform is listed, on simulated time.
+
+use super::*;
+use crate::phones::upstream::Unreachable;
+use crate::phones::upstream::roster::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
+use std::sync::Mutex as Lock;
+use toolwarrant::{BoxFuture, SplitMix};
+
+/// A platform that takes its time, and may be down.
+struct Slow {
+    clock: Clock,
+    takes: Duration,
+    told: Lock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    rows: &'static str,
+    records: Option<&'static str>,
+    down: bool,
+    /// When lists began, in seconds since the start.
+    lists: Vec<f64>,
+    records_asked: usize,
+}
+
+impl Slow {
+    fn told(&self) -> std::sync::MutexGuard<'_, State> {
+        self.told.lock().unwrap()
+    }
+}
+
+impl Source<Told> for Slow {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Told>, Unreachable>> {
+        Box::pin(async {
+            self.told().lists.push(self.clock.now().since(START).as_secs_f64());
+            tokio::time::sleep(self.takes).await;
+            let State { rows: told, down, .. } = *self.told();
+            if down { Err(Unreachable("it is down".into())) } else { Ok(rows(told)) }
+        })
+    }
+
+    fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
+        Box::pin(async {
+            let mut told = self.told();
+            told.records_asked += 1;
+            told.records.map(records).ok_or_else(|| Unreachable("there are none".into()))
+        })
+    }
+}
+
+const START: Timestamp = Timestamp(1_000_000_000);
+
+struct Kit {
+    _folder: TempDir,
+    clock: Clock,
+    roster: Arc<Roster<Told>>,
+    slow: Arc<Slow>,
+    refresh: Refresh<Told>,
+}
+
+fn kit(takes: Duration) -> Kit {
+    let (folder, clock) = (TempDir::new().unwrap(), Clock::starting(START));
+    let roster = Arc::new(open(&folder, &clock));
+    let told = Lock::new(State { rows: "A B", records: Some(""), ..State::default() });
+    let slow = Arc::new(Slow { clock: clock.clone(), takes, told });
+    let refresh = Refresh::new(Arc::clone(&roster), slow.clone(), clock.clone(), SplitMix(7));
+    Kit { _folder: folder, clock, roster, slow, refresh }
+}
+
+impl Kit {
+    /// Runs the refresh for so long, with `meanwhile` called each second.
+    async fn run(&self, time: Duration, mut meanwhile: impl FnMut()) {
+        let end = self.clock.now().plus(time);
+        let watch = async {
+            while self.clock.now() < end {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                meanwhile();
+            }
+        };
+        tokio::select! {
+            () = self.refresh.run() => unreachable!("it never ends"),
+            () = watch => {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_a_platform_is_listed_each_half_minute_and_no_row_is_shown_that_is_older_than_a_minute() {
+    for takes in [0, 5, 25] {
+        let kit = kit(Duration::from_secs(takes));
+        let mut oldest = Duration::ZERO;
+        kit.run(Duration::from_mins(10), || oldest = oldest.max(kit.roster.age().unwrap_or_default())).await;
+        assert!((20..=21).contains(&kit.slow.told().lists.len()), "{takes}");
+        assert!(oldest <= EVERY + Duration::from_secs(takes) && oldest < SHOWN_FOR, "{takes}: {oldest:?}");
+        assert!(kit.refresh.is_reachable());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_needs_a_newer_list_joins_the_one_that_is_read() {
+    let kit = kit(Duration::from_secs(4));
+    let asked = kit.clock.now();
+    let ask = |moment| kit.refresh.at_least(moment);
+    let early = futures(50, || ask(asked));
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        futures(50, || ask(kit.clock.now())).await;
+    };
+    tokio::join!(early, late);
+    assert_eq!(kit.slow.told().lists, [0.0, 4.0]);
+    kit.refresh.at_least(asked).await.unwrap();
+    assert_eq!(kit.slow.told().lists.len(), 2, "it is new enough");
+}
+
+/// Awaits many at once, and all of them.
+async fn futures<F: Future<Output = Result<(), Unreachable>>>(count: usize, make: impl Fn() -> F) {
+    let mut all: Vec<_> = (0..count).map(|_| Box::pin(make())).collect();
+    std::future::poll_fn(|context| {
+        all.retain_mut(|future| match future.as_mut().poll(context) {
+            std::task::Poll::Ready(done) => {
+                done.unwrap();
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
+    let kit = kit(Duration::ZERO);
+    kit.run(Duration::from_secs(1), || ()).await;
+    kit.slow.told().down = true;
+    kit.refresh.wake();
+    // Nobody who asks makes it worse, and neither does a write.
+    let mut asked = 0;
+    kit.run(Duration::from_mins(10), || {
+        asked += 1;
+        kit.refresh.wake();
+    })
+    .await;
+    assert!(!kit.refresh.is_reachable() && asked >= 600);
+    let lists = std::mem::take(&mut kit.slow.told().lists);
+    let pauses: Vec<f64> = lists[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for (pause, whole) in pauses.iter().zip([2.0, 4.0, 8.0, 16.0, 30.0, 30.0]) {
+        assert!((whole / 2.0..=whole + 0.01).contains(pause), "{pause} of {whole}");
+    }
+    assert!(pauses.iter().all(|pause| *pause <= EVERY.as_secs_f64() + 0.01) && pauses.len() < 50, "{pauses:?}");
+    assert_ne!(pauses[5], pauses[6], "it is drawn");
+    kit.refresh.at_least(kit.clock.now()).await.unwrap_err();
+    assert_eq!(kit.slow.told().lists.len(), 0, "in a pause nothing is read");
+    kit.slow.told().down = false;
+    kit.run(EVERY, || ()).await;
+    assert!(kit.refresh.is_reachable());
+    assert!(kit.roster.age().unwrap() < EVERY);
+    assert!(FIRST_PAUSE < EVERY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_write_the_next_list_comes_sooner_but_not_at_once() {
+    let kit = kit(Duration::ZERO);
+    kit.run(Duration::from_secs(3), || ()).await;
+    kit.refresh.wake();
+    kit.run(Duration::from_secs(60), || ()).await;
+    assert_eq!(kit.slow.told().lists[..3], [0.0, 3.0, 13.0]);
+    kit.slow.told().lists.clear();
+    kit.run(Duration::from_mins(1), || kit.refresh.wake()).await;
+    assert!(kit.slow.told().lists.len() <= 7, "{:?}", kit.slow.told().lists);
+    assert!(SOONEST < EVERY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_are_asked_for_only_where_a_list_puzzles() {
+    let kit = kit(Duration::ZERO);
+    for (told, records, asked, expected) in [
+        ("A B", None, 0, "n-a=A n-b=B"),
+        ("A B C", None, 0, "n-a=A n-b=B n-c=C"),
+        ("A B", None, 0, "n-a=A n-b=B n-c=C"),
+        // They cannot be read: who knows which phone D is.
+        ("A B D", None, 1, "n-a=A n-b=B"),
+        ("A D", None, 2, "n-a=A n-b=B"),
+        ("A D", Some("B>D"), 3, "n-a=A n-b=D"),
+        ("A D", None, 3, "n-a=A n-b=D"),
+    ] {
+        {
+            let mut state = kit.slow.told();
+            (state.rows, state.records) = (told, records);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        kit.refresh.at_least(kit.clock.now()).await.unwrap();
+        assert_eq!((shown(&kit.roster).as_str(), kit.slow.told().records_asked), (expected, asked), "{told}");
+    }
+}
