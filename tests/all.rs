@@ -17,6 +17,7 @@ mod catalogue;
 mod cli;
 mod clients;
 mod clocks;
+mod config;
 mod crash;
 mod credentials;
 mod descriptions;

@@ -30,7 +30,7 @@ use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN, MAX_CONNECTIONS, T
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Background, Check, Names, OpenedData, OperatorContext};
+use toolwarrant_operator::{Background, Check, Config, Names, OpenedData, OperatorContext};
 use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -81,7 +81,7 @@ impl Server {
         identity: Identity,
         serve: ServeOptions,
         data: &Path,
-        flags: F,
+        (flags, config): (F, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
@@ -127,7 +127,7 @@ impl Server {
                 "keys are off since the data folder was restored; `key list` shows them, `key confirm` turns them on"
             );
         }
-        let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
+        let setup = Setup { flags, config, folder: &folder, clock: clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, own, background, serves, .. } = compose(setup)?;
         let trail = folder.join(AUDIT);
         let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;

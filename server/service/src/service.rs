@@ -9,7 +9,7 @@ use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::random::Random;
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{CommandRunner, Commands, Inventory, NoCommands, OwnCommand, runner};
+use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, runner};
 use toolwarrant_tasks::executor::{Executor, Write};
 use toolwarrant_tasks::machine::Sent;
 use toolwarrant_tasks::task::{Reading, Verdict};
@@ -19,6 +19,8 @@ use toolwarrant_tasks::task::{Reading, Verdict};
 pub struct Setup<'a, F> {
     /// The values of the flags that the service adds.
     pub flags: F,
+    /// The configuration, with the tables that [`Program::table`](crate::Program::table) declares.
+    pub config: Config,
     /// The data folder. The service may keep files there, under names that do not begin with the name of a file of the framework.
     pub folder: &'a DataFolder,
     /// The clock.
