@@ -27,6 +27,7 @@ mod prometheus;
 pub mod render;
 mod restore;
 pub mod socket;
+mod upstreams;
 
 pub use background::Background;
 pub use command::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
@@ -37,3 +38,4 @@ pub use execute::execute;
 pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;
 pub use own::{CommandRunner, Commands, Explanation, NoCommands, OwnCommand, runner};
+pub use upstreams::{UpstreamState, Upstreams};

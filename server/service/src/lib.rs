@@ -52,7 +52,9 @@ pub use toolwarrant_core::{BoxFuture, hex, words};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
-pub use toolwarrant_operator::{Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand};
+pub use toolwarrant_operator::{
+    Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand, UpstreamState, Upstreams,
+};
 pub use toolwarrant_operator::{
     Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Findings, Spanned,
 };

@@ -128,7 +128,7 @@ impl Server {
             );
         }
         let setup = Setup { flags, config, folder: &folder, clock: clock.clone(), random: random.clone() };
-        let Service { handlers, executor, inventory, own, background, serves, .. } = compose(setup)?;
+        let Service { handlers, executor, inventory, own, upstreams, background, serves, .. } = compose(setup)?;
         let trail = folder.join(AUDIT);
         let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) =
@@ -163,7 +163,7 @@ impl Server {
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
             let audit = audit.clone();
-            status.set_serving(StatusSources { database, engine, requests, audit, limiter });
+            status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams });
         }
         let context = Arc::new(OperatorContext {
             names: Arc::clone(&names),

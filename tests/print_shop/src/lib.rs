@@ -47,5 +47,5 @@ pub fn service<F>(setup: Setup<'_, F>) -> Result<Service<Contract<Shop>, ShopCom
     let shop = Arc::new(Shop::new(Machines::default(), setup.clock));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
     let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves);
-    Ok(service.commands(supplies).background(van))
+    Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))
 }

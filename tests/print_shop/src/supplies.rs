@@ -1,5 +1,5 @@
 //! Where paper comes from: what a service can have beside its tools. A table of the configuration file names the suppliers, commands of the
-//! shop's own list them and order from them, and a van drives in the background.
+//! shop's own list them and order from them, a van drives in the background, and the monitor shows each.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::{mpsc, oneshot};
 use toolwarrant::{
     BoxFuture, Commands, Config, ConfigError, ConfigTable, CredentialSource, Explanation, OwnCommand, Spanned,
+    UpstreamState, Upstreams,
 };
 
 /// The table of the configuration file: `[supplier.NAME]`.
@@ -104,6 +105,23 @@ impl Commands<ShopCommand> for Supplies {
                 SupplyCommand::Order { supplier, yes: _ } => self.order(&supplier).await,
             }
         })
+    }
+}
+
+/// A supplier without paper in its packs is one that cannot be reached.
+impl Upstreams for Supplies {
+    fn states(&self) -> Vec<UpstreamState> {
+        let state = |(name, (pack, orders)): (&String, &(u32, AtomicU64))| UpstreamState {
+            name: name.clone(),
+            kind: "paper",
+            reachable: *pack > 0,
+            age_seconds: (*pack > 0).then_some(0),
+            targets: u64::from(*pack > 0),
+            calls: vec![("ok", orders.load(Relaxed))],
+            waiting: 0,
+            refused: 0,
+        };
+        self.suppliers.iter().map(state).collect()
     }
 }
 

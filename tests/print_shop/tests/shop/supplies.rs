@@ -138,3 +138,33 @@ async fn own_commands_answer_the_same_with_a_server_and_without_one() {
     let (code, said) = operate(&shop.data.with_file_name("new"), "supply list").await;
     assert_eq!((code, said.trim()), (0, "none"));
 }
+
+#[tokio::test]
+async fn the_monitor_shows_each_upstream_and_stays_ready_while_one_is_down() {
+    let shop = Process::configured(&format!("admin-listen = \"127.0.0.1:0\"\n{SUPPLIERS}")).await;
+    let file = shop.data.with_file_name("shop.toml");
+    run(&file, &[], "supply order north --yes").await;
+    let (_, after) = shop.welcome.split_once("/metrics are at ").expect("the monitor's URL");
+    let monitor = after.lines().next().expect("a line");
+    let get = async |path: &str| {
+        let answer = reqwest::get(format!("{monitor}{path}")).await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    };
+    let down = "the program serves\nthe upstream empty (paper) cannot be reached: its targets were never read\n";
+    assert_eq!(get("/readyz").await, (200, down.to_owned()));
+    let (_, page) = get("/metrics").await;
+    let shown: Vec<_> = page.lines().filter(|line| line.starts_with("print_shop_upstream_")).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    print_shop_upstream_reachable{upstream="empty"} 0
+    print_shop_upstream_reachable{upstream="north"} 1
+    print_shop_upstream_age_seconds{upstream="north"} 0
+    print_shop_upstream_targets{upstream="empty"} 0
+    print_shop_upstream_targets{upstream="north"} 1
+    print_shop_upstream_waiting{upstream="empty"} 0
+    print_shop_upstream_waiting{upstream="north"} 0
+    print_shop_upstream_refused_total{upstream="empty"} 0
+    print_shop_upstream_refused_total{upstream="north"} 0
+    print_shop_upstream_calls_total{upstream="empty",outcome="ok"} 0
+    print_shop_upstream_calls_total{upstream="north",outcome="ok"} 1
+    "#);
+}
