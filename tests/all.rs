@@ -18,6 +18,7 @@ mod catalogue;
 mod cli;
 mod clients;
 mod clocks;
+mod config;
 mod crash;
 mod credentials;
 mod descriptions;

@@ -86,7 +86,7 @@ pub fn simulated() -> ExitCode {
             remedy: "restore simulated.jsonl from a backup, or remove it: the phones are then as they were before all commands",
             look: |folder| examine(&folder.join(JOURNAL)),
         })
-        .run(|Setup { flags, folder, clock, random }| {
+        .run(|Setup { flags, config: _, folder, clock, random }| {
             let sim = simulation(flags, folder, clock.clone(), &random)?;
             Ok(service(sim, flags.own, clock).serves(format!("{} simulated phones", flags.sim_devices)))
         })

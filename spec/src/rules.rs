@@ -121,9 +121,9 @@ rules! {
 }
 
 /// The commands of every service's program. The command for a resource has the resource's name, so no resource has one of these.
-pub const COMMANDS: [&str; 18] = [
-    "app", "audit", "backup", "bridge", "call", "clock", "doctor", "expand", "flags", "gen", "help", "key", "refunds",
-    "restore", "serve", "sign", "task", "tools",
+pub const COMMANDS: [&str; 19] = [
+    "app", "audit", "backup", "bridge", "call", "clock", "config", "doctor", "expand", "flags", "gen", "help", "key",
+    "refunds", "restore", "serve", "sign", "task", "tools",
 ];
 
 /// The roles of errors that the framework itself answers with. Each is played by one error of the contract.

@@ -34,6 +34,11 @@ pub trait MonitorSource: Send + Sync + 'static {
     /// Why the program is not ready for requests, or `None` if it is ready.
     fn unready(&self) -> BoxFuture<'_, Option<String>>;
 
+    /// What is wrong although the program is ready, in lines for whoever reads the answer.
+    fn remark(&self) -> Option<String> {
+        None
+    }
+
     /// All metrics in the Prometheus text format, version 0.0.4.
     fn metrics(&self) -> BoxFuture<'_, String>;
 }
@@ -111,7 +116,10 @@ async fn answer(State(monitor): State<Arc<MonitorState>>, request: Request) -> R
     match request.uri().path() {
         "/healthz" => respond(StatusCode::OK, "the program lives\n".to_owned()),
         "/readyz" => match monitor.source.unready().await {
-            None => respond(StatusCode::OK, "the program serves\n".to_owned()),
+            None => {
+                let remark = monitor.source.remark().map(|remark| remark + "\n").unwrap_or_default();
+                respond(StatusCode::OK, format!("the program serves\n{remark}"))
+            }
             Some(why) => respond(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         },
         "/metrics" => {

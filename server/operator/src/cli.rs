@@ -3,21 +3,26 @@
 //! The command line follows the names and the catalogue of the service. It has a command for each resource, knows the permissions,
 //! and reads each flag from an environment variable of the same name as well. A service adds its own flags with a [`Flags`] type.
 
+mod file;
 mod reference;
+mod words;
 
 use crate::command::{OperatorCommand, TargetCommand};
+use crate::config::{Config, ConfigError, ConfigTable};
 use crate::flags;
 use crate::keeping::AuditOptions;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
 use crate::own::OwnCommand;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
+use serde_json::{Map, Value};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use toolwarrant_client::{ClientCommand, ClientNames};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
 use tracing::level_filters::LevelFilter;
+use words::HelpWords;
 
 /// The flags that a service adds: any type that derives `clap::Args`.
 pub trait Flags: Args + Clone + Send + 'static {}
@@ -37,6 +42,8 @@ pub enum Invocation<F> {
         serve: ServeOptions,
         /// The service's own flags.
         flags: F,
+        /// The configuration.
+        config: Config,
         /// The data folder.
         data: PathBuf,
         /// Level and format of the log.
@@ -50,8 +57,18 @@ pub enum Invocation<F> {
         question: Option<String>,
         /// The service's own flags.
         flags: F,
+        /// The configuration.
+        config: Config,
         /// The data folder.
         data: PathBuf,
+        /// Whether to print JSON instead of text.
+        json: bool,
+    },
+    /// Say that the configuration is sound and what holds, or which mistakes it has. A server whose configuration has mistakes does not
+    /// start, and says the same.
+    Explain {
+        /// What holds, or all mistakes.
+        outcome: Result<Value, ConfigError>,
         /// Whether to print JSON instead of text.
         json: bool,
     },
@@ -163,8 +180,12 @@ struct CommonFlags {
     #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = "data", value_parser = folder)]
     data: PathBuf,
 
+    /// Configuration file in TOML with a key for each flag of the server; read at the start, and not at SIGHUP
+    #[arg(long = flags::CONFIG, global = true, value_name = "FILE", value_parser = file)]
+    config: Option<PathBuf>,
+
     /// Answer with JSON, for programs
-    #[arg(long, global = true)]
+    #[arg(long = flags::JSON, global = true)]
     json: bool,
 }
 
@@ -194,15 +215,52 @@ pub struct CommandLine<'a> {
     pub about: &'static str,
     /// What the program does without a command, in sentences.
     pub usage: &'static str,
+    /// The tables that its configuration file may have.
+    pub tables: &'a [ConfigTable],
 }
 
 impl CommandLine<'_> {
-    /// Reads the command line of this process. If it is wrong or asks for help, the process ends with a message.
+    /// Reads the command line of this process, and the configuration file that it names. If the command line is wrong or asks for help,
+    /// the process ends with a message.
     #[must_use]
     pub fn parse<F: Flags, C: OwnCommand>(&self) -> Invocation<F> {
-        let mut command = self.command::<F, C>();
+        let command = self.command::<F, C>();
+        let asked = Asked::of(&command);
+        let explained = |outcome| Invocation::Explain { outcome, json: asked.json && asked.checks };
+        let config = match &asked.config {
+            Some(path) => Config::read(path),
+            None if asked.checks => Err(ConfigError::Absent),
+            None => Ok(Config::default()),
+        };
+        let config = match config {
+            Ok(config) => config,
+            Err(error) => return explained(Err(error)),
+        };
+        let mut found = config.findings();
+        let names: Vec<_> = self.tables.iter().map(|table| table.name).collect();
+        let values = file::read(&command, &config, &names, &mut found);
+        let judged = if asked.checks || asked.serves { self.tables } else { &[] };
+        let mut holds = Map::new();
+        for ConfigTable { name, judge } in judged {
+            match judge(&config).or_else(|error| found.take(error).map(|()| Value::Null)) {
+                Ok(shown) => drop(holds.insert((*name).to_owned(), shown)),
+                Err(error) => return explained(Err(error)),
+            }
+        }
+        if let Err(error) = found.finish() {
+            return explained(Err(error));
+        }
+        let mut command = file::set(command, &values);
         let matches = command.get_matches_mut();
-        self.invocation::<F, C>(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+        if asked.checks {
+            let flags = file::shown(&command, &matches, &values);
+            let mut sound = Map::from_iter([("sound".to_owned(), true.into())]);
+            sound.insert("file".to_owned(), config.path().map(|path| path.display().to_string()).into());
+            sound.insert("flags".to_owned(), flags.into());
+            sound.extend(holds);
+            return explained(Ok(sound.into()));
+        }
+        self.invocation::<F, C>(&matches, config).unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
     /// The reference of all flags with their variables, defaults and help, in Markdown.
@@ -238,7 +296,7 @@ impl CommandLine<'_> {
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; this is what happens without a command").long_about(None);
-        let command = OperatorCommand::augment_subcommands(command.subcommand(serve));
+        let command = OperatorCommand::augment_subcommands(command.subcommand(serve)).subcommand(config_command());
         let command = MaintainerCommand::augment_subcommands(self.with_client(command));
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
@@ -249,13 +307,13 @@ impl CommandLine<'_> {
             let order = first.iter().position(|known| known == name).unwrap_or(first.len() + 2 + n);
             command.mut_subcommand(name, |known| known.display_order(order))
         });
-        let words = HelpWords::of_all(self);
+        let words = HelpWords::of_all(self.catalogue);
         let command = resources(self.catalogue).into_iter().fold(words.fill(command), |command, resource| {
             let named = TargetCommand::augment_subcommands(clap::Command::new(resource)).long_about(None);
             let named =
                 named.about("List {targets}, and decide which application sees them").display_order(first.len());
             let named = named.subcommand_required(true).arg_required_else_help(true);
-            command.subcommand(HelpWords { target: resource.to_owned(), ..words.clone() }.fill(named))
+            command.subcommand(words.of_one(resource).fill(named))
         });
         let own = C::augment_subcommands(clap::Command::new(name));
         command.subcommands(own.get_subcommands().map(|own| own.clone().display_order(first.len() + 1)))
@@ -284,8 +342,12 @@ impl CommandLine<'_> {
         })
     }
 
-    fn invocation<F: Flags, C: OwnCommand>(&self, matches: &ArgMatches) -> Result<Invocation<F>, clap::Error> {
-        let CommonFlags { data, json } = CommonFlags::from_arg_matches(matches)?;
+    fn invocation<F: Flags, C: OwnCommand>(
+        &self,
+        matches: &ArgMatches,
+        config: Config,
+    ) -> Result<Invocation<F>, clap::Error> {
+        let CommonFlags { data, config: _, json } = CommonFlags::from_arg_matches(matches)?;
         let serving = |matches: &ArgMatches| {
             let mut serve = ServeOptions::from_arg_matches(matches)?;
             // An empty environment variable, which is common in compose files, counts as not set.
@@ -299,7 +361,7 @@ impl CommandLine<'_> {
                 *file = file.take().filter(|file| !file.as_os_str().is_empty());
             }
             let (flags, log) = (F::from_arg_matches(matches)?, LogOptions::from_arg_matches(matches)?);
-            Ok::<_, clap::Error>(Invocation::Serve { serve, flags, data: data.clone(), log })
+            Ok::<_, clap::Error>(Invocation::Serve { serve, flags, config: config.clone(), data: data.clone(), log })
         };
         let mut question = None;
         let command = match matches.subcommand() {
@@ -323,67 +385,55 @@ impl CommandLine<'_> {
             }
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
-        Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, data, json })
+        Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, config, data, json })
     }
+}
+
+/// What the command line asks for, as far as it says which configuration file is read.
+struct Asked {
+    config: Option<PathBuf>,
+    checks: bool,
+    serves: bool,
+    json: bool,
+}
+
+impl Asked {
+    /// A command line that is wrong, or asks for help, asks for nothing here: it is reported once it is read in whole. The commands of a
+    /// client and of a maintainer read no file.
+    fn of(command: &clap::Command) -> Self {
+        let nothing = Self { config: None, checks: false, serves: false, json: false };
+        let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
+        let name = matches.subcommand_name();
+        if name.is_some_and(|name| ClientCommand::has_subcommand(name) || MaintainerCommand::has_subcommand(name)) {
+            return nothing;
+        }
+        let config = matches.try_get_one::<PathBuf>(flags::CONFIG).ok().flatten().cloned();
+        Self {
+            config: config.filter(|path| !path.as_os_str().is_empty()),
+            checks: matches
+                .subcommand()
+                .is_some_and(|(name, inner)| name == "config" && inner.subcommand_name().is_some()),
+            serves: matches!(name, None | Some("serve")),
+            json: matches.try_get_one::<bool>(flags::JSON).ok().flatten().is_some_and(|json| *json),
+        }
+    }
+}
+
+/// The commands about the configuration file, which ask neither server nor data folder.
+fn config_command() -> clap::Command {
+    let check = clap::Command::new("check")
+        .about("Explain every mistake in the file, each with its line, or say what would hold")
+        .long_about(
+            "Explain every mistake in the file, each with its line and what is allowed, or say what would hold\n\n\
+             The exit code is a failure if there is a mistake. A server refuses to start then, with the same text.",
+        );
+    let config = clap::Command::new("config").about("Examine the configuration file that --config names");
+    config.subcommand_required(true).arg_required_else_help(true).subcommand(check)
 }
 
 /// The names of the resources of a contract.
 pub(crate) fn resources(catalogue: &Catalogue) -> Vec<&'static str> {
     catalogue.resources.iter().map(|resource| resource.name).collect()
-}
-
-/// The words that replace `{...}` in help texts.
-#[derive(Clone)]
-struct HelpWords {
-    /// The noun for what tools act on, in the singular.
-    target: String,
-    permissions: String,
-}
-
-impl HelpWords {
-    /// The words for commands that are about every resource.
-    fn of_all(CommandLine { catalogue, .. }: &CommandLine<'_>) -> Self {
-        let target = match resources(catalogue)[..] {
-            [one] => one,
-            _ => "target",
-        };
-        let permissions: Vec<_> = catalogue.permissions.iter().map(|permission| permission.name).collect();
-        Self { target: target.to_owned(), permissions: permissions.join(", ") }
-    }
-
-    fn text(&self, text: &str) -> String {
-        let target = &self.target;
-        let text = text.replace("{targets}", &format!("{target}s")).replace("{target}", target);
-        text.replace("{TARGET}", &target.to_uppercase()).replace("{permissions}", &self.permissions)
-    }
-
-    /// Replaces the words in a command, its arguments and its subcommands.
-    fn fill(&self, command: clap::Command) -> clap::Command {
-        let command = match command.get_about().map(|about| self.text(&about.to_string())) {
-            Some(about) => command.about(about),
-            None => command,
-        };
-        let command = match command.get_long_about().map(|about| self.text(&about.to_string())) {
-            Some(about) => command.long_about(about),
-            None => command,
-        };
-        command.mut_args(|arg| self.arg(arg)).mut_subcommands(|inner| self.fill(inner))
-    }
-
-    fn arg(&self, arg: clap::Arg) -> clap::Arg {
-        let arg = match arg.get_help().map(|help| self.text(&help.to_string())) {
-            Some(help) => arg.help(help),
-            None => arg,
-        };
-        let arg = match arg.get_long().filter(|long| long.contains('{')).map(|long| self.text(long)) {
-            Some(long) => arg.long(long),
-            None => arg,
-        };
-        match arg.get_value_names().and_then(|names| names.first()).map(|name| self.text(name)) {
-            Some(name) => arg.value_name(name),
-            None => arg,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -397,7 +447,7 @@ mod tests {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(MaintainerCommand::augment_subcommands(commands));
         let names: BTreeSet<_> =
-            commands.get_subcommands().map(clap::Command::get_name).chain(["help", "serve"]).collect();
+            commands.get_subcommands().map(clap::Command::get_name).chain(["config", "help", "serve"]).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }
 }

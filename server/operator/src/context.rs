@@ -3,7 +3,7 @@
 use crate::cli::resources;
 use crate::data::{DataFolder, FolderError, Lock};
 use crate::names::Names;
-use crate::own::CommandRunner;
+use crate::own::{CommandRunner, Explanation};
 use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,9 +42,6 @@ pub struct OperatorContext {
     /// The audit of the server that runs, if one does.
     pub audit: Option<AuditHandle>,
 }
-
-/// Why something could not be read, in words for the operator. Nothing decides by it.
-pub type Explanation = String;
 
 /// Lists what tools act on, for the operator.
 pub trait Inventory: Send + Sync + 'static {

@@ -3,10 +3,11 @@
 //! It repairs nothing. It works whether a server runs or not. The store checks the rules about the database, see [`IntegrityRule`]. This
 //! file owns their descriptions, and the checks of everything else in the folder. Start at [`examine`].
 
-use crate::context::{Check, Explanation, OpenError, OperatorError, open_options};
+use crate::context::{Check, OpenError, OperatorError, open_options};
 use crate::data::{self, AUDIT, DataFolder};
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
 use crate::names::Names;
+use crate::own::Explanation;
 use serde::Serialize;
 use serde_json::Value;
 use std::fs::{File, Metadata};

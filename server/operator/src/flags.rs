@@ -26,6 +26,12 @@ pub const MAX_CONNECTIONS_PER_ADDRESS: &str = "max-connections-per-address";
 /// The data folder.
 pub const DATA: &str = "data";
 
+/// The configuration file.
+pub const CONFIG: &str = "config";
+
+/// Answers as JSON.
+pub const JSON: &str = "json";
+
 /// Days for which the audit trail is kept.
 pub const KEEP_DAYS: &str = "audit-keep-days";
 

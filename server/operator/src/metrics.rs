@@ -4,6 +4,7 @@
 
 use crate::names::Names;
 use crate::prometheus::Page;
+use crate::upstreams::{self, Upstreams};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct StatusSources {
     pub audit: AuditHandle,
     /// The open connections.
     pub limiter: Arc<ConnectionLimiter>,
+    /// What runs the targets, where that is not this process.
+    pub upstreams: Option<Arc<dyn Upstreams>>,
 }
 
 /// The status of a service, from before it serves until after it has stopped.
@@ -83,6 +86,10 @@ impl ServiceStatus {
 impl MonitorSource for ServiceStatus {
     fn unready(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(self.why_unready())
+    }
+
+    fn remark(&self) -> Option<String> {
+        upstreams::remark(&self.sources.get()?.upstreams.as_ref()?.states())
     }
 
     fn metrics(&self) -> BoxFuture<'_, String> {
@@ -135,9 +142,12 @@ impl ServiceStatus {
         page.start_time(self.started_at);
         let help = "Lines of the log, or on standard output, that were lost because nobody took them.";
         page.counter("log_lines_lost_total", help, LOST_LINES.get());
-        if let Some(StatusSources { database, engine, requests, audit, limiter }) = self.sources.get() {
+        if let Some(StatusSources { database, engine, requests, audit, limiter, upstreams }) = self.sources.get() {
             request_metrics(&mut page, requests, limiter, audit);
             task_metrics(&mut page, engine);
+            if let Some(upstreams) = upstreams {
+                upstreams::metrics(&mut page, &upstreams.states());
+            }
             store_metrics(&mut page, database, self.names.program).await;
         }
         page.text()

@@ -3,13 +3,13 @@
 
 use crate::background::Background;
 use crate::command::{AppCommand, ClockCommand, OperatorCommand};
-use crate::context::{Check, Explanation, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
+use crate::context::{Check, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
 use crate::data::{DataFolder, FolderError, has_database, refuse_foreign};
 use crate::doctor;
 use crate::execute::{execute, tools};
 use crate::flags;
 use crate::names::Names;
-use crate::own::CommandRunner;
+use crate::own::{CommandRunner, Explanation};
 use crate::restore;
 use crate::socket;
 use serde_json::{Value, json};

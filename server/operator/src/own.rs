@@ -3,7 +3,6 @@
 //! They go the way of every command: to the running server, or to this process where none runs. This module knows none of them. To
 //! the socket, each is the JSON of its type.
 
-use crate::context::Explanation;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,6 +11,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_core::BoxFuture;
+
+/// Why something could not be read or done, in words for the operator. Nothing decides by it.
+pub type Explanation = String;
 
 /// The commands that a service adds: an enum that derives `clap::Subcommand` and serde's traits. None may have the name of another
 /// command or of a resource; a program that is built for debugging then ends at its start.

@@ -187,6 +187,10 @@ mod tests {
         let patient = timeout(Duration::from_hours(1), ask(folder.path(), &OperatorCommand::Doctor));
         let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
         assert!(said.contains("has not answered for 600 s"), "{said}");
+        let own = OperatorCommand::Own { command: Value::Null, patience: Duration::from_secs(90) };
+        let patient = timeout(Duration::from_hours(1), ask(folder.path(), &own));
+        let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
+        assert!(said.contains("has not answered for 90 s"), "{said}");
     }
 
     #[tokio::test]

@@ -54,7 +54,12 @@ pub use toolwarrant_http::echo::{EchoListener, EchoPaths, Expected, SeenFrom};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
-pub use toolwarrant_operator::{Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand};
+pub use toolwarrant_operator::{
+    Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand, UpstreamState, Upstreams,
+};
+pub use toolwarrant_operator::{
+    Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Findings, Spanned,
+};
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 pub use toolwarrant_tasks::machine::{Facts, Means, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};

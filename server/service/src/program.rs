@@ -8,7 +8,7 @@ use crate::service::{Service, Setup};
 use crate::welcome::Demo;
 use crate::{client, dumps};
 use anyhow::{Context, Result, anyhow};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{ErrorKind, Write};
 use std::marker::PhantomData;
 use std::path::Path;
@@ -21,13 +21,16 @@ use toolwarrant_core::random::Random;
 use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
-use toolwarrant_operator::{Check, Names, NoCommands, OperatorCommand, OwnCommand, maintain, render};
+use toolwarrant_operator::{
+    Check, Config, ConfigError, ConfigTable, Names, NoCommands, OperatorCommand, OwnCommand, maintain, render,
+};
 
 /// The program of a service. `F` is the type of the flags that the service adds, `C` that of its commands.
 pub struct Program<F = NoFlags, C = NoCommands> {
     identity: Identity,
     about: &'static str,
     usage: &'static str,
+    tables: Vec<ConfigTable>,
     added: PhantomData<fn() -> (F, C)>,
 }
 
@@ -49,6 +52,7 @@ impl<F: Flags> Program<F> {
             identity: Identity { names, demo: Demo::default(), checks: Vec::new() },
             about,
             usage,
+            tables: Vec::new(),
             added: PhantomData,
         }
     }
@@ -58,8 +62,8 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     /// Adds commands, which the help shows after those for resources. [`Service::commands`] carries them out.
     #[must_use]
     pub fn commands<D: OwnCommand>(self) -> Program<F, D> {
-        let Self { identity, about, usage, added: PhantomData } = self;
-        Program { identity, about, usage, added: PhantomData }
+        let Self { identity, about, usage, tables, added: PhantomData } = self;
+        Program { identity, about, usage, tables, added: PhantomData }
     }
 
     /// Replaces the sentences in which `--help` describes a start without a command.
@@ -96,11 +100,18 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
+    /// Adds a table of the configuration file. The service reads it in [`Setup::config`].
+    #[must_use]
+    pub fn table(mut self, table: ConfigTable) -> Self {
+        self.tables.push(table);
+        self
+    }
+
     /// Reads the command line, then serves or carries out one command. `compose` makes the service. It is called at most once, and only
     /// if the command needs the service.
     pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>) -> ExitCode {
-        let line =
-            CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about: self.about, usage: self.usage };
+        let Self { about, usage, tables, .. } = &self;
+        let line = CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about, usage, tables };
         let name = self.identity.names.program;
         let invocation = line.parse::<F, C>();
         let streams = match Streams::start() {
@@ -111,13 +122,22 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             }
         };
         let done = match invocation {
-            Invocation::Serve { serve, flags, data, log } => {
+            Invocation::Serve { serve, flags, config, data, log } => {
                 streams.log(log);
                 if !serve.allow_core_dumps {
                     forbid_dumps();
                 }
-                self.serve(serve, &data, flags, compose, &streams).map(|()| ExitCode::SUCCESS)
+                self.serve(serve, &data, (flags, config), compose, &streams).map(|()| ExitCode::SUCCESS)
             }
+            Invocation::Explain { outcome: Ok(answer), json } => {
+                print(&written(&answer, json)).map(|()| ExitCode::SUCCESS)
+            }
+            Invocation::Explain { outcome: Err(ConfigError::Mistakes { path, mistakes }), json: true } => {
+                let path = path.display().to_string();
+                let answer = json!({"sound": false, "file": path, "mistakes": mistakes});
+                print(&written(&answer, true)).map(|()| ExitCode::FAILURE)
+            }
+            Invocation::Explain { outcome: Err(error), json: _ } => Err(error.into()),
             Invocation::Connect(command) => {
                 forbid_dumps();
                 client::run(&command, &line.client_names(), H::CATALOGUE)
@@ -126,11 +146,11 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 let done = maintain(H::CATALOGUE, &command, || line.reference::<F, C>());
                 done.map_err(|why| anyhow!(why)).and_then(|text| print(&text)).map(|()| ExitCode::SUCCESS)
             }
-            Invocation::Operate { command, question, flags, data, json } => {
+            Invocation::Operate { command, question, flags, config, data, json } => {
                 streams.log(LogOptions::default());
                 forbid_dumps();
                 let agreed = question.map_or(Ok(()), |question| question::ask(&question));
-                agreed.and_then(|()| self.operate(command, flags, &data, json, compose))
+                agreed.and_then(|()| self.operate(command, (flags, config), &data, json, compose))
             }
         };
         done.unwrap_or_else(|error| {
@@ -143,14 +163,14 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
     fn operate<H: Handlers>(
         self,
         command: OperatorCommand,
-        flags: F,
+        (flags, config): (F, Config),
         data: &Path,
         json: bool,
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
         let parts = |folder: &DataFolder| {
-            let setup = Setup { flags, folder, clock: Clock::system(), random: Random::System };
+            let setup = Setup { flags, config, folder, clock: Clock::system(), random: Random::System };
             let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
             Ok(ServiceParts { inventory, own, background })
         };
@@ -161,7 +181,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
             parts: Box::new(parts),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
-        print(&if json { render::json(&answer) } else { render::text(&answer) })?;
+        print(&written(&answer, json))?;
         let faulty = answer["healthy"] == false || answer["sound"] == false;
         Ok(if faulty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -171,7 +191,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self,
         serve: ServeOptions,
         data: &Path,
-        flags: F,
+        set: (F, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
     ) -> Result<()> {
@@ -180,7 +200,7 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         runtime.block_on(async {
             let mut stop = StopSignals::listen().context("cannot listen for signals")?;
             let hangup = Hangup::listen().context("cannot listen for signals")?;
-            let mut server = Server::start(self.identity, serve, data, flags, compose).await?;
+            let mut server = Server::start(self.identity, serve, data, set, compose).await?;
             streams.say(&server.welcome());
             let renewals = std::mem::take(&mut server.renewals);
             let (stop_serving, stopped) = oneshot::channel::<()>();
@@ -215,6 +235,11 @@ fn forbid_dumps() {
 }
 
 const NO_RUNTIME: &str = "cannot start the async runtime";
+
+/// The answer of a command, as it is printed.
+fn written(answer: &Value, json: bool) -> String {
+    if json { render::json(answer) } else { render::text(answer) }
+}
 
 /// Prints the answer of a command, whose reader may take its time. That the reader has gone is no error.
 ///

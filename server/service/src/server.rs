@@ -30,7 +30,7 @@ use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN, MAX_CONNECTIONS, T
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Background, Check, Names, OpenedData, OperatorContext};
+use toolwarrant_operator::{Background, Check, Config, Names, OpenedData, OperatorContext};
 use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -81,7 +81,7 @@ impl Server {
         identity: Identity,
         serve: ServeOptions,
         data: &Path,
-        flags: F,
+        (flags, config): (F, Config),
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
@@ -127,8 +127,8 @@ impl Server {
                 "keys are off since the data folder was restored; `key list` shows them, `key confirm` turns them on"
             );
         }
-        let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
-        let Service { handlers, executor, inventory, own, background, serves, .. } = compose(setup)?;
+        let setup = Setup { flags, config, folder: &folder, clock: clock.clone(), random: random.clone() };
+        let Service { handlers, executor, inventory, own, upstreams, background, serves, .. } = compose(setup)?;
         let trail = folder.join(AUDIT);
         let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) =
@@ -163,7 +163,7 @@ impl Server {
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
             let audit = audit.clone();
-            status.set_serving(StatusSources { database, engine, requests, audit, limiter });
+            status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams });
         }
         let context = Arc::new(OperatorContext {
             names: Arc::clone(&names),

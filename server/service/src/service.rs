@@ -9,7 +9,7 @@ use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::random::Random;
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::{CommandRunner, Commands, Inventory, NoCommands, OwnCommand, runner};
+use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
 use toolwarrant_tasks::executor::{Executor, Write};
 use toolwarrant_tasks::machine::Sent;
 use toolwarrant_tasks::task::{Reading, Verdict};
@@ -19,6 +19,8 @@ use toolwarrant_tasks::task::{Reading, Verdict};
 pub struct Setup<'a, F> {
     /// The values of the flags that the service adds.
     pub flags: F,
+    /// The configuration, with the tables that [`Program::table`](crate::Program::table) declares.
+    pub config: Config,
     /// The data folder. The service may keep files there, under names that do not begin with the name of a file of the framework.
     pub folder: &'a DataFolder,
     /// The clock.
@@ -33,6 +35,7 @@ pub struct Service<H, C = NoCommands> {
     pub(crate) executor: Option<Arc<dyn Executor>>,
     pub(crate) inventory: Option<Arc<dyn Inventory>>,
     pub(crate) own: Option<CommandRunner>,
+    pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) serves: Option<String>,
     commands: PhantomData<fn() -> C>,
@@ -42,7 +45,16 @@ impl<H: Handlers> Service<H> {
     /// A service without tasks. `handlers` is the generated `Contract` around the type that implements it.
     pub fn new(handlers: H) -> Self {
         let commands = PhantomData;
-        Self { handlers, executor: None, inventory: None, own: None, background: Vec::new(), serves: None, commands }
+        Self {
+            handlers,
+            executor: None,
+            inventory: None,
+            own: None,
+            upstreams: None,
+            background: Vec::new(),
+            serves: None,
+            commands,
+        }
     }
 }
 
@@ -63,9 +75,15 @@ impl<H, C> Service<H, C> {
     /// Adds who carries out the commands that [`Program::commands`](crate::Program::commands) declares.
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
-        let Self { handlers, executor, inventory, own: _, background, serves, commands: PhantomData } = self;
+        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, commands: PhantomData } = self;
         let own = Some(runner(commands));
-        Service { handlers, executor, inventory, own, background, serves, commands: PhantomData }
+        Service { handlers, executor, inventory, own, upstreams, background, serves, commands: PhantomData }
+    }
+
+    /// Adds the state of upstreams for whoever watches the service.
+    #[must_use]
+    pub fn upstreams(self, upstreams: Arc<dyn Upstreams>) -> Self {
+        Self { upstreams: Some(upstreams), ..self }
     }
 
     /// Adds work that runs from before the first request until the last has been answered and running effects have ended; beside an

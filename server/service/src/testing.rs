@@ -18,7 +18,7 @@ use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
-use toolwarrant_operator::{Background, Names};
+use toolwarrant_operator::{Background, Config, Names};
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -103,7 +103,13 @@ pub async fn serve<H: Handlers, C>(
     let clock = Clock::manual(START);
     let names = Names::of("test", "0");
     let folder = DataFolder::open(&folder, &names).expect("a folder");
-    let setup = Setup { flags: (), folder: &folder, clock: clock.clone(), random: Random::seeded(3) };
+    let setup = Setup {
+        flags: (),
+        config: Config::default(),
+        folder: &folder,
+        clock: clock.clone(),
+        random: Random::seeded(3),
+    };
     let Service { handlers, executor, background, .. } = compose(setup);
     let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());

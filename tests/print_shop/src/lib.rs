@@ -1,12 +1,14 @@
 //! A print shop as a service: the worked example of a service of one's own. README.md starts it.
 //!
 //! It is read in this order: the contract in `spec/`, the [`machines`] which are the world outside, the [`Shop`] with a method
-//! for each tool, the executor that carries writes out and judges what came of them, and [`program`].
+//! for each tool, the executor that carries writes out and judges what came of them, the suppliers with all that a service can have
+//! beside tools, and [`program`].
 
 mod executor;
 mod inventory;
 pub mod machines;
 mod shop;
+mod supplies;
 mod tools;
 
 pub mod contract {
@@ -15,27 +17,35 @@ pub mod contract {
 }
 
 pub use shop::Shop;
+pub use supplies::{ShopCommand, SupplyCommand};
 
 use contract::Contract;
 use machines::Machines;
 use serde_json::json;
 use std::sync::Arc;
-use toolwarrant::{Program, Service, Setup};
+use supplies::Supplies;
+use toolwarrant::{ConfigError, NoFlags, Program, Service, Setup};
 
 /// The program: what it is called, and what its first start shows.
 #[must_use]
-pub fn program() -> Program {
+pub fn program() -> Program<NoFlags, ShopCommand> {
     Program::new("print-shop", env!("CARGO_PKG_VERSION"), "Serves printers and their trays to AI agents.")
+        .commands::<ShopCommand>()
+        .table(supplies::TABLE)
         .usage(machines::USAGE)
         .demo("demo", &["print", "service"])
         .try_first("print_page", json!({"printer_id": "p-1", "mode": "draft"}))
         .hint("Then try the other printers; `print-shop --help` says what each does.\n\n")
 }
 
-/// The service: who answers calls, who carries writes out, and who lists what there is.
-#[must_use]
-pub fn service<F>(setup: Setup<'_, F>) -> Service<Contract<Shop>> {
+/// The service: who answers calls, who carries writes and commands out, who lists what there is, and what else goes on.
+///
+/// # Errors
+/// What is wrong with the configuration.
+pub fn service<F>(setup: Setup<'_, F>) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
+    let (supplies, van) = Supplies::of(&setup.config)?;
     let shop = Arc::new(Shop::new(Machines::default(), setup.clock));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
-    Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves)
+    let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves);
+    Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))
 }

@@ -8,7 +8,8 @@ pub(super) fn page(command: &Command) -> String {
     let name = command.get_name();
     let mut out = format!(
         "# Flags of {name}\n\nWritten by `{name} flags`.\n\nWhere a flag has a variable, the flag decides where both are given. \
-         An empty variable of a flag that takes text is none. Every command takes the flags that are marked with \u{2217}.\n"
+         An empty variable of a flag that takes text is none. In the file of `--config`, each flag of \
+         serving but that one and `--json` has a key of its own name; its variable decides over the file. Every command takes the flags that are marked with \u{2217}.\n"
     );
     section(&mut out, "Serving", command);
     for inner in sorted(command) {

@@ -9,3 +9,4 @@ mod help;
 mod operator;
 mod outcomes;
 mod stopped_clock;
+mod supplies;

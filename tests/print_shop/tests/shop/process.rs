@@ -25,11 +25,19 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it on a free port with a new data folder, and reads until it has told how to use it.
     pub(crate) async fn start() -> Self {
+        Self::configured("").await
+    }
+
+    /// Starts it with these lines in its configuration file, beside the data folder.
+    pub(crate) async fn configured(lines: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let data = home.path().join("data");
         let log = File::create(home.path().join("log")).expect("a log");
+        let file = home.path().join("shop.toml");
+        let flags = "data = \"data\"\ndemo = true\nlisten = \"127.0.0.1:0\"\n";
+        std::fs::write(&file, format!("{flags}{lines}")).expect("a file");
         let mut command = program();
-        command.args(["--demo", "--listen", "127.0.0.1:0", "--data"]).arg(&data).stdout(Stdio::piped()).stderr(log);
+        command.arg("--config").arg(&file).current_dir("/").stdout(Stdio::piped()).stderr(log);
         let child = command.kill_on_drop(true).spawn().expect("the program starts");
         let demo = Key { id: String::new(), secret: String::new() };
         let mut process = Self { url: String::new(), demo, welcome: String::new(), data, child, _home: home };

@@ -11,7 +11,8 @@ use toolwarrant::testing::{Key, Tenant, TestServer, serve};
 async fn shop() -> (TestServer, Key, TempDir) {
     let home = TempDir::new().expect("a temporary folder");
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
-    let (server, keys) = serve(print_shop::service, tenants, home.path().to_owned()).await;
+    let (server, keys) =
+        serve(|setup| print_shop::service(setup).expect("a service"), tenants, home.path().to_owned()).await;
     (server, keys[0][0].clone(), home)
 }
 

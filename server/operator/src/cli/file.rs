@@ -1,0 +1,175 @@
+//! The flags of a server in its configuration file: each has a key of its own name there. Which flags there are the command line says.
+//!
+//! What the file says becomes the default of the flag, so the command line wins over the environment, and that over the file.
+
+use crate::config::{Config, Findings};
+use crate::flags::{CONFIG, JSON};
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Value, json};
+use std::any::TypeId;
+use std::env;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::DeValue;
+
+/// What the file says of flags: the name of each, and its values as the command line would have them.
+pub(super) type FileFlags = Vec<(String, Vec<String>)>;
+
+/// Reads the flags of `command` in the file, which may have these tables as well. Reports each mistake.
+pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &mut Findings<'_>) -> FileFlags {
+    let mut values = FileFlags::new();
+    for (key, value) in config.root() {
+        let name = key.get_ref().as_ref();
+        if tables.contains(&name) {
+            continue;
+        }
+        match keyed(command).find(|arg| arg.get_long() == Some(name)) {
+            Some(arg) => values.extend(texts(arg, value, config, found).map(|texts| (name.to_owned(), texts))),
+            None => {
+                let known = keyed(command).filter_map(Arg::get_long).chain(tables.iter().copied());
+                found.unknown(key.span(), name, known);
+            }
+        }
+    }
+    values
+}
+
+/// Makes what the file says the defaults of flags. An empty variable counts as not set.
+pub(super) fn set(command: Command, values: &FileFlags) -> Command {
+    let set = |arg: Arg| {
+        let Some((_, values)) = values.iter().find(|(name, _)| arg.get_long() == Some(name)) else { return arg };
+        let is_empty = arg.get_env().and_then(env::var_os).is_some_and(|text| text.is_empty());
+        let arg = if is_empty { arg.env(Resettable::Reset) } else { arg };
+        arg.required(false).default_values(values)
+    };
+    command.mut_args(set).mut_subcommand("serve", |serve| serve.mut_args(set))
+}
+
+/// What holds of each flag that has a key, and who says so.
+pub(super) fn shown(command: &Command, matches: &ArgMatches, values: &FileFlags) -> Vec<Value> {
+    let row = |arg: &Arg| {
+        let (id, name) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
+        let from = match matches.value_source(id) {
+            Some(ValueSource::CommandLine) => "command line",
+            Some(ValueSource::EnvVariable) => "environment",
+            _ if values.iter().any(|(known, _)| known == name) => "file",
+            _ => "default",
+        };
+        let raw = matches.get_raw(id).into_iter().flatten().map(|text| text.to_string_lossy());
+        let text = raw.collect::<Vec<_>>().join(", ");
+        json!({"flag": name, "value": Some(text).filter(|text| !text.is_empty()), "from": from})
+    };
+    keyed(command).map(row).collect()
+}
+
+/// The flags that have a key: all that set something of a server, and not only of one command.
+fn keyed(command: &Command) -> impl Iterator<Item = &Arg> {
+    let sets = |arg: &&Arg| arg.get_action().takes_values() || matches!(arg.get_action(), ArgAction::SetTrue);
+    let is_general = |arg: &&Arg| arg.get_long().is_some_and(|long| ![CONFIG, JSON].contains(&long));
+    command.get_arguments().filter(sets).filter(is_general)
+}
+
+/// What the value of a flag is written as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Switch,
+    Number,
+    Path,
+    Text,
+}
+
+impl Kind {
+    fn of(arg: &Arg) -> Self {
+        let parsed = arg.get_value_parser().type_id();
+        let is_any = |types: &[TypeId]| types.iter().any(|known| parsed == *known);
+        if !arg.get_action().takes_values() || is_any(&[TypeId::of::<bool>()]) {
+            return Self::Switch;
+        }
+        let small = [TypeId::of::<u8>(), TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>()];
+        let other = [TypeId::of::<usize>(), TypeId::of::<i32>(), TypeId::of::<i64>(), TypeId::of::<f64>()];
+        match is_any(&[TypeId::of::<PathBuf>()]) {
+            true => Self::Path,
+            false if is_any(&small) || is_any(&other) => Self::Number,
+            false => Self::Text,
+        }
+    }
+
+    fn has(self, value: &DeValue<'_>) -> bool {
+        match self {
+            Self::Switch => value.is_bool(),
+            Self::Number => value.is_integer() || value.is_float(),
+            Self::Path | Self::Text => value.is_str(),
+        }
+    }
+
+    fn described(self) -> &'static str {
+        match self {
+            Self::Switch => "true or false",
+            Self::Number => "a number",
+            Self::Path => "a path in quotes",
+            Self::Text => "a text in quotes",
+        }
+    }
+}
+
+/// The values of a flag, or `None` if there is a mistake in one.
+fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Findings<'_>) -> Option<Vec<String>> {
+    let (kind, span) = (Kind::of(arg), value.span());
+    let name = arg.get_long().unwrap_or_default();
+    let items = match (arg.get_action(), value.into_inner()) {
+        (ArgAction::Append, DeValue::Array(items)) => items.into_iter().collect(),
+        (ArgAction::Append, _) => {
+            let help = format!("expected a list, as in `{name} = [...]`, of {} each", kind.described());
+            found.add(span, format!("`{name}` is no list"), Some(help));
+            return None;
+        }
+        (_, one) => vec![Spanned::new(span, one)],
+    };
+    let mut texts = Vec::new();
+    let mut sound = true;
+    for item in items {
+        let mistake = match config_text(kind, item.get_ref(), config) {
+            None => Some((format!("`{name}` has a wrong type"), format!("expected {}", kind.described()))),
+            Some(text) => {
+                let refused = refusal(arg, kind, &text).map(|why| (format!("`{name}` cannot be `{text}`"), why));
+                texts.push(text);
+                refused
+            }
+        };
+        if let Some((message, help)) = mistake {
+            found.add(item.span(), message, Some(help));
+            sound = false;
+        }
+    }
+    sound.then_some(texts)
+}
+
+/// A value as the command line would have it. A relative path is relative to the file; an empty one stays empty.
+fn config_text(kind: Kind, value: &DeValue<'_>, config: &Config) -> Option<String> {
+    let text = crate::config::plain_text(value).filter(|_| kind.has(value))?;
+    match kind {
+        Kind::Path if !text.is_empty() => Some(config.beside(Path::new(&text)).display().to_string()),
+        _ => Some(text),
+    }
+}
+
+/// Why the flag refuses a value, in its own words.
+fn refusal(arg: &Arg, kind: Kind, text: &str) -> Option<String> {
+    if kind == Kind::Switch {
+        return None;
+    }
+    // The flag alone, because its relations to others would be judged without them.
+    let value = Arg::new("value").value_parser(arg.get_value_parser().clone());
+    let error = Command::new("flag").no_binary_name(true).arg(value).try_get_matches_from(["--", text]).err()?;
+    if let Some(why) = error.source() {
+        return Some(why.to_string());
+    }
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) => Some(format!("possible values are {}", values.join(", "))),
+        _ => error.to_string().lines().next().map(|line| line.trim_start_matches("error: ").to_owned()),
+    }
+}

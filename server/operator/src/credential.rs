@@ -1,0 +1,172 @@
+//! Credentials that a service needs, such as the key of its account at a platform: read from a file for its owner alone or from the
+//! environment, and never from the configuration file.
+//!
+//! The text is wiped when it is dropped, stands in no message, and is no longer than a secret is.
+
+use std::env;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use toolwarrant_core::text::Secret;
+use zeroize::Zeroizing;
+
+/// Maximum length of a credential, in bytes.
+const LONGEST: usize = 4096;
+
+/// Where a credential is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CredentialSource {
+    /// In this file: of this user or root, and for nobody else to read.
+    File(PathBuf),
+    /// In the environment variable of this name.
+    Environment(String),
+}
+
+/// Why there is no credential. No message has any part of what was read.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// The variable is not set or empty.
+    #[error("the environment variable {0} has no value")]
+    Unset(String),
+    /// The file cannot be read.
+    #[error("cannot read the credential file {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others may read or change the file.
+    #[error("others can use the credential file {0}, whose mode is {mode:04o}: `chmod 600 {0}` mends it", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Another user owns the file, and may change it.
+    #[error("the credential file {} belongs to the user {owner}; it has to be of the user of this program, or of root", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The id of its owner.
+        owner: u32,
+    },
+    /// The text is no credential.
+    #[error("{origin} holds no credential: {why}")]
+    Malformed {
+        /// The file or the variable.
+        origin: String,
+        /// What is wrong with the text.
+        why: &'static str,
+    },
+}
+
+impl CredentialSource {
+    /// Reads the credential. One line end behind it is no part of it. Blocks on the disk.
+    ///
+    /// # Errors
+    /// See [`CredentialError`].
+    pub fn read(&self) -> Result<Secret<String>, CredentialError> {
+        match self {
+            Self::File(path) => {
+                let bytes = read_private(path)?;
+                credential(bytes, || format!("the credential file {}", path.display()))
+            }
+            Self::Environment(name) => {
+                let value = env::var_os(name).filter(|value| !value.is_empty());
+                let value = value.ok_or_else(|| CredentialError::Unset(name.clone()))?;
+                credential(Zeroizing::new(value.into_vec()), || format!("the environment variable {name}"))
+            }
+        }
+    }
+}
+
+fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Result<Secret<String>, CredentialError> {
+    let malformed = |why| CredentialError::Malformed { origin: origin(), why };
+    if bytes.len() > LONGEST {
+        return Err(malformed("it is longer than 4096 bytes"));
+    }
+    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let length = line.strip_suffix(b"\r").unwrap_or(line).len();
+    bytes.truncate(length);
+    if bytes.is_empty() {
+        return Err(malformed("it is empty"));
+    }
+    // The bytes go on as they are, so that no copy of them stays behind.
+    match String::from_utf8(std::mem::take(&mut *bytes)) {
+        Ok(text) => Ok(Secret::new(text)),
+        Err(error) => {
+            drop(Zeroizing::new(error.into_bytes()));
+            Err(malformed("it is not UTF-8; save it as UTF-8 or ASCII text"))
+        }
+    }
+}
+
+/// The content of a file that only its owner can use, who is this user or root.
+fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
+    let unreadable = |error| CredentialError::Unreadable { path: path.to_owned(), error };
+    // Opening a pipe would block.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is no file")));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    refuse_shared(path, &file.metadata().map_err(unreadable)?, rustix::process::geteuid().as_raw())?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(LONGEST + 2));
+    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// Refuses a file that others than `user` and root can use.
+fn refuse_shared(path: &Path, about: &Metadata, user: u32) -> Result<(), CredentialError> {
+    let (mode, owner, path) = (about.permissions().mode() & 0o777, about.uid(), path.to_owned());
+    if owner != user && owner != 0 {
+        return Err(CredentialError::Foreign { path, owner });
+    }
+    if mode & 0o077 != 0 { Err(CredentialError::Exposed { path, mode }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_credential_is_read_from_a_file_that_nobody_else_can_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let source = CredentialSource::File(path.clone());
+        let put = |content: &[u8], mode| {
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            source.read().map(|secret| secret.expose().clone()).map_err(|error| error.to_string())
+        };
+        use std::fs::Permissions;
+        for (content, credential) in [("s", "s"), ("s t\n", "s t"), ("s\r\n", "s"), ("s\n\n", "s\n")] {
+            assert_eq!(put(content.as_bytes(), 0o600).unwrap(), credential);
+        }
+        assert_eq!(put(b"s", 0o400).unwrap(), "s");
+        assert!(put(&[b's'; LONGEST], 0o600).is_ok());
+        let shown = path.display();
+        let exposed =
+            format!("others can use the credential file {shown}, whose mode is 0640: `chmod 600 {shown}` mends it");
+        assert_eq!(put(b"hidden", 0o640).unwrap_err(), exposed);
+        for (content, why) in [
+            (&b""[..], "it is empty"),
+            (b"\n", "it is empty"),
+            (&[b's'; LONGEST + 1], "longer than 4096 bytes"),
+            (b"hidden\xff", "not UTF-8"),
+        ] {
+            let said = put(content, 0o600).unwrap_err();
+            assert!(said.contains(why) && !said.contains("hidden"), "{said}");
+        }
+        let about = path.metadata().unwrap();
+        let other = about.uid() + 1;
+        assert_eq!(refuse_shared(&path, &about, other).is_err(), about.uid() != 0);
+        assert!(CredentialSource::File(folder.path().to_owned()).read().unwrap_err().to_string().contains("no file"));
+        let said = CredentialSource::Environment("TOOLWARRANT_NEVER_SET".to_owned()).read().unwrap_err().to_string();
+        assert_eq!(said, "the environment variable TOOLWARRANT_NEVER_SET has no value");
+    }
+}

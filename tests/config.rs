@@ -1,0 +1,85 @@
+//! The configuration file of the product: the flags that it takes, and how a program starts with it.
+
+use crate::cli::json_of;
+use crate::program::{Program, binary};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// What `config check` says of a file with that text.
+async fn checked(text: &str) -> (bool, Value) {
+    let home = TempDir::new().expect("a temporary folder");
+    let file = home.path().join("cloudphone.toml");
+    std::fs::write(&file, text).expect("a file");
+    let output = Command::new(binary()).env_clear().args(["config", "check", "--json", "--config"]).arg(file).output();
+    let output = output.await.expect("the program runs");
+    let answer = serde_json::from_slice(&output.stdout);
+    (output.status.success(), answer.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+#[tokio::test]
+async fn every_flag_of_the_server_has_a_key_of_its_name_and_of_its_type() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/flags.md")).expect("a page");
+    let (_, serving) = page.split_once("## Serving").expect("a section");
+    let rows = serving.split("\n## ").next().expect("rows").lines().filter_map(|line| line.strip_prefix("| `--"));
+    // The name, the word that stands for the value, and the default.
+    let rows = rows.map(|row| {
+        let cells: Vec<_> = row.split(" | ").map(|cell| cell.trim_matches(['`', '\u{2217}'])).collect();
+        let (name, value) = cells[0].split_once(' ').unwrap_or((cells[0], ""));
+        (name.trim_end_matches(['`', '\u{2217}']), value, cells[2].trim_matches('`'))
+    });
+    let rows: Vec<_> = rows.filter(|(name, ..)| !["config", "json"].contains(name)).collect();
+    let mut file = String::new();
+    for (name, value, default) in &rows {
+        let written = match (*value, *default) {
+            ("", _) => "true".to_owned(),
+            ("HOST" | "ORIGIN" | "ADDRESS[/BITS]", "") => r#"["127.0.0.1"]"#.to_owned(),
+            ("ADDRESS:PORT", "") => r#""127.0.0.1:0""#.to_owned(),
+            ("N" | "DAYS" | "BYTES" | "BOOL", default) => default.to_owned(),
+            (_, default) => format!("{default:?}"),
+        };
+        writeln!(file, "{name} = {written}").expect("text");
+    }
+    let (sound, answer) = checked(&file).await;
+    assert!(sound, "{file}{answer:#}");
+    let told = answer["flags"].as_array().expect("flags");
+    assert!(told.iter().all(|row| row["from"] == "file"), "{answer:#}");
+    let told: BTreeSet<_> = told.iter().filter_map(|row| row["flag"].as_str()).collect();
+    assert_eq!(told, rows.iter().map(|(name, ..)| *name).collect::<BTreeSet<_>>());
+}
+
+#[tokio::test]
+async fn a_flag_of_the_simulated_phones_is_judged_in_its_own_words() {
+    let (sound, answer) = checked("sim-devices = 0\nallow-private-proxy = \"no\"\nsim-sed = 1\n").await;
+    let mistakes = answer["mistakes"].as_array().expect("mistakes");
+    let told: Vec<_> = mistakes.iter().map(|mistake| json!([mistake["line"], mistake["help"]])).collect();
+    let expected = [
+        json!([1, "0 is not in 1..=1000000"]),
+        json!([2, "expected true or false"]),
+        json!([3, "did you mean `sim-seed`?"]),
+    ];
+    assert_eq!((sound, told), (false, expected.to_vec()));
+}
+
+#[tokio::test]
+async fn a_program_and_its_commands_use_the_same_file() {
+    let home = Arc::new(TempDir::new().expect("a temporary folder"));
+    let file = home.path().join("cloudphone.toml");
+    std::fs::write(&file, "sim-devices = 5\nallow-private-proxy = false\n").expect("a file");
+    let flags = ["--config", file.to_str().expect("text")];
+    let mut program = Program::start_at(home.clone(), &flags).await;
+    assert!(program.welcome.contains("5 simulated phones"), "{}", program.welcome);
+    let proxy = json!({"device_id": "phone-0000001", "scheme": "socks5", "host": "10.0.0.1", "port": 1080});
+    let refused = program.call("set_proxy", proxy).await.expect_err("the file forbids it");
+    assert!(refused["message"].to_string().contains("private"), "{refused}");
+    let data = program.data.clone();
+    let devices = async |data: &Path, line: &str| json_of(data, line).await.as_array().map(Vec::len);
+    assert_eq!(devices(&data, "device list").await, Some(5), "the server's");
+    program.stop().await;
+    let line = format!("device list --config {}", file.display());
+    assert_eq!(devices(&data, &line).await, Some(5), "the file's");
+}

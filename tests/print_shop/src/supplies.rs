@@ -1,0 +1,153 @@
+//! Where paper comes from: what a service can have beside its tools. A table of the configuration file names the suppliers, commands of the
+//! shop's own list them and order from them, a van drives in the background, and the monitor shows each.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tokio::sync::{mpsc, oneshot};
+use toolwarrant::{
+    BoxFuture, Commands, Config, ConfigError, ConfigTable, CredentialSource, Explanation, OwnCommand, Spanned,
+    UpstreamState, Upstreams,
+};
+
+/// The table of the configuration file: `[supplier.NAME]`.
+pub(crate) const TABLE: ConfigTable = ConfigTable { name: "supplier", judge };
+
+/// One supplier, as the file has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Supplier {
+    /// Sheets in a pack.
+    pack: Spanned<u32>,
+    /// The file of the account with this supplier.
+    account_file: Option<Spanned<PathBuf>>,
+}
+
+/// Commands of the shop.
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+pub enum ShopCommand {
+    /// List suppliers of paper, and order from them
+    #[command(subcommand)]
+    Supply(SupplyCommand),
+}
+
+/// Commands about suppliers.
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+pub enum SupplyCommand {
+    /// List suppliers
+    List,
+    /// Order a pack of paper
+    Order {
+        /// The supplier
+        supplier: String,
+        /// Order without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl OwnCommand for ShopCommand {
+    fn question(&self) -> Option<String> {
+        match self {
+            Self::Supply(SupplyCommand::Order { supplier, yes: false }) => {
+                Some(format!("Order a pack of {supplier}, which has to be paid?"))
+            }
+            Self::Supply(_) => None,
+        }
+    }
+}
+
+/// The suppliers, and the way to the van.
+#[derive(Debug)]
+pub(crate) struct Supplies {
+    suppliers: BTreeMap<String, (u32, AtomicU64)>,
+    van: mpsc::Sender<(u32, oneshot::Sender<String>)>,
+}
+
+impl Supplies {
+    /// The suppliers of the file, and the van, which drives as long as it is polled.
+    ///
+    /// # Errors
+    /// What is wrong with the table.
+    pub(crate) fn of(config: &Config) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), ConfigError> {
+        let (van, mut orders) = mpsc::channel::<(u32, oneshot::Sender<String>)>(1);
+        let suppliers = read(config)?.into_iter().map(|(name, pack)| (name, (pack, AtomicU64::new(0)))).collect();
+        let drive = async move {
+            while let Some((sheets, brought)) = orders.recv().await {
+                let _ = brought.send(format!("the van has brought {sheets} sheets"));
+            }
+        };
+        Ok((Arc::new(Self { suppliers, van }), drive))
+    }
+
+    async fn order(&self, supplier: &str) -> Result<Value, Explanation> {
+        let (sheets, orders) =
+            self.suppliers.get(supplier).ok_or_else(|| format!("there is no supplier {supplier}"))?;
+        orders.fetch_add(1, Relaxed);
+        let (brought, answer) = oneshot::channel();
+        let gone = |_| "the van does not drive".to_owned();
+        self.van.send((*sheets, brought)).await.map_err(|_| gone(()))?;
+        Ok(json!({"sound": *sheets > 0, "said": answer.await.map_err(|_| gone(()))?}))
+    }
+}
+
+impl Commands<ShopCommand> for Supplies {
+    fn execute(&self, ShopCommand::Supply(command): ShopCommand) -> BoxFuture<'_, Result<Value, Explanation>> {
+        Box::pin(async move {
+            match command {
+                SupplyCommand::List => {
+                    let row = |(name, (pack, _)): (&String, &(u32, AtomicU64))| json!({"supplier": name, "pack": pack});
+                    Ok(self.suppliers.iter().map(row).collect())
+                }
+                SupplyCommand::Order { supplier, yes: _ } => self.order(&supplier).await,
+            }
+        })
+    }
+}
+
+/// A supplier without paper in its packs is one that cannot be reached.
+impl Upstreams for Supplies {
+    fn states(&self) -> Vec<UpstreamState> {
+        let state = |(name, (pack, orders)): (&String, &(u32, AtomicU64))| UpstreamState {
+            name: name.clone(),
+            kind: "paper",
+            reachable: *pack > 0,
+            age_seconds: (*pack > 0).then_some(0),
+            targets: u64::from(*pack > 0),
+            calls: vec![("ok", orders.load(Relaxed))],
+            waiting: 0,
+            refused: 0,
+        };
+        self.suppliers.iter().map(state).collect()
+    }
+}
+
+/// The name of each supplier, with its sheets in a pack.
+fn read(config: &Config) -> Result<Vec<(String, u32)>, ConfigError> {
+    let mut found = config.findings();
+    let suppliers: Vec<(_, Supplier)> = config.entries(TABLE.name, &mut found);
+    for (name, Supplier { pack, account_file }) in &suppliers {
+        if !name.get_ref().bytes().all(|byte| byte.is_ascii_lowercase()) {
+            let help = "a name consists of small letters".to_owned();
+            found.add(name.span(), format!("`{}` is no name of a supplier", name.get_ref()), Some(help));
+        }
+        if *pack.get_ref() > 10_000 {
+            found.add(pack.span(), "no van carries so many sheets", Some("at most 10000 are allowed".to_owned()));
+        }
+        if let Some(file) = account_file {
+            let source = CredentialSource::File(config.beside(file.get_ref()));
+            if let Err(error) = source.read() {
+                found.add(file.span(), error.to_string(), None);
+            }
+        }
+    }
+    found.finish()?;
+    Ok(suppliers.into_iter().map(|(name, supplier)| (name.into_inner(), supplier.pack.into_inner())).collect())
+}
+
+fn judge(config: &Config) -> Result<Value, ConfigError> {
+    Ok(read(config)?.into_iter().map(|(supplier, pack)| json!({"supplier": supplier, "pack": pack})).collect())
+}

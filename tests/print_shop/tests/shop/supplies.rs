@@ -1,0 +1,170 @@
+//! What the shop has beside its tools: a configuration file, commands of its own, work in the background, and upstreams.
+
+use crate::process::{Process, operate, program};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+
+const SUPPLIERS: &str = "[supplier.north]\npack = 500\n[supplier.empty]\npack = 0\n";
+
+/// A configuration file in a folder of its own.
+fn written(text: &str) -> (TempDir, PathBuf) {
+    let home = TempDir::new().expect("a temporary folder");
+    let file = home.path().join("shop.toml");
+    std::fs::write(&file, text).expect("a file");
+    (home, file)
+}
+
+/// What the program says with that file: exit code, standard output, standard error.
+async fn run(file: &Path, variables: &[(&str, &str)], line: &str) -> (i32, String, String) {
+    let mut command = program();
+    command.args(line.split_whitespace()).arg("--config").arg(file).envs(variables.iter().copied());
+    let Output { status, stdout, stderr } = command.output().await.expect("the program runs");
+    let [said, complaints] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    (status.code().expect("an exit"), said, complaints)
+}
+
+const MISTAKEN: &str = r#"# Every kind of mistake.
+listen = "127.0.0.1"
+lisen = "never shown"
+admin-listen = 3
+max-connections = 0
+max-connections-per-address = "12"
+demo = "yes"
+allow-host = "one.example"
+allow-origin = ["https://one.example", 4]
+log-format = "xml"
+config = "other.toml"
+
+[supplier.North]
+pack = 20000
+
+[supplier.south]
+packs = 3
+secret = "never shown"
+account_file = 5
+
+[supplier.west]
+pack = 1
+account_file = "west"
+
+[suplier.x]
+"#;
+
+#[tokio::test]
+async fn every_mistake_in_the_file_is_told_at_once_by_the_check_and_by_a_server_that_does_not_start() {
+    let (home, file) = written(MISTAKEN);
+    let west = home.path().join("west");
+    std::fs::write(&west, "never shown").expect("a file");
+    std::fs::set_permissions(&west, PermissionsExt::from_mode(0o640)).expect("a mode");
+    let (code, _, said) = run(&file, &[], "config check").await;
+    let steady = said.replace(&home.path().display().to_string(), "HOME");
+    insta::assert_snapshot!(steady);
+    assert_eq!((code, said.contains("never shown")), (1, false));
+    for line in ["", "serve"] {
+        assert_eq!(run(&file, &[], line).await, (1, String::new(), said.clone()), "{line}");
+    }
+    let (code, answer, _) = run(&file, &[], "config check --json").await;
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let mistake = &answer["mistakes"][1];
+    let expected = json!({"line": 3, "column": 1, "message": "unknown key `lisen`", "help": "did you mean `listen`?"});
+    assert_eq!((code, &answer["sound"], mistake), (1, &json!(false), &expected));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_toml_or_not_there_stops_every_command_that_reads_it() {
+    let (_home, file) = written("listen = \"x\nallow-host = [\n");
+    for line in ["config check", "serve", "app list"] {
+        let (code, _, said) = run(&file, &[], line).await;
+        assert!(code == 1 && said.contains("shop.toml:1:12") && said.contains("has 2 mistakes"), "{line}: {said}");
+        let (code, _, said) = run(Path::new("/nowhere/shop.toml"), &[], line).await;
+        assert!(code == 1 && said.contains("cannot read the configuration file /nowhere/shop.toml"), "{line}: {said}");
+    }
+    let (code, _, said) = run(Path::new(""), &[], "config check").await;
+    assert!(code == 1 && said.contains("--config FILE names it"), "{said}");
+    assert_eq!(run(Path::new("/nowhere/shop.toml"), &[], "flags").await.0, 0, "it reads none");
+}
+
+#[tokio::test]
+async fn the_command_line_wins_over_the_environment_that_over_the_file_and_that_over_defaults() {
+    let text = format!("log = \"warn\"\nlog-format = \"json\"\nlisten = \"[::1]:1\"\ndemo = true\n{SUPPLIERS}");
+    let (home, file) = written(&text);
+    let variables = [("PRINT_SHOP_LOG", "debug"), ("PRINT_SHOP_LOG_FORMAT", "text"), ("PRINT_SHOP_LISTEN", "")];
+    let (code, answer, said) = run(&file, &variables, "--log trace config check --json").await;
+    let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{said}"));
+    let of = |flag: &str| {
+        let mut rows = answer["flags"].as_array().expect("flags").iter();
+        rows.find(|row| row["flag"] == flag).map(|row| json!([row["value"], row["from"]])).unwrap_or_default()
+    };
+    assert_eq!(of("log"), json!(["trace", "command line"]));
+    assert_eq!(of("log-format"), json!(["text", "environment"]));
+    assert_eq!(of("listen"), json!(["[::1]:1", "file"]), "an empty variable is none");
+    assert_eq!(of("demo"), json!(["true", "file"]));
+    assert_eq!(of("data"), json!(["data", "default"]));
+    assert_eq!(of("config"), Value::Null);
+    let suppliers = json!([{"supplier": "north", "pack": 500}, {"supplier": "empty", "pack": 0}]);
+    assert_eq!((code, &answer["sound"], &answer["supplier"]), (0, &json!(true), &suppliers));
+    // Relative to the file, and not to where the command is given.
+    std::fs::write(&file, "data = \"there\"").expect("a file");
+    let (_, answer, _) = run(&file, &[], "config check").await;
+    let place = home.path().join("there").display().to_string();
+    assert!(answer.contains(&place), "{answer}");
+}
+
+#[tokio::test]
+async fn own_commands_answer_the_same_with_a_server_and_without_one() {
+    let mut shop = Process::configured(SUPPLIERS).await;
+    let file = shop.data.with_file_name("shop.toml");
+    let orders = [
+        ("supply list --json", 0, r#""pack": 500"#),
+        ("supply order north --yes", 0, "the van has brought 500 sheets"),
+        ("supply order empty --yes", 1, "the van has brought 0 sheets"),
+        ("supply order east --yes", 1, "there is no supplier east"),
+        ("supply order north", 1, "no terminal to answer on: Order a pack of north, which has to be paid? With --yes"),
+    ];
+    for running in [true, false] {
+        if !running {
+            shop.stop().await;
+        }
+        for (line, code, part) in orders {
+            let (found, said, complaints) = run(&file, &[], line).await;
+            let said = said + &complaints;
+            assert!(found == code && said.contains(part), "{line}: {found} {said}");
+        }
+    }
+    // Without the file a server knows no supplier; where none has begun yet, a command of the shop's own works.
+    let (code, said) = operate(&shop.data.with_file_name("new"), "supply list").await;
+    assert_eq!((code, said.trim()), (0, "none"));
+}
+
+#[tokio::test]
+async fn the_monitor_shows_each_upstream_and_stays_ready_while_one_is_down() {
+    let shop = Process::configured(&format!("admin-listen = \"127.0.0.1:0\"\n{SUPPLIERS}")).await;
+    let file = shop.data.with_file_name("shop.toml");
+    run(&file, &[], "supply order north --yes").await;
+    let (_, after) = shop.welcome.split_once("/metrics are at ").expect("the monitor's URL");
+    let monitor = after.lines().next().expect("a line");
+    let get = async |path: &str| {
+        let answer = reqwest::get(format!("{monitor}{path}")).await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    };
+    let down = "the program serves\nthe upstream empty (paper) cannot be reached: its targets were never read\n";
+    assert_eq!(get("/readyz").await, (200, down.to_owned()));
+    let (_, page) = get("/metrics").await;
+    let shown: Vec<_> = page.lines().filter(|line| line.starts_with("print_shop_upstream_")).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    print_shop_upstream_reachable{upstream="empty"} 0
+    print_shop_upstream_reachable{upstream="north"} 1
+    print_shop_upstream_age_seconds{upstream="north"} 0
+    print_shop_upstream_targets{upstream="empty"} 0
+    print_shop_upstream_targets{upstream="north"} 1
+    print_shop_upstream_waiting{upstream="empty"} 0
+    print_shop_upstream_waiting{upstream="north"} 0
+    print_shop_upstream_refused_total{upstream="empty"} 0
+    print_shop_upstream_refused_total{upstream="north"} 0
+    print_shop_upstream_calls_total{upstream="empty",outcome="ok"} 0
+    print_shop_upstream_calls_total{upstream="north",outcome="ok"} 1
+    "#);
+}
