@@ -4,6 +4,7 @@
 //! [`Untrusted`], and an error, which is for the log, only as [`Remark`]: each is cleaned as it is made. Why a flag is false is the
 //! adapter's to word. Grants and the age of a reading are not its concern.
 
+pub mod armcloud;
 pub mod guard;
 pub mod sim;
 
