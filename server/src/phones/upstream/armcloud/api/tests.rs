@@ -1,0 +1,350 @@
+//! The calls against a platform that fails at each moment: what is said of them, and how often they were sent.
+
+mod platform;
+
+use super::*;
+use platform::{Act, Platform};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::sync::Arc;
+use std::task::Poll;
+use toolwarrant::Secret;
+
+const PAD: &str = "AC1";
+/// For a platform that never answers: this time passes in the test.
+const SHORT: Duration = Duration::from_millis(100);
+
+const LONG: Duration = Duration::from_mins(10);
+
+/// An account at the platform, on a clock in hand.
+fn api(platform: &Platform, scheme: Scheme) -> (Api, Clock) {
+    let clock = Clock::manual(Timestamp(1_767_323_045_000));
+    let settings = ApiSettings {
+        base_url: platform.url.clone(),
+        prefix: Family::PadApi.usual_prefix().to_owned(),
+        family: Family::PadApi,
+        scheme,
+        read_within: LONG,
+        write_within: if matches!(platform.acts[0], Act::Hold) { SHORT } else { LONG },
+    };
+    let limits = GuardLimits { concurrent: 4, per_second: 1_000, per_minute: 60_000 };
+    (Api::new(settings, keys(), limits, clock.clone()).expect("an account"), clock)
+}
+
+fn keys() -> AccountKeys {
+    AccountKeys { access_key: "AK".to_owned(), secret_key: Secret::new("SECRETKEY".to_owned()) }
+}
+
+async fn restart(api: &Api, clock: &Clock) -> Result<Accepted, ApiError> {
+    api.start(ApiCall::Restart, &json!({"padCodes": [PAD]}), PAD, clock.now().plus(LONG)).await
+}
+
+/// A read, while time goes on.
+async fn infos(api: &Api, clock: &Clock) -> Result<Rows<Value>, ApiError> {
+    let body = json!({"page": 1, "rows": 10});
+    let mut read = std::pin::pin!(api.read(Class::Read, ApiCall::Infos, &body));
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut read => return done,
+            () = tokio::task::yield_now() => clock.advance(Duration::from_millis(1)),
+        }
+    }
+}
+
+fn accepted(row: Value) -> Act {
+    Act::json(200, json!({"code": 200, "msg": "success", "ts": 1, "data": row}))
+}
+
+/// A line for an outcome.
+fn told<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
+    match outcome {
+        Ok(result) => format!("{result:?}"),
+        Err(error) => {
+            let kinds = [(error.is_missing_pad(), " (no pad)"), (error.is_unsupported(), " (no call)")];
+            error.to_string() + &kinds.iter().filter(|kind| kind.0).map(|kind| kind.1).collect::<String>()
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_sent_twice() {
+    let code = |code: Value| Act::json(200, json!({"code": code, "msg": "m\u{1b}[31m", "data": null}));
+    let row = json!({"taskId": 7, "padCode": PAD, "vmStatus": 1, "taskStatus": 1});
+    let done = "Accepted { task_id: 7 }";
+    let cases: Vec<(Act, &str)> = vec![
+        (accepted(json!([row])), done),
+        (accepted(row.clone()), done),
+        (accepted(json!({"successList": [row], "failList": []})), done),
+        (Act::json(200, json!({"code": "200", "data": [{"taskId": "7", "padCode": PAD}], "new": 1})), done),
+        // Accepted, but nobody can tell what.
+        (accepted(Value::Null), "unknown: the answer says nothing of this pad"),
+        (accepted(json!([])), "unknown: the answer says nothing of this pad"),
+        (accepted(json!([{"taskId": 7, "padCode": "ac1"}])), "unknown: the answer says nothing of this pad"),
+        (accepted(json!([{"taskId": null, "padCode": PAD}])), "unknown: the answer has no task for this pad"),
+        (accepted(json!([{"taskId": 0, "padCode": PAD}])), "unknown: the answer has no task for this pad"),
+        (
+            accepted(json!([{"taskId": 7, "padCode": PAD, "taskStatus": -1}])),
+            "unknown: the platform says that such a task is queued already",
+        ),
+        (accepted(json!("TASK-1")), "unknown: the data of the answer has another shape (Data)"),
+        (
+            accepted(json!({"successList": [], "failList": [{"padCode": PAD, "errCode": 111070, "errMsg": "m"}]})),
+            "not done: code 111070: m",
+        ),
+        (
+            accepted(json!({"failList": [{"padCode": PAD, "errorCode": "PAD_NOT_RUNNING", "errorMsg": "m"}]})),
+            "unknown: m",
+        ),
+        // Refused.
+        (code(json!(110028)), "not done: code 110028: m (no pad)"),
+        (code(json!("2020")), "not done: code 2020: m (no pad)"),
+        (code(json!(1104)), "not done: code 1104: m"),
+        (code(json!(110014)), "not done: code 110014: m"),
+        (code(json!(2019)), "not done: code 2019: m"),
+        (Act::json(401, json!({"code": 2031, "msg": "m"})), "not done: code 2031: m"),
+        (Act::json(429, json!({"code": 429, "msg": "m"})), "not done: code 429: m"),
+        (code(json!(429)), "not done: code 429: m"),
+        (Act::html(401), "not done: status 401 and no answer in the platform's form"),
+        (Act::html(429), "not done: status 429 and no answer in the platform's form"),
+        (Act::html(404), "not done: status 404 and no answer in the platform's form (no call)"),
+        (
+            Act::json(404, json!({"status": 404, "error": "Not Found"})),
+            "not done: status 404 and no answer in the platform's form (no call)",
+        ),
+        (Act::json(404, json!({"code": 110028, "msg": "m"})), "not done: code 110028: m (no pad)"),
+        (Act::json(404, json!({"code": 9, "msg": "m"})), "not done: code 9: m (no call)"),
+        // Tried.
+        (code(json!(10001)), "failed with code 10001: code 10001: m"),
+        (code(json!(110003)), "failed with code 110003: code 110003: m"),
+        // Nobody can tell.
+        (code(json!(500)), "unknown: code 500: m"),
+        (code(json!(503)), "unknown: code 503: m"),
+        (code(json!(0)), "unknown: code 0: m"),
+        (code(json!(100010)), "unknown: code 100010: m"),
+        (code(json!(100011)), "unknown: code 100011: m"),
+        (code(json!(110012)), "unknown: code 110012: m"),
+        (code(json!(987654)), "unknown: code 987654: m"),
+        (Act::json(500, json!({"code": 200, "data": [row]})), "unknown: code 200"),
+        (Act::html(200), "unknown: status 200 and no answer in the platform's form"),
+        (Act::html(302), "unknown: status 302 and no answer in the platform's form"),
+        (Act::html(403), "unknown: status 403 and no answer in the platform's form"),
+        (Act::html(502), "unknown: status 502 and no answer in the platform's form"),
+        (Act::json(200, json!({"code": "yes"})), "unknown: status 200 and no answer in the platform's form"),
+        (
+            Act::json(200, json!({"code": 200, "data": "x".repeat(5 << 20)})),
+            "unknown: the answer is larger than 4194304 bytes",
+        ),
+        (Act::Cut(String::new()), "unknown: the connection ended"),
+        (Act::Cut("HTTP/1.1 200 O".to_owned()), "unknown: the connection ended"),
+        (
+            Act::Cut("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"code\":200,".to_owned()),
+            "unknown: the connection ended",
+        ),
+        (Act::Hold, "unknown: there was no whole answer"),
+    ];
+    for (act, expected) in cases {
+        let shown = format!("{act:?}").chars().take(200).collect::<String>();
+        let platform = Platform::start(vec![act]).await;
+        let (api, clock) = api(&platform, Scheme::V4);
+        let told = told(restart(&api, &clock).await);
+        let starts = expected.ends_with("ended") || expected.ends_with("whole answer");
+        assert!(told == expected || (starts && told.starts_with(expected)), "{shown}\n{told}");
+        assert_eq!(platform.requests().len(), 1, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn what_never_left_is_not_done() {
+    let platform = Platform::start(vec![Act::Hold]).await;
+    let (api, clock) = api(&platform, Scheme::V4);
+    // Its time has passed.
+    let late = api.start(ApiCall::Restart, &json!({}), PAD, clock.now()).await;
+    assert!(matches!(late, Err(ApiError::NotDone { code: None, .. })), "{late:?}");
+    // It passes while the connection is made.
+    let mut late = std::pin::pin!(restart(&api, &clock));
+    let waits = std::future::poll_fn(|context| Poll::Ready(late.as_mut().poll(context).is_pending())).await;
+    clock.advance(2 * LONG);
+    assert!(waits, "it connects");
+    assert_eq!(told(late.await), "not done: its time had passed when the connection stood");
+    // The platform has no such call.
+    let details = api.start(ApiCall::PadDetails, &json!({}), PAD, clock.now().plus(LONG)).await;
+    assert!(details.expect_err("no such call").is_unsupported());
+    assert_eq!(platform.requests().len(), 0);
+    // Nothing listens.
+    let gone = platform.close().await;
+    let (api, clock) = self::api(&gone, Scheme::V4);
+    let refused = restart(&api, &clock).await;
+    assert_eq!(told(refused), "not done: nothing listens there");
+    assert_eq!(api.guard().observe().calls.failed, 1);
+}
+
+#[tokio::test]
+async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_left_alone() {
+    let platform = Platform::start(vec![
+        Act::Cut(String::new()),
+        Act::html(502),
+        Act::json(429, json!({"code": 429})),
+        accepted(json!({"pageData": [{"padCode": PAD}], "total": 1})),
+        Act::html(502),
+    ])
+    .await;
+    let (api, clock) = api(&platform, Scheme::V2);
+    let rows = infos(&api, &clock).await.expect("the fourth answer");
+    assert_eq!(rows, Rows(vec![json!({"padCode": PAD})]));
+    assert_eq!((platform.requests().len(), api.guard().observe().calls.retried), (4, 3));
+    // Two of five retries are left; then each call costs one request, until the circuit opens.
+    for seen in [7, 8, 9, 9, 9] {
+        assert!(infos(&api, &clock).await.is_err());
+        assert_eq!(platform.requests().len(), seen);
+    }
+    assert_eq!(
+        told(restart(&api, &clock).await),
+        "not done: the platform could not be reached several times in a row, and is left alone for now"
+    );
+    assert_eq!(platform.requests().len(), 9);
+}
+
+#[tokio::test]
+async fn what_the_platform_refuses_is_not_asked_again() {
+    // The credentials: of any call.
+    let platform =
+        Platform::start(vec![Act::json(401, json!({"code": 2033, "msg": "m", "ts": 1_767_323_445_000_u64}))]).await;
+    let (api, clock) = api(&platform, Scheme::V4);
+    assert_eq!(api.skew(), None);
+    assert_eq!(told(infos(&api, &clock).await), "not done: code 2033: m");
+    // Time goes on in this test.
+    assert!(api.skew().expect("a time").abs_diff(400_000) < 20_000);
+    for _ in 0..2 {
+        assert_eq!(
+            told(infos(&api, &clock).await),
+            "not done: the platform refused the credentials, and is left alone for now"
+        );
+    }
+    assert_eq!(platform.requests().len(), 1);
+    // A path that is not there: of that call, for an hour.
+    let platform = Platform::start(vec![Act::html(404), accepted(json!([{"taskId": 7, "padCode": PAD}]))]).await;
+    let (api, clock) = self::api(&platform, Scheme::V4);
+    for _ in 0..2 {
+        assert!(infos(&api, &clock).await.expect_err("no such call").is_unsupported());
+    }
+    assert_eq!(restart(&api, &clock).await, Ok(Accepted { task_id: 7 }));
+    assert_eq!(platform.requests().len(), 2);
+    clock.advance(MISSING_FOR);
+    assert!(infos(&api, &clock).await.is_ok());
+    // A pause: of any call, until its end by the platform's clock.
+    let reset = format!("X-RateLimit-Reset: {}\r\n", 1_767_323_045 + 60);
+    let platform = Platform::start(vec![Act::Answer(429, reset, "{}".to_owned())]).await;
+    let (api, clock) = self::api(&platform, Scheme::V4);
+    assert!(restart(&api, &clock).await.is_err());
+    let until = Timestamp(1_767_323_105_000);
+    assert_eq!(api.guard().would_refuse(), Some(crate::phones::upstream::guard::Withheld::Paused(until)));
+}
+
+#[tokio::test]
+async fn v2_leaves_the_body_of_a_command_out_or_not_as_the_account_wants_it() {
+    let command = json!({"padCodes": [PAD], "scriptContent": "echo hunter2"});
+    let body = command.to_string();
+    let path = "/vcpcloud/api/padApi/asyncCmd";
+    let wrong = || Act::json(401, json!({"code": 2019, "msg": "m"}));
+    let right = || accepted(json!([{"taskId": 7, "padCode": PAD}]));
+    let platform = Platform::start(vec![wrong(), right(), right(), wrong(), wrong()]).await;
+    let (api, clock) = api(&platform, Scheme::V2);
+    let send = async || api.start(ApiCall::AsyncCmd, &command, PAD, clock.now().plus(LONG)).await;
+    let sign = |body: &str| {
+        let signed = Signable { host: "127.0.0.1", path, body, at: clock.wall() };
+        keys()
+            .headers(Scheme::V2, signed)
+            .into_iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect::<Vec<_>>()
+    };
+    let signed_body = |at: usize| {
+        let requests = platform.requests();
+        let has = |text: &str| sign(text).iter().all(|line| requests[at].contains(line));
+        assert!(requests[at].starts_with(&format!("POST {path} HTTP/1.1\r\n")) && requests[at].ends_with(&body));
+        assert!(has("") != has(&body), "{}", requests[at]);
+        has(&body)
+    };
+    assert_eq!(send().await, Ok(Accepted { task_id: 7 }));
+    assert_eq!(send().await, Ok(Accepted { task_id: 7 }));
+    assert_eq!([0, 1, 2].map(signed_body), [false, true, true]);
+    assert_eq!(api.guard().would_refuse(), None);
+    // Where neither fits, it is the credentials.
+    assert_eq!(told(send().await), "not done: code 2019: m");
+    assert_eq!([3, 4].map(signed_body), [true, false]);
+    assert!(api.guard().would_refuse().is_some());
+    assert!(send().await.is_err());
+    assert_eq!(platform.requests().len(), 5);
+}
+
+#[test]
+fn an_account_goes_to_a_host_alone_and_to_no_other_machine_in_clear() {
+    for (url, prefix, expected) in [
+        ("https://api.vmoscloud.com", "/vcpcloud/api/padApi", ""),
+        ("http://127.0.0.1:1/", "", ""),
+        ("http://api.vmoscloud.com", "", "`http://` is not spoken to other machines"),
+        ("https://api.vmoscloud.com/x", "", "only a scheme and a host"),
+        ("https://u:p@api.vmoscloud.com", "", "only a scheme and a host"),
+        ("https://api.vmoscloud.com", "vcpcloud", "begins with `/`"),
+        ("https://api.vmoscloud.com", "/vcpcloud/", "does not end with it"),
+    ] {
+        let settings = ApiSettings {
+            base_url: url.parse().expect("a URL"),
+            prefix: prefix.to_owned(),
+            family: Family::PadApi,
+            scheme: Scheme::V4,
+            read_within: LONG,
+            write_within: LONG,
+        };
+        let limits = GuardLimits { concurrent: 1, per_second: 1, per_minute: 1 };
+        let told = match Api::new(settings, keys(), limits, Clock::manual(Timestamp(0))) {
+            Ok(api) => {
+                assert!(!format!("{api:?}").contains("SECRETKEY"));
+                String::new()
+            }
+            Err(error) => error.to_string(),
+        };
+        assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{url} {prefix}: {told}");
+    }
+}
+
+/// What is written of a call at the most talkative level.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        lock(&self.0).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_log_names_the_call_its_code_and_trace_and_quotes_nothing() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer({
+        let log = log.clone();
+        move || log.clone()
+    });
+    let _log = tracing::subscriber::set_default(subscriber.finish());
+    for (scheme, call) in [(Scheme::V4, ApiCall::SetProxy), (Scheme::V2, ApiCall::ScreenToken)] {
+        let answer = json!({"code": 200, "traceId": "ewab9x88\u{1b}[31m", "data": {"token": "hunter2-token"}});
+        let platform = Platform::start(vec![Act::json(200, answer), Act::Cut(String::new())]).await;
+        let (api, clock) = api(&platform, scheme);
+        for _ in 0..2 {
+            let _ = api.write::<Value>(call, &json!({"password": "hunter2"}), clock.now().plus(LONG)).await;
+        }
+    }
+    let log = String::from_utf8(lock(&log.0).clone()).expect("UTF-8");
+    for expected in ["SetProxy", "ScreenToken", "code=200", "ewab9x88", "did not answer"] {
+        assert!(log.contains(expected), "{expected}: {log}");
+    }
+    for secret in ["hunter2", "SECRETKEY", "Signature=", "x-sign", "[31m"] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}

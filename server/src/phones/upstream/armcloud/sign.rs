@@ -1,0 +1,129 @@
+//! Signatures of the platform's requests: what is signed, and the headers that say so. Both schemes take the same pair of keys.
+//!
+//! Neither protects as much as it seems to. V4 covers no path, so a signature fits each endpoint for as long as its time does; V2 leaves
+//! the bodies of commands out. What protects requests is TLS. What is signed is what is sent, byte for byte.
+
+#[cfg(test)]
+mod tests;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use toolwarrant::{Secret, Timestamp, hex};
+
+/// How requests are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// HMAC-SHA256 with a key derived from the day. All three platforms have it.
+    V4,
+    /// SHA-256 over the secret key, the time, the path and the body. VMOS Cloud and VSPhone have it.
+    V2,
+}
+
+/// The keys of an account.
+#[derive(Debug)]
+pub struct AccountKeys {
+    /// Names the account.
+    pub access_key: String,
+    /// Signs, and is never sent.
+    pub secret_key: Secret<String>,
+}
+
+/// A POST to be signed.
+#[derive(Clone, Copy, Debug)]
+pub struct Signable<'a> {
+    /// The platform's host, without a port.
+    pub host: &'a str,
+    /// The whole path, with the platform's prefix.
+    pub path: &'a str,
+    /// What is signed of the body: the body as it is sent, or nothing where the scheme leaves it out.
+    pub body: &'a str,
+    /// The platform's time as far as it is known; it takes 5 minutes of difference.
+    pub at: Timestamp,
+}
+
+/// The type of all bodies. V4 signs it as the text that it is.
+const CONTENT_TYPE: &str = "application/json;charset=UTF-8";
+
+const SERVICE: &str = "armcloud-paas";
+const SIGNED_HEADERS: &str = "content-type;host;x-content-sha256;x-date";
+
+impl AccountKeys {
+    /// Returns the headers of a signed request, names in lower case. Their values are not secret, but whoever has them can send the same
+    /// request for 5 minutes.
+    #[must_use]
+    pub fn headers(&self, scheme: Scheme, request: Signable<'_>) -> Vec<(&'static str, String)> {
+        match scheme {
+            Scheme::V4 => {
+                let (date, signature) = (date(request.at), self.v4(CONTENT_TYPE, request));
+                let access_key = &self.access_key;
+                let authorization = format!(
+                    "HMAC-SHA256 Credential={access_key}, SignedHeaders={SIGNED_HEADERS}, Signature={signature}"
+                );
+                vec![
+                    ("content-type", CONTENT_TYPE.to_owned()),
+                    ("x-host", request.host.to_owned()),
+                    ("x-date", date),
+                    ("authorization", authorization),
+                ]
+            }
+            Scheme::V2 => vec![
+                ("content-type", "application/json".to_owned()),
+                ("x-access-key", self.access_key.clone()),
+                ("x-timestamp", seconds(request.at)),
+                ("x-sign", self.v2(request)),
+            ],
+        }
+    }
+
+    fn v4(&self, content_type: &str, request: Signable<'_>) -> String {
+        let date = date(request.at);
+        let day = date.get(..8).unwrap_or_default();
+        let text = string_to_sign(&date, &canonical(content_type, &date, request));
+        hex::encode(&mac(&self.signing_key(day), &text))
+    }
+
+    /// The key of a day.
+    fn signing_key(&self, day: &str) -> [u8; 32] {
+        let by_day = mac(self.secret_key.expose().as_bytes(), day);
+        mac(&mac(&by_day, SERVICE), "request")
+    }
+
+    fn v2(&self, request: Signable<'_>) -> String {
+        let Signable { host: _, path, body, at } = request;
+        let mut sha = Sha256::new();
+        for part in [self.secret_key.expose(), seconds(at).as_str(), path, body] {
+            sha.update(part);
+        }
+        hex::encode(&sha.finalize())
+    }
+}
+
+fn canonical(content_type: &str, date: &str, request: Signable<'_>) -> String {
+    let Signable { host, path: _, body, at: _ } = request;
+    let hash = hex::encode(&Sha256::digest(body));
+    format!(
+        "host:{host}\nx-date:{date}\ncontent-type:{content_type}\nsignedHeaders:{SIGNED_HEADERS}\nx-content-sha256:{hash}"
+    )
+}
+
+fn string_to_sign(date: &str, canonical: &str) -> String {
+    let day = date.get(..8).unwrap_or_default();
+    format!("HMAC-SHA256\n{date}\n{day}/{SERVICE}/request\n{}", hex::encode(&Sha256::digest(canonical)))
+}
+
+/// `20260102T030405Z`: RFC 3339 without what separates, and without fractions.
+fn date(at: Timestamp) -> String {
+    let text = at.to_string();
+    let digits = text.chars().take_while(|c| *c != '.').filter(|c| c.is_ascii_alphanumeric());
+    digits.chain(['Z']).collect()
+}
+
+fn seconds(at: Timestamp) -> String {
+    (at.0 / 1_000).to_string()
+}
+
+fn mac(key: &[u8], text: &str) -> [u8; 32] {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { unreachable!("HMAC takes keys of any length") };
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().into()
+}
