@@ -3,21 +3,31 @@
 //! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`]. The program then has every operator
 //! command, the doctor and the monitor.
 
+use crate::commands::{Operated, PhoneCommand};
+use crate::configuration::{self, Platform, SIMULATOR};
 use crate::phones::contract::Contract;
 use crate::phones::devices::Phones;
 use crate::phones::inventory::Fleet;
 use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::upstream::Control;
+use crate::phones::upstream::armcloud::Armcloud;
+use crate::phones::upstream::platforms::Platforms;
+use crate::phones::upstream::readings::{EchoUrl, ProxyReader, Readings};
+use crate::phones::upstream::roster::PlatformName;
 use crate::phones::upstream::sim::Sim;
 use crate::phones::writes::Writes;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, Args};
 use serde_json::json;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolwarrant::{Check, Clock, DataFolder, Flags, KeyPrefixes, Names, Program, Random, Service, Setup};
+use toolwarrant::{
+    BoxFuture, Check, Clock, DataFolder, EchoListener, EchoPaths, Flags, KeyPrefixes, Names, Program, Random, Service,
+    Setup,
+};
 
 /// Flags that the product has whoever runs the phones.
 #[derive(Clone, Copy, Debug, Args)]
@@ -28,9 +38,9 @@ pub struct OwnFlags {
     pub allow_private_proxy: bool,
 }
 
-/// Flags of the simulated phones.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct Simulated {
+/// The flags of the product.
+#[derive(Clone, Debug, Args)]
+pub struct ProductFlags {
     #[command(flatten)]
     own: OwnFlags,
 
@@ -41,6 +51,21 @@ pub struct Simulated {
     /// Seed of the simulated phones: the same seed gives the same fleet
     #[arg(long, value_name = "N", default_value = "1")]
     sim_seed: u64,
+
+    /// Address for the echo: a phone of a real platform asks it, so that this server sees which address the phone's traffic comes
+    /// from. It answers nobody else. Phones must reach it without a proxy in between
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    echo_listen: Option<SocketAddr>,
+
+    /// URL at which phones reach the echo, such as http://203.0.113.7:8081
+    #[arg(long, value_name = "URL")]
+    echo_url: Option<EchoUrl>,
+}
+
+impl OwnFlags {
+    fn proxy_hosts(self) -> ProxyHosts {
+        if self.allow_private_proxy { ProxyHosts::PublicAndPrivate } else { ProxyHosts::Public }
+    }
 }
 
 /// What was really done on the simulated phones, in the data folder.
@@ -62,23 +87,21 @@ pub fn program<F: Flags>() -> Program<F> {
 /// A service of the phones that `control` runs.
 #[must_use]
 pub fn service(control: Arc<dyn Control>, own: OwnFlags, clock: Clock) -> Service<Contract<Phones>> {
-    let proxy_hosts = if own.allow_private_proxy { ProxyHosts::PublicAndPrivate } else { ProxyHosts::Public };
-    let phones = Phones::new(control.clone(), proxy_hosts, clock);
+    let phones = Phones::new(control.clone(), own.proxy_hosts(), clock);
     let writes = Writes::new(control.clone(), phones.views());
     Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes)).inventory(Arc::new(Fleet(control)))
 }
 
-/// Runs the program with simulated phones.
+/// Runs the program: with the platforms of its configuration or, where that names none, with simulated phones.
 #[must_use]
-pub fn simulated() -> ExitCode {
-    program::<Simulated>()
+pub fn configured() -> ExitCode {
+    program::<ProductFlags>()
+        .commands::<PhoneCommand>()
+        .table(configuration::TABLE)
         .usage(
             "Without a command it serves 24 simulated phones on http://127.0.0.1:8080/mcp; its first start prints two keys to try \
-             it with. The other commands are for the operator, and work whether a server runs or not.",
-        )
-        .hint(
-            "Then try set_proxy: on phone-0000001 it ends as success, on phone-0000013 as failed_silent, refunded, on\n\
-             phone-0000020 as timeout, on phone-0000023 as failed. `cloudphone task list` shows how each went.\n\n",
+             it with. With --config it serves the phones of the platforms in that file. The other commands are for the \
+             operator, and work whether a server runs or not.",
         )
         .check(Check {
             name: "simulated phones",
@@ -86,13 +109,74 @@ pub fn simulated() -> ExitCode {
             remedy: "restore simulated.jsonl from a backup, or remove it: the phones are then as they were before all commands",
             look: |folder| examine(&folder.join(JOURNAL)),
         })
-        .run(|Setup { flags, config: _, folder, clock, random }| {
-            let sim = simulation(flags, folder, clock.clone(), &random)?;
-            Ok(service(sim, flags.own, clock).serves(format!("{} simulated phones", flags.sim_devices)))
-        })
+        .run(compose)
 }
 
-fn simulation(flags: Simulated, folder: &DataFolder, clock: Clock, random: &Random) -> Result<Arc<Sim>> {
+/// What a first start prints of simulated phones.
+const HINT: &str = "Then try set_proxy: on phone-0000001 it ends as success, on phone-0000013 as failed_silent, refunded, on\n\
+                    phone-0000020 as timeout, on phone-0000023 as failed. `cloudphone task list` shows how each went.\n\n";
+
+fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, PhoneCommand>> {
+    let Setup { flags, config, folder, clock, random } = setup;
+    let named = configuration::platforms(&config)?;
+    let echo = echo(&flags, &random)?;
+    let (listener, reached) = echo.map_or((None, None), |(listener, paths, url)| (Some(listener), Some((paths, url))));
+    let mut members: Vec<(PlatformName, Arc<dyn Control>)> = Vec::new();
+    let mut background: Vec<BoxFuture<'static, ()>> = Vec::new();
+    let simulates = named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, Platform::Simulator));
+    if simulates {
+        let sim = simulation(&flags, folder, clock.clone(), &random)?;
+        members.push((PlatformName::parse(SIMULATOR)?, sim));
+    }
+    for (name, platform) in named {
+        let Platform::Armcloud { account, reads_through_proxy } = platform else { continue };
+        let readings = Readings::new(reached.clone(), random.clone());
+        let readings = match reads_through_proxy {
+            true => readings.with_proxy_reader(ProxyReader::new(flags.own.proxy_hosts())),
+            false => readings,
+        };
+        let cannot = format!("cannot use the platform {name}");
+        let adapter = Armcloud::new(name.clone(), *account, readings, folder.path(), clock.clone(), &random);
+        let adapter = Arc::new(adapter.context(cannot)?);
+        background.push(Box::pin(adapter.kept_fresh()));
+        members.push((name, adapter));
+    }
+    members.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let control: Arc<dyn Control> = match &members[..] {
+        [(name, only)] if name.as_str() == SIMULATOR => Arc::clone(only),
+        several => Arc::new(Platforms::of(several.iter().cloned())),
+    };
+    let serves = match simulates && members.len() == 1 {
+        true => format!("{} simulated phones", flags.sim_devices),
+        false => {
+            let names: Vec<_> = members.iter().map(|(name, _)| name.as_str()).collect();
+            format!("the phones of {}", names.join(", "))
+        }
+    };
+    let operated = Arc::new(Operated { members, clock: clock.clone(), random });
+    let service = service(control, flags.own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
+    let service = if simulates { service.hint(HINT) } else { service };
+    let service = background.into_iter().fold(service, Service::background);
+    Ok(match listener {
+        Some(listener) => service.background(listener.serve(std::future::pending())),
+        None => service,
+    })
+}
+
+/// The echo of the flags. Both go together.
+fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(EchoListener, EchoPaths, EchoUrl)>> {
+    match (flags.echo_listen, &flags.echo_url) {
+        (None, None) => Ok(None),
+        (Some(address), Some(url)) => {
+            let bound = EchoListener::bind(address, random.clone());
+            let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
+            Ok(Some((listener, paths, url.clone())))
+        }
+        _ => bail!("--echo-listen and --echo-url go together: where this server listens, and how phones reach that"),
+    }
+}
+
+fn simulation(flags: &ProductFlags, folder: &DataFolder, clock: Clock, random: &Random) -> Result<Arc<Sim>> {
     let sim = Sim::new(flags.sim_seed, flags.sim_devices, clock, &random.bytes()?);
     Ok(Arc::new(sim.journaled(&folder.join(JOURNAL)).context("cannot simulate phones")?))
 }

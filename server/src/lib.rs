@@ -2,7 +2,10 @@
 //!
 //! [`phones`] fulfils the contract in `spec/`. [`program`] puts a service together from that and from whoever runs the phones.
 
+mod commands;
 mod composition;
+mod configuration;
 pub mod phones;
 
-pub use composition::{OwnFlags, Simulated, program, service, simulated};
+pub use commands::{PhoneCommand, PlatformCommand};
+pub use composition::{OwnFlags, ProductFlags, configured, program, service};

@@ -1,7 +1,7 @@
-//! The program: simulated phones, served.
+//! The program: the phones of the configured platforms, or simulated ones, served.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cloudphone::simulated()
+    cloudphone::configured()
 }

@@ -86,13 +86,6 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         self
     }
 
-    /// Sets the text at the end of what the first start prints, such as what to try next.
-    #[must_use]
-    pub fn hint(mut self, hint: &'static str) -> Self {
-        self.identity.demo.hint = hint;
-        self
-    }
-
     /// Adds a check of the doctor.
     #[must_use]
     pub fn check(mut self, check: Check) -> Self {

@@ -128,7 +128,8 @@ impl Server {
             );
         }
         let setup = Setup { flags, config, folder: &folder, clock: clock.clone(), random: random.clone() };
-        let Service { handlers, executor, inventory, own, upstreams, background, serves, .. } = compose(setup)?;
+        let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = compose(setup)?;
+        let demo = Demo { hint, ..demo };
         let trail = folder.join(AUDIT);
         let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) =

@@ -38,6 +38,7 @@ pub struct Service<H, C = NoCommands> {
     pub(crate) upstreams: Option<Arc<dyn Upstreams>>,
     pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) serves: Option<String>,
+    pub(crate) hint: &'static str,
     commands: PhantomData<fn() -> C>,
 }
 
@@ -53,6 +54,7 @@ impl<H: Handlers> Service<H> {
             upstreams: None,
             background: Vec::new(),
             serves: None,
+            hint: "",
             commands,
         }
     }
@@ -75,9 +77,10 @@ impl<H, C> Service<H, C> {
     /// Adds who carries out the commands that [`Program::commands`](crate::Program::commands) declares.
     #[must_use]
     pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
-        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, commands: PhantomData } = self;
+        let Self { handlers, executor, inventory, own: _, upstreams, background, serves, hint, commands: PhantomData } =
+            self;
         let own = Some(runner(commands));
-        Service { handlers, executor, inventory, own, upstreams, background, serves, commands: PhantomData }
+        Service { handlers, executor, inventory, own, upstreams, background, serves, hint, commands: PhantomData }
     }
 
     /// Adds the state of upstreams for whoever watches the service.
@@ -98,6 +101,12 @@ impl<H, C> Service<H, C> {
     #[must_use]
     pub fn serves(self, what: impl Into<String>) -> Self {
         Self { serves: Some(what.into()), ..self }
+    }
+
+    /// Sets the text at the end of what the first start prints, such as what to try next.
+    #[must_use]
+    pub fn hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
     }
 }
 

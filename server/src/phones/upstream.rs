@@ -5,6 +5,7 @@
 //! adapter's to word. Grants and the age of a reading are not its concern.
 
 pub mod armcloud;
+pub mod check;
 pub mod guard;
 pub mod platforms;
 pub mod readings;
@@ -15,12 +16,15 @@ pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
 use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs};
+use check::Finding;
 pub use readings::{Exits, Through};
 use roster::PlatformName;
+use shown::Direction;
 use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::{
-    BoxFuture, Facts, Flag, HttpsUrl, NoHttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, Untrusted, Words, words,
+    BoxFuture, Facts, Flag, HttpsUrl, NoHttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, Untrusted, UpstreamState,
+    Words, words,
 };
 
 /// Reads the phones of a platform. The adapter sets a deadline for every method.
@@ -85,6 +89,30 @@ pub trait Control: Upstream {
 
     /// Reads what changes at each start of the phone, and at no other time.
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
+
+    /// Tries the account, such as credentials and clock, for `platform check`. Changes nothing. Default: there is none.
+    fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(async { Vec::new() })
+    }
+
+    /// Records that a reading was seen to follow the effect of a command on this phone, there and back. Default: nothing depends on it.
+    fn record<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Returns what a monitor shows of the platform that an operator has given this name. Reads memory alone. Default: it is always there.
+    fn state(&self, name: &PlatformName) -> UpstreamState {
+        UpstreamState {
+            name: name.to_string(),
+            kind: "built-in",
+            reachable: true,
+            age_seconds: Some(0),
+            targets: 0,
+            calls: Vec::new(),
+            waiting: 0,
+            refused: 0,
+        }
+    }
 }
 
 impl Command {
@@ -153,6 +181,16 @@ pub struct Offers {
     pub power: Flag,
     /// Issuing screen sessions.
     pub session: Flag,
+}
+
+impl Offers {
+    /// The same as long as the platform cannot be reached: what was offered may still be, and is not to be had at present.
+    #[must_use]
+    pub fn unreachable(self) -> Self {
+        let unreachable = |flag| if flag == Flag::Offered { Flag::Unreachable } else { flag };
+        let Self { proxy, power, session } = self;
+        Self { proxy: unreachable(proxy), power: unreachable(power), session: unreachable(session) }
+    }
 }
 
 impl Snapshot {

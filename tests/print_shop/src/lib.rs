@@ -35,8 +35,9 @@ pub fn program() -> Program<NoFlags, ShopCommand> {
         .usage(machines::USAGE)
         .demo("demo", &["print", "service"])
         .try_first("print_page", json!({"printer_id": "p-1", "mode": "draft"}))
-        .hint("Then try the other printers; `print-shop --help` says what each does.\n\n")
 }
+
+const HINT: &str = "Then try the other printers; `print-shop --help` says what each does.\n\n";
 
 /// The service: who answers calls, who carries writes and commands out, who lists what there is, and what else goes on.
 ///
@@ -46,6 +47,6 @@ pub fn service<F>(setup: Setup<'_, F>) -> Result<Service<Contract<Shop>, ShopCom
     let (supplies, van) = Supplies::of(&setup.config)?;
     let shop = Arc::new(Shop::new(Machines::default(), setup.clock));
     let serves = format!("{} printers and {} trays", machines::PRINTERS.len(), machines::TRAYS.len());
-    let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves);
+    let service = Service::new(Contract(shop.clone())).executor(shop.clone()).inventory(shop).serves(serves).hint(HINT);
     Ok(service.commands(supplies.clone()).upstreams(supplies).background(van))
 }

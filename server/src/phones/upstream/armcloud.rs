@@ -1,6 +1,250 @@
-//! Phones of ARMCloud, VMOS Cloud and VSPhone, which have one interface.
+//! The family ARMCloud, VMOS Cloud and VSPhone: one interface on three hosts.
+//!
+//! It has no request id, so a lost answer stays lost: what came of it is read on the phone. It says "done" once a command is delivered, and
+//! its lists lag, so each claim is checked by what a request of the phone itself shows. A mutating call names one pad. Whatever may
+//! have been carried out is no answer; only what provably was not counts as not sent. Start at [`Armcloud`].
 
-pub mod api;
-pub mod listing;
-pub mod rows;
-pub mod sign;
+mod api;
+mod control;
+mod listing;
+mod operations;
+mod rows;
+mod sign;
+
+pub use api::Family;
+pub use sign::Scheme;
+
+use super::guard::{Class, GuardLimits};
+use super::readings::Readings;
+use super::roster::refresh::Refresh;
+use super::roster::{Listed, PlatformName, Roster, Row};
+use super::shown::Shown;
+use super::{Pace, Paces, Session, SessionError, Snapshot, Unreachable, Upstream};
+use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
+use anyhow::Context;
+use api::{Api, ApiCall, ApiError, ApiSettings};
+use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
+use rows::{Abilities, CodeChanges, Pad, PadRows, Reach};
+use serde::Deserialize;
+use serde_json::json;
+use sign::AccountKeys;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::{BoxFuture, Clock, Random, Secret, SplitMix, Words, words};
+use url::Url;
+
+/// One account on one host.
+pub struct Armcloud {
+    api: Arc<Api>,
+    family: Family,
+    roster: Arc<Roster<Pad>>,
+    listing: Arc<Listing<Arc<Api>>>,
+    refresh: Arc<Refresh<Pad>>,
+    readings: Readings,
+    shown: Arc<Shown>,
+    abilities: Abilities,
+    clock: Clock,
+}
+
+/// An account, and what an operator says of it.
+pub struct Account {
+    /// `https://` and a host.
+    pub base_url: Url,
+    /// What stands before the names of calls.
+    pub prefix: String,
+    /// Which names the calls have.
+    pub family: Family,
+    /// How requests are signed.
+    pub scheme: Scheme,
+    /// The access key.
+    pub access_key: Secret<String>,
+    /// The secret key.
+    pub secret_key: Secret<String>,
+    /// How often the platform may be called.
+    pub limits: GuardLimits,
+    /// Beginnings of the codes of pads that can be booted and shut down. `None`: what is usual there.
+    pub on_off: Option<Vec<String>>,
+    /// Longest time until a phone is up again after the platform has reported success, in seconds.
+    pub power_seconds: u32,
+    /// Longest time until a proxy is in force after the platform has reported success, in seconds.
+    pub proxy_seconds: u32,
+}
+
+/// Time for an exchange, by whether it reads.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+const WRITE_WITHIN: Duration = Duration::from_secs(8);
+
+/// From the report of success to the latest end of a write there is the time to settle, and this for the report itself and for readings.
+const ROOM_SECONDS: u32 = 90;
+
+/// What the codes of pads with network storage begin with, which are those that ARMCloud can boot and shut down.
+const NETWORK_STORAGE: &str = "ACN";
+
+impl Armcloud {
+    /// Sets an account up. Nothing is sent. `folder` keeps its roster and what was shown on it, under names with `name`.
+    ///
+    /// # Errors
+    /// What of the account or the folder cannot be used.
+    pub fn new(
+        name: PlatformName,
+        account: Account,
+        readings: Readings,
+        folder: &Path,
+        clock: Clock,
+        random: &Random,
+    ) -> anyhow::Result<Self> {
+        let Account {
+            base_url,
+            prefix,
+            family,
+            scheme,
+            access_key,
+            secret_key,
+            limits,
+            on_off,
+            power_seconds,
+            proxy_seconds,
+        } = account;
+        let shown = Shown::open(&folder.join(format!("{name}.shown.json")), base_url.as_str(), access_key.expose())
+            .with_context(|| format!("cannot read what was shown on {name}"))?;
+        let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
+        let settings =
+            ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
+        let api = Arc::new(Api::new(settings, keys, limits, clock.clone())?);
+        let roster = Roster::open(&folder.join(format!("{name}.roster.json")), name, clock.clone());
+        let roster = Arc::new(roster.context("cannot read the list of its phones")?);
+        let listing = Arc::new(Listing::new(Arc::clone(&api)));
+        let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
+        let refresh = Arc::new(Refresh::new(Arc::clone(&roster), listing.clone(), clock.clone(), jitter));
+        let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
+        let usual = || if family == Family::Armcloud { vec![NETWORK_STORAGE.to_owned()] } else { Vec::new() };
+        let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
+        let abilities = Abilities { on_off: on_off.unwrap_or_else(usual), paces };
+        Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), abilities, clock })
+    }
+
+    /// Keeps the list of its phones fresh for as long as it is polled.
+    pub fn kept_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
+        let refresh = Arc::clone(&self.refresh);
+        async move { refresh.run().await }
+    }
+
+    /// The platform's own name of a phone, at present.
+    fn code(&self, id: &DeviceId) -> Result<String, Unreachable> {
+        let listed = self.roster.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
+        Ok(listed.row.code().to_owned())
+    }
+
+    fn snapshot(&self, listed: &Listed<Pad>, reach: Reach) -> Arc<Snapshot> {
+        Arc::new(self.abilities.snapshot(listed, self.clock.now(), reach))
+    }
+
+    /// Whether calls could go out at present.
+    fn reach(&self) -> Reach {
+        if self.api.guard().would_refuse().is_some() { Reach::Unreachable } else { Reach::Reachable }
+    }
+
+    async fn reread(&self, id: &DeviceId) -> Option<Arc<Snapshot>> {
+        let known = self.roster.get(id)?;
+        let stale = |why: &dyn std::fmt::Display| {
+            tracing::debug!(device = id.as_str(), %why, "a phone could not be read anew");
+            Some(self.snapshot(&known, Reach::Unreachable))
+        };
+        if let Some(withheld) = self.api.guard().would_refuse() {
+            return stale(&withheld);
+        }
+        match self.listing.reread(&self.roster, id, &self.clock).await {
+            Err(error) => stale(&error),
+            Ok(found) => found.map(|listed| self.snapshot(&listed, Reach::Reachable)),
+        }
+    }
+}
+
+impl Upstream for Armcloud {
+    fn page<'a>(
+        &'a self,
+        after: Option<&'a DeviceId>,
+        limit: u16,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
+        let reach = self.reach();
+        let page = self.roster.page(after, limit).iter().map(|listed| self.snapshot(listed, reach)).collect();
+        Box::pin(async { Ok(page) })
+    }
+
+    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+        let reach = self.reach();
+        let shown = |id| self.roster.get(id).map(|listed| self.snapshot(&listed, reach));
+        let phones = ids.iter().map(shown).collect();
+        Box::pin(async { Ok(phones) })
+    }
+
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Arc<Snapshot>>, Unreachable>> {
+        Box::pin(async move { Ok(self.reread(id).await) })
+    }
+
+    fn unread(&self) -> Vec<PlatformName> {
+        if self.roster.is_known() { Vec::new() } else { vec![self.roster.name().clone()] }
+    }
+
+    /// Name and password stand in a list that is separated so on the pad.
+    fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {
+        let username = args.username.as_ref().map(|name| ("username", name.as_str()));
+        let password = args.password.as_ref().map(|password| ("password", password.expose().as_str()));
+        let mut both = [username, password].into_iter().flatten();
+        let (argument, _) = both.find(|(_, text)| text.contains('|'))?;
+        Some(words!["`", argument, "` has a `|`, which the platform of this device cannot pass on"])
+    }
+
+    fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        Box::pin(async move {
+            let code = self.code(id)?;
+            let not_after = self.clock.now().plus(WRITE_WITHIN);
+            let issued = self.api.write::<Issued>(ApiCall::ScreenToken, &json!({"padCode": code}), not_after).await;
+            let Issued { token } = issued.map_err(|error| match error {
+                ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),
+                ApiError::NotDone { why, .. } | ApiError::Failed { why, .. } => SessionError::Refused(why),
+            })?;
+            let token = SessionToken::new(Secret::new(token).expose())
+                .map_err(|_| SessionError::Refused("its token is none".into()))?;
+            Ok(Session { token: Secret::new(token), url: None, expires_at: None })
+        })
+    }
+}
+
+/// The answer to `stsTokenByPadCode`.
+#[derive(Deserialize)]
+struct Issued {
+    token: String,
+}
+
+/// A list of everything is the background's; somebody waits for one pad.
+impl Lists for Arc<Api> {
+    fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
+        let class = if ask.pad_codes.is_empty() { Class::Background } else { Class::Read };
+        Box::pin(async move { Ok(self.read(class, ApiCall::Infos, ask).await?) })
+    }
+
+    fn user_pad_list<'a>(&'a self, ask: &'a SeatsQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
+        let is_all = ask.equipment_ids.is_empty() && ask.pad_code.is_none();
+        let class = if is_all { Class::Background } else { Class::Read };
+        Box::pin(async move { Ok(self.read(class, ApiCall::UserPadList, ask).await?) })
+    }
+
+    fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>> {
+        Box::pin(async move { Ok(self.read(Class::Background, ApiCall::PadChanges, &json!({})).await?) })
+    }
+}
+
+impl From<ApiError> for NoList {
+    fn from(error: ApiError) -> Self {
+        match error {
+            error if error.is_unsupported() => Self::Unsupported,
+            error if error.is_missing_pad() => Self::NoSuchPad,
+            ApiError::NotDone { code: Some(_), why } => Self::Refused(Unreachable(why)),
+            ApiError::NotDone { why, .. } | ApiError::Failed { why, .. } | ApiError::Unknown(why) => {
+                Self::Failed(Unreachable(why))
+            }
+        }
+    }
+}

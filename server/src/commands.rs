@@ -1,0 +1,139 @@
+//! The commands of an operator that are about platforms: `platform list` and `platform check`.
+
+use crate::phones::contract::{DeviceId, Host, Port, ProxyScheme, SetProxyArgs};
+use crate::phones::upstream::Control;
+use crate::phones::upstream::check::{Finding, check, prove};
+use crate::phones::upstream::roster::PlatformName;
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use toolwarrant::{BoxFuture, Clock, Commands, Explanation, OwnCommand, Random, UpstreamState, Upstreams};
+use url::Url;
+
+/// Commands beside those that every service has.
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+pub enum PhoneCommand {
+    /// List the platforms that run the phones, and try their accounts
+    #[command(subcommand)]
+    Platform(PlatformCommand),
+}
+
+/// Commands about platforms.
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+pub enum PlatformCommand {
+    /// List platforms: whether each can be reached, how many phones it has, and how old what is known of them is
+    List,
+    /// Try the account of a platform step by step: credentials, clock, list, what a phone shows, a screen session
+    ///
+    /// Changes no phone. With --write it restarts one, and sets a proxy on it and clears it again, to see whether what is read on phones
+    /// follows. That is recorded for this account: before, an effect that is not seen counts as unknown and is never refunded.
+    Check {
+        /// Its name in the configuration
+        name: String,
+        /// Also restart this phone, and set and clear a proxy on it; no other write may be under way there
+        #[arg(long, value_name = "DEVICE", requires = "proxy")]
+        write: Option<String>,
+        /// The proxy for --write, without user and password: http://HOST:PORT or socks5://HOST:PORT
+        #[arg(long, value_name = "URL")]
+        proxy: Option<String>,
+        /// Write without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl OwnCommand for PhoneCommand {
+    fn question(&self) -> Option<String> {
+        match self {
+            Self::Platform(PlatformCommand::Check { write: Some(device), proxy: Some(proxy), yes: false, .. }) => {
+                Some(format!(
+                    "This restarts {device}, which ends what runs on it, gives it the proxy {proxy} and takes every proxy \
+                     from it. Go on?"
+                ))
+            }
+            Self::Platform(_) => None,
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_mins(15)
+    }
+}
+
+/// The platforms of a service, by their names.
+pub(crate) struct Operated {
+    pub(crate) members: Vec<(PlatformName, Arc<dyn Control>)>,
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+}
+
+impl Commands<PhoneCommand> for Operated {
+    fn execute(&self, PhoneCommand::Platform(command): PhoneCommand) -> BoxFuture<'_, Result<Value, Explanation>> {
+        Box::pin(async move {
+            match command {
+                PlatformCommand::List => Ok(self.states().iter().map(listed).collect()),
+                PlatformCommand::Check { name, write, proxy, yes: _ } => self.check(&name, write.zip(proxy)).await,
+            }
+        })
+    }
+}
+
+impl Operated {
+    async fn check(&self, name: &str, write: Option<(String, String)>) -> Result<Value, Explanation> {
+        let found = self.members.iter().find(|(known, _)| known.as_str() == name);
+        let Some((_, control)) = found else {
+            let known: Vec<_> = self.members.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(format!("there is no platform `{name}`; there is {}", known.join(", ")));
+        };
+        let proxy = write.map(|(device, proxy)| proxy_of(&device, &proxy)).transpose()?;
+        if let Some(proxy) = &proxy
+            && !proxy.device_id.as_str().starts_with(&format!("{name}-"))
+        {
+            return Err(format!("{} is no phone of {name}", proxy.device_id));
+        }
+        let mut steps: Vec<Finding> = check(&**control).await;
+        if let Some(proxy) = proxy.filter(|_| steps.iter().all(|step| step.sound)) {
+            steps.extend(prove(&**control, &self.clock, &self.random, &proxy).await);
+        }
+        let sound = steps.iter().all(|step| step.sound);
+        Ok(json!({"platform": name, "sound": sound, "steps": steps}))
+    }
+}
+
+impl Upstreams for Operated {
+    fn states(&self) -> Vec<UpstreamState> {
+        self.members.iter().map(|(name, control)| control.state(name)).collect()
+    }
+}
+
+fn listed(state: &UpstreamState) -> Value {
+    let UpstreamState { name, kind, reachable, age_seconds, targets, .. } = state;
+    json!({"name": name, "kind": kind, "reachable": reachable, "phones": targets, "age_seconds": age_seconds})
+}
+
+/// Reads a proxy as `platform check` takes it.
+fn proxy_of(device: &str, url: &str) -> Result<SetProxyArgs, Explanation> {
+    let unsound = || format!("`{url}` is no proxy that is used here: expected http://HOST:PORT or socks5://HOST:PORT");
+    let read = Url::parse(url).map_err(|_| unsound())?;
+    let scheme = match read.scheme() {
+        "http" => ProxyScheme::Http,
+        "socks5" => ProxyScheme::Socks5,
+        _ => return Err(unsound()),
+    };
+    if !read.username().is_empty() || read.password().is_some() {
+        return Err("a proxy with a password cannot be measured on a phone: name one that asks for none".to_owned());
+    }
+    let port = read.port().or((scheme == ProxyScheme::Http).then_some(80)).ok_or_else(unsound)?;
+    let host = read.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    Ok(SetProxyArgs {
+        device_id: DeviceId::new(device).map_err(|_| format!("`{device}` is no device id"))?,
+        scheme,
+        host: Host::new(host).map_err(|_| unsound())?,
+        port: Port::new(port.into()).map_err(|_| unsound())?,
+        username: None,
+        password: None,
+        idempotency_key: None,
+    })
+}

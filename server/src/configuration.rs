@@ -1,0 +1,227 @@
+//! The table `[platform.NAME]` of the configuration file: which platforms run the phones, and how each is reached.
+//!
+//! It is read whole or not at all: what is wrong with it is reported with its place. Credentials are read where the table says they are, and
+//! never stand in it. Start at [`platforms`].
+
+use crate::phones::upstream::armcloud::{Account, Family, Scheme};
+use crate::phones::upstream::guard::GuardLimits;
+use crate::phones::upstream::roster::PlatformName;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toolwarrant::{Config, ConfigError, ConfigTable, CredentialSource, Findings, Secret, Spanned};
+use url::Url;
+
+/// The table of the configuration file.
+pub(crate) const TABLE: ConfigTable = ConfigTable { name: "platform", judge };
+
+/// A platform that the file names.
+pub(crate) enum Platform {
+    /// The built-in phones.
+    Simulator,
+    /// An account at ARMCloud, VMOS Cloud or VSPhone.
+    Armcloud {
+        /// The account.
+        account: Box<Account>,
+        /// Whether this server may ask through proxies itself.
+        reads_through_proxy: bool,
+    },
+}
+
+/// The name of the simulated phones' platform: their ids begin with it.
+pub(crate) const SIMULATOR: &str = "phone";
+
+/// One platform, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    kind: Spanned<String>,
+    base_url: Option<Spanned<String>>,
+    prefix: Option<Spanned<String>>,
+    signing: Option<Spanned<String>>,
+    access_key_file: Option<Spanned<PathBuf>>,
+    access_key_env: Option<Spanned<String>>,
+    secret_key_file: Option<Spanned<PathBuf>>,
+    secret_key_env: Option<Spanned<String>>,
+    on_off: Option<Vec<String>>,
+    power_seconds: Option<Spanned<u32>>,
+    proxy_seconds: Option<Spanned<u32>>,
+    concurrent: Option<Spanned<u32>>,
+    requests_per_second: Option<Spanned<u32>>,
+    requests_per_minute: Option<Spanned<u32>>,
+    read_through_proxy: Option<bool>,
+}
+
+/// Reads all platforms of the file, in the order of their names. There is none where the file has no such table.
+///
+/// # Errors
+/// All that is wrong with them.
+pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, Platform)>, ConfigError> {
+    let written: BTreeMap<Spanned<String>, Written> = config.table(TABLE.name)?.unwrap_or_default();
+    let mut found = config.findings();
+    let mut platforms = Vec::new();
+    for (key, written) in written {
+        let name = match PlatformName::parse(key.get_ref()) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                found.add(key.span(), format!("`{}` is no name of a platform", key.get_ref()), Some(error.to_string()));
+                None
+            }
+        };
+        let platform = match written.kind.get_ref().as_str() {
+            "simulator" => {
+                if name.as_ref().is_some_and(|name| name.as_str() != SIMULATOR) {
+                    let help = format!("call it [platform.{SIMULATOR}]: so the ids of its phones begin");
+                    found.add(key.span(), "the simulated phones have a name of their own", Some(help));
+                }
+                Some(Platform::Simulator)
+            }
+            "armcloud" => {
+                if key.get_ref() == SIMULATOR {
+                    let help = "choose another: the ids of simulated phones begin so".to_owned();
+                    found.add(key.span(), format!("`{SIMULATOR}` is the simulator's name"), Some(help));
+                }
+                armcloud(config, &key, written, &mut found)
+            }
+            other => {
+                let help = "a kind is \"armcloud\" or \"simulator\"".to_owned();
+                found.add(written.kind.span(), format!("there is no kind `{other}`"), Some(help));
+                None
+            }
+        };
+        platforms.extend(name.zip(platform));
+    }
+    found.finish()?;
+    platforms.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(platforms)
+}
+
+/// Reads one account; `None` if something is missing, which is reported.
+fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mut Findings<'_>) -> Option<Platform> {
+    let Written {
+        kind: _,
+        base_url,
+        prefix,
+        signing,
+        access_key_file,
+        access_key_env,
+        secret_key_file,
+        secret_key_env,
+        on_off,
+        power_seconds,
+        proxy_seconds,
+        concurrent,
+        requests_per_second,
+        requests_per_minute,
+        read_through_proxy,
+    } = written;
+    let base_url =
+        required(key, "base-url", "such as \"https://api.vmoscloud.com\"", base_url, found).and_then(|url| {
+            let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(base_url_of);
+            read.map_err(|why| found.add(url.span(), format!("`base-url` is no address that is used: {why}"), None))
+                .ok()
+        });
+    let family = match prefix.as_ref().map(|prefix| prefix.get_ref().as_str()) {
+        None => Family::Armcloud,
+        Some("/vcpcloud/api/padApi" | "/vsphone/api/padApi") => Family::PadApi,
+        Some(_) => {
+            let span = prefix.as_ref().map(Spanned::span).unwrap_or_default();
+            let help = "expected \"/vcpcloud/api/padApi\" (VMOS Cloud), \"/vsphone/api/padApi\" (VSPhone), or no prefix (ARMCloud)";
+            found.add(span, "no platform has this prefix", Some(help.to_owned()));
+            Family::PadApi
+        }
+    };
+    let scheme = match signing.as_ref().map(|signing| signing.get_ref().as_str()) {
+        Some("v2") => Some(Scheme::V2),
+        None | Some("v4") => Some(Scheme::V4),
+        Some(other) => {
+            let span = signing.as_ref().map(Spanned::span).unwrap_or_default();
+            found.add(span, format!("there is no scheme `{other}`"), Some("a scheme is \"v2\" or \"v4\"".to_owned()));
+            None
+        }
+    };
+    let mut credential = |name: &str, file: Option<Spanned<PathBuf>>, variable: Option<Spanned<String>>| {
+        let (source, span) = match (file, variable) {
+            (Some(file), None) => (CredentialSource::File(config.beside(file.get_ref())), file.span()),
+            (None, Some(variable)) => (CredentialSource::Environment(variable.get_ref().clone()), variable.span()),
+            (file, _) => {
+                let span = file.map_or(key.span(), |file| file.span());
+                let help =
+                    format!("`{name}-file` names a file for its owner alone, `{name}-env` an environment variable");
+                found.add(span, format!("say with one key where the {} is", name.replace('-', " ")), Some(help));
+                return None;
+            }
+        };
+        source.read().map_err(|error| found.add(span, error.to_string(), None)).ok()
+    };
+    let access_key = credential("access-key", access_key_file, access_key_env);
+    let secret_key: Option<Secret<String>> = credential("secret-key", secret_key_file, secret_key_env);
+    let mut number = |name: &str, usual: u32, most: u32, written: Option<Spanned<u32>>| {
+        let given = written.as_ref().map_or(usual, |number| *number.get_ref());
+        if let Some(number) = written.filter(|number| !(1..=most).contains(number.get_ref())) {
+            found.add(number.span(), format!("`{name}` is {given}"), Some(format!("1 to {most} are allowed")));
+        }
+        given
+    };
+    let limits = GuardLimits {
+        concurrent: number("concurrent", 8, 1_000, concurrent),
+        per_second: number("requests-per-second", 20, 10_000, requests_per_second),
+        per_minute: number("requests-per-minute", 300, 100_000, requests_per_minute),
+    };
+    let power_seconds = number("power-seconds", 180, 3_600, power_seconds);
+    let proxy_seconds = number("proxy-seconds", 30, 3_600, proxy_seconds);
+    let account = Account {
+        base_url: base_url?,
+        prefix: prefix.map(Spanned::into_inner).unwrap_or_default(),
+        family,
+        scheme: scheme?,
+        access_key: access_key?,
+        secret_key: secret_key?,
+        limits,
+        on_off,
+        power_seconds,
+        proxy_seconds,
+    };
+    Some(Platform::Armcloud { account: Box::new(account), reads_through_proxy: read_through_proxy.unwrap_or(false) })
+}
+
+/// Refuses addresses that credentials must not go to. Nothing but a test is reached without TLS, and that is on this machine.
+fn base_url_of(url: Url) -> Result<Url, String> {
+    let is_here = match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_here => Ok(url),
+        _ => Err("it has to begin with https://".to_owned()),
+    }
+}
+
+/// A key that must be there.
+fn required<T>(
+    platform: &Spanned<String>,
+    name: &str,
+    example: &str,
+    written: Option<T>,
+    found: &mut Findings<'_>,
+) -> Option<T> {
+    if written.is_none() {
+        found.add(platform.span(), format!("`{name}` is missing"), Some(example.to_owned()));
+    }
+    written
+}
+
+/// What would hold, without credentials.
+fn judge(config: &Config) -> Result<Value, ConfigError> {
+    let shown = |(name, platform): (PlatformName, Platform)| match platform {
+        Platform::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),
+        Platform::Armcloud { account, .. } => {
+            json!({"name": name.as_str(), "kind": "armcloud", "base_url": account.base_url.as_str()})
+        }
+    };
+    Ok(platforms(config)?.into_iter().map(shown).collect())
+}

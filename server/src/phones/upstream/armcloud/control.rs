@@ -1,0 +1,238 @@
+//! What changes a pad, and what is read on it: [`Control`] and [`Shell`].
+
+use super::api::{Accepted, ApiCall, ApiError, Family};
+use super::operations::{Progress, progress};
+use super::{Armcloud, WRITE_WITHIN};
+use crate::phones::contract::{
+    ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
+};
+use crate::phones::upstream::check::Finding;
+use crate::phones::upstream::guard::{CallCounts, GuardState};
+use crate::phones::upstream::roster::PlatformName;
+use crate::phones::upstream::shell::Shell;
+use crate::phones::upstream::shown::{Direction, Showing};
+use crate::phones::upstream::{Control, Exits, Unreachable};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use toolwarrant::{BoxFuture, Facts, Means, Sent, TaskId, Timestamp, UpstreamState};
+
+/// Time between two looks at a command on a phone, and the longest time that one may take.
+const LOOK_EVERY: Duration = Duration::from_millis(1_500);
+const COMMAND_WITHIN: Duration = Duration::from_secs(25);
+
+/// The greatest difference to the platform's clock that `platform check` finds sound; from 5 minutes on, signatures are refused.
+const SKEW_MAX_SECONDS: i64 = 60;
+
+impl Armcloud {
+    /// Sends a command to its pad. `None`: it was accepted, and the platform names no task.
+    async fn transmit(&self, command: &Command, not_after: Timestamp) -> Result<Option<Accepted>, ApiError> {
+        let not_done = |why| ApiError::NotDone { code: None, why };
+        let code = self.code(command.device()).map_err(|Unreachable(why)| not_done(why))?;
+        let family = self.family;
+        let (call, body) = match command {
+            Command::SetPower(SetPowerArgs { action, .. }) => {
+                let call = match (action, family) {
+                    (PowerAction::Restart, _) => ApiCall::Restart,
+                    (PowerAction::Boot, Family::PadApi) => ApiCall::TimingPadOn,
+                    (PowerAction::Shutdown, Family::PadApi) => ApiCall::TimingPadOff,
+                    (PowerAction::Boot, Family::Armcloud) => ApiCall::NetStorageOn,
+                    (PowerAction::Shutdown, Family::Armcloud) => ApiCall::NetStorageOff,
+                };
+                (call, json!({"padCodes": [code]}))
+            }
+            Command::SetProxy(args) => (
+                ApiCall::SetProxy,
+                proxy(&code, args).ok_or_else(|| not_done("it has no words for such a proxy".into()))?,
+            ),
+            Command::ClearProxy(ClearProxyArgs { .. }) => {
+                (ApiCall::SetProxy, json!({"padCodes": [code], "enable": false}))
+            }
+        };
+        match call {
+            // What these answer is not documented; a double and a client have seen nothing.
+            ApiCall::TimingPadOn | ApiCall::TimingPadOff => {
+                self.api.write::<Value>(call, &body, not_after).await.map(|_| None)
+            }
+            _ => self.api.start(call, &body, &code, not_after).await.map(Some),
+        }
+    }
+
+    /// Restricts what a reading can show to what was shown on this account.
+    fn trusted(&self, direction: Direction, means: Means) -> Means {
+        match means {
+            Means::Both if self.shown.has(direction).is_none() => Means::Presence,
+            means => means,
+        }
+    }
+}
+
+/// The body of `setProxy`; `None` where the platform has no words for it. Members of other names would be ignored without a word.
+fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
+    let SetProxyArgs { device_id: _, scheme, host, port, username, password, idempotency_key: _ } = args;
+    let name = match scheme {
+        ProxyScheme::Http => "http-relay",
+        ProxyScheme::Socks5 => "socks5",
+        ProxyScheme::Https => return None,
+    };
+    let mut body = json!({
+        "padCodes": [code], "enable": true, "ip": host.as_str(), "port": port.get(), "proxyType": "proxy", "proxyName": name,
+    });
+    if let Some(username) = username {
+        body["account"] = json!(username.as_str());
+    }
+    if let Some(password) = password {
+        body["password"] = json!(password.expose().as_str());
+    }
+    Some(body)
+}
+
+impl Control for Armcloud {
+    fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
+        let means = match command {
+            Command::SetProxy(args) => self.trusted(Direction::Exit, self.readings.means(id, args)),
+            Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
+                self.trusted(Direction::Start, Means::Both)
+            }
+            // The platform's own list says it, which lags.
+            Command::SetPower(_) => Means::Presence,
+            Command::ClearProxy(_) => Means::Both,
+        };
+        Facts { means, ..Facts::default() }
+    }
+
+    fn send<'a>(&'a self, _: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async move {
+            let sent = self.transmit(command, not_after).await;
+            self.refresh.wake();
+            match sent {
+                Ok(Some(Accepted { task_id })) => Sent::Pending(task_id.to_string()),
+                Ok(None) => Sent::Ok,
+                Err(ApiError::NotDone { why, .. }) => Sent::NotSent(why),
+                Err(ApiError::Failed { why, .. }) => Sent::Err(why),
+                Err(ApiError::Unknown(what)) => Sent::NoAnswer(what),
+            }
+        })
+    }
+
+    fn look_up<'a>(
+        &'a self,
+        _: &'a DeviceId,
+        _: TaskId,
+        operation: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+        Box::pin(async move {
+            let task_id = operation.and_then(|name| name.parse().ok());
+            let task_id = task_id.ok_or_else(|| Unreachable("it knows operations, not requests".into()))?;
+            let progress = progress(&self.api, task_id).await?;
+            if progress != Progress::Open {
+                self.refresh.wake();
+            }
+            Ok(Some(progress.sent(task_id)))
+        })
+    }
+
+    fn exits<'a>(
+        &'a self,
+        id: &'a DeviceId,
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+        Box::pin(self.readings.exits(self, id, proxy))
+    }
+
+    fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(self.readings.start(self, id))
+    }
+
+    fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(async move {
+            let listed = self.refresh.at_least(self.clock.now()).await;
+            let credentials = match listed {
+                Ok(()) => Finding::sound("credentials", "the platform takes them"),
+                Err(error) => {
+                    let remedy = "see that base-url, prefix, signing and both keys are those of the account, and that \
+                                  this machine's address is on its list";
+                    Finding::faulty("credentials", error.to_string(), remedy)
+                }
+            };
+            let clock = self.api.skew().map(|millis| {
+                let seconds = millis / 1_000;
+                let found = format!("the platform's clock is {seconds} s ahead");
+                match seconds.abs() <= SKEW_MAX_SECONDS {
+                    true => Finding::sound("clock", found),
+                    false => {
+                        Finding::faulty("clock", found, "set this machine's clock: signatures end after 5 minutes")
+                    }
+                }
+            });
+            [credentials].into_iter().chain(clock).collect()
+        })
+    }
+
+    fn record<'a>(&'a self, direction: Direction, id: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
+        let tool = self.readings.tool(id).map_or("", |tool| tool.as_str());
+        let showing = Showing { at: self.clock.wall(), device: id.to_string(), tool: tool.to_owned() };
+        let shown = Arc::clone(&self.shown);
+        Box::pin(async move {
+            let recorded = spawn_blocking(move || shown.record(direction, showing)).await;
+            let why = match recorded {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            Err(Unreachable(why.into()))
+        })
+    }
+
+    fn state(&self, name: &PlatformName) -> UpstreamState {
+        let GuardState { open, running: _, waiting, calls } = self.api.guard().observe();
+        let CallCounts { answered, failed, denied, limited, abandoned, withheld, retried } = calls;
+        let calls = [
+            ("answered", answered),
+            ("failed", failed),
+            ("denied", denied),
+            ("limited", limited),
+            ("abandoned", abandoned),
+            ("retried", retried),
+        ];
+        UpstreamState {
+            name: name.to_string(),
+            kind: "armcloud",
+            reachable: open.is_none() && self.refresh.is_reachable(),
+            age_seconds: self.roster.age().map(|age| age.as_secs()),
+            targets: self.roster.len() as u64,
+            calls: calls.to_vec(),
+            waiting: waiting as u64,
+            refused: withheld,
+        }
+    }
+}
+
+impl Shell for Armcloud {
+    fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async move {
+            let code = self.code(id)?;
+            let now = self.clock.now();
+            let body = json!({"padCodes": [code], "scriptContent": script});
+            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, now.plus(WRITE_WITHIN)).await?;
+            let until = now.plus(COMMAND_WITHIN);
+            loop {
+                self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
+                match progress(&self.api, task_id).await? {
+                    Progress::Done(output) => return Ok(output),
+                    Progress::Failed(why) | Progress::Unknown(why) => return Err(Unreachable(why)),
+                    Progress::Open if self.clock.now() < until => {}
+                    Progress::Open => return Err(Unreachable("a command did not end in time".into())),
+                }
+            }
+        })
+    }
+}
+
+impl From<ApiError> for Unreachable {
+    fn from(error: ApiError) -> Self {
+        let (ApiError::NotDone { why, .. } | ApiError::Failed { why, .. } | ApiError::Unknown(why)) = error;
+        Self(why)
+    }
+}

@@ -1,0 +1,268 @@
+//! `platform check`: whether an account works, step by step, and what a reading on it really follows.
+//!
+//! The checks go to the platform directly: they make no task and cost an application nothing. What changes a phone is asked for by an
+//! operator, and tells what it saw. Only here is it recorded that a reading follows the effect of a command there and back: until
+//! then no missing effect on this account is evidence of anything. Start at [`check`] and [`prove`].
+
+use super::shown::Direction;
+use super::{Control, Exits, Pace, Snapshot, Through, Unreachable};
+use crate::phones::contract::{
+    ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
+    SetProxyArgs,
+};
+use serde::Serialize;
+use std::net::IpAddr;
+use std::time::Duration;
+use toolwarrant::{Clock, Random, Sent, TaskId, Timestamp};
+
+/// One step of a check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub step: &'static str,
+    /// Whether it is as it should be.
+    pub sound: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do about it; empty where it is sound.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub remedy: &'static str,
+}
+
+impl Finding {
+    /// A step that is as it should be.
+    #[must_use]
+    pub fn sound(step: &'static str, found: impl Into<String>) -> Self {
+        Self { step, sound: true, found: found.into(), remedy: "" }
+    }
+
+    /// A step that is not.
+    #[must_use]
+    pub fn faulty(step: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
+        Self { step, sound: false, found: found.into(), remedy }
+    }
+}
+
+/// Phones that are listed to find one that can be read.
+const SOUGHT: u16 = 1_000;
+
+/// Time between two looks, and the longest time for a change that the phone's pace says nothing of.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Checks credentials, clock, listing, reading and session of a platform. Changes no phone; the one session that is issued expires by
+/// itself.
+pub async fn check(control: &dyn Control) -> Vec<Finding> {
+    let mut findings = control.account().await;
+    if findings.iter().any(|finding| !finding.sound) {
+        return findings;
+    }
+    let phones = match control.page(None, SOUGHT).await {
+        Err(error) => {
+            findings.push(Finding::faulty("listing", error.to_string(), "see what the log says of this platform"));
+            return findings;
+        }
+        Ok(phones) if phones.is_empty() => {
+            findings.push(Finding::faulty("listing", "there is no phone", "buy one, or use the account that has it"));
+            return findings;
+        }
+        Ok(phones) => phones,
+    };
+    let running = phones.iter().find(|phone| phone.state() == DeviceState::Running);
+    let more = if phones.len() == usize::from(SOUGHT) { " or more" } else { "" };
+    let runs = phones.iter().filter(|phone| phone.state() == DeviceState::Running).count();
+    findings.push(Finding::sound("listing", format!("{}{more} phones, of which {runs} run", phones.len())));
+    let Some(phone) = running else {
+        findings.push(Finding::faulty("reading", "no phone runs", "start one, and check again"));
+        return findings;
+    };
+    findings.extend(read(control, phone).await);
+    findings.push(session(control, phone).await);
+    findings
+}
+
+/// Reads what a phone shows of its start and of its address.
+async fn read(control: &dyn Control, phone: &Snapshot) -> [Finding; 2] {
+    const NO_COMMAND: &str = "restarts cannot be verified; see that commands are allowed on this account";
+    const NO_ECHO: &str = "proxies cannot be verified; --echo-listen and --echo-url say where phones reach this server";
+    let start = match control.boot_id(&phone.id).await {
+        Ok(start) => Finding::sound("start of a phone", format!("{} shows {start}", phone.id)),
+        Err(error) => Finding::faulty("start of a phone", format!("{}: {error}", phone.id), NO_COMMAND),
+    };
+    let exit = match control.exits(&phone.id, None).await {
+        Ok(Exits { ordinary, .. }) => {
+            Finding::sound("address of a phone", format!("a request of {} came from {ordinary}", phone.id))
+        }
+        Err(error) => Finding::faulty("address of a phone", format!("{}: {error}", phone.id), NO_ECHO),
+    };
+    [start, exit]
+}
+
+async fn session(control: &dyn Control, phone: &Snapshot) -> Finding {
+    const STEP: &str = "screen session";
+    if !phone.offers(DeviceCapability::Session) || !phone.session_modes.contains(&SessionMode::Control) {
+        return Finding::sound(STEP, format!("{} offers none", phone.id));
+    }
+    match control.session(&phone.id, SessionMode::Control).await {
+        Ok(_) => Finding::sound(STEP, format!("one was issued for {}; its token is not shown", phone.id)),
+        Err(error) => Finding::faulty(STEP, error.to_string(), "see that this account may issue tokens"),
+    }
+}
+
+/// Restarts a phone and sets and clears a proxy on it, to see whether readings follow, and records the directions that were seen.
+pub async fn prove(control: &dyn Control, clock: &Clock, random: &Random, proxy: &SetProxyArgs) -> Vec<Finding> {
+    let prover = Prover { control, clock, random, id: &proxy.device_id };
+    let phone = match control.read_anew(prover.id).await {
+        Ok(Some(phone)) if phone.state() == DeviceState::Running => phone,
+        Ok(Some(phone)) => {
+            let found = format!("{} is {}", prover.id, phone.state().as_str());
+            return vec![Finding::faulty("phone", found, "choose one that runs")];
+        }
+        Ok(None) => {
+            return vec![Finding::faulty("phone", format!("there is no {}", prover.id), "`device list` shows all")];
+        }
+        Err(error) => return vec![Finding::faulty("phone", error.to_string(), "try again later")],
+    };
+    let seconds = |pace: Option<Pace>| pace.map_or(PATIENCE, |pace| Duration::from_secs(pace.deadline_seconds.into()));
+    let mut findings = vec![prover.restart(seconds(phone.paces.power)).await];
+    findings.extend(prover.proxy(proxy, seconds(phone.paces.proxy)).await);
+    findings
+}
+
+/// What shows an effect.
+#[derive(Clone, Copy)]
+enum Sign<'a> {
+    /// The phone shows another start than this.
+    OtherStart(&'a str),
+    /// Ordinary requests come from the address of this proxy.
+    Through(&'a SetProxyArgs),
+    /// Ordinary requests come from this address.
+    From(IpAddr),
+}
+
+struct Prover<'a> {
+    control: &'a dyn Control,
+    clock: &'a Clock,
+    random: &'a Random,
+    id: &'a DeviceId,
+}
+
+impl Prover<'_> {
+    async fn restart(&self, within: Duration) -> Finding {
+        const STEP: &str = "restart";
+        const REMEDY: &str =
+            "restarts on this account end as timeout where no other start is seen, and are never refunded";
+        let faulty = |found: String| Finding::faulty(STEP, found, REMEDY);
+        let before = match self.control.boot_id(self.id).await {
+            Ok(before) => before,
+            Err(error) => return faulty(error.to_string()),
+        };
+        let args = SetPowerArgs { device_id: self.id.clone(), action: PowerAction::Restart, idempotency_key: None };
+        let until = self.clock.now().plus(within);
+        if let Err(why) = self.carry_out(&Command::SetPower(args), until).await {
+            return faulty(why);
+        }
+        match self.wait(until, Sign::OtherStart(&before)).await {
+            Some(now) => {
+                let recorded = self.control.record(Direction::Start, self.id).await;
+                Self::recorded(STEP, format!("before: {before}; after: {now}"), recorded)
+            }
+            None => faulty(format!("before: {before}; nothing else was seen within {} s", within.as_secs())),
+        }
+    }
+
+    async fn proxy(&self, proxy: &SetProxyArgs, within: Duration) -> Vec<Finding> {
+        const THERE: &str = "proxy, there";
+        const BACK: &str = "proxy, back";
+        const REMEDY: &str =
+            "proxies on this account end as timeout where no address of theirs is seen, and are never refunded";
+        let faulty = |step, found: String| vec![Finding::faulty(step, found, REMEDY)];
+        let (before, through) = match self.control.exits(self.id, Some(proxy)).await {
+            Ok(Exits { ordinary, through: Some(through) }) => (ordinary, through.address()),
+            Ok(_) => return faulty(THERE, "no request can be made through the proxy explicitly".to_owned()),
+            Err(error) => return faulty(THERE, error.to_string()),
+        };
+        if before == through {
+            return faulty(THERE, format!("requests come from {before} with the proxy and without it: choose another"));
+        }
+        let until = self.clock.now().plus(within);
+        if let Err(why) = self.carry_out(&Command::SetProxy(proxy.clone()), until).await {
+            return faulty(THERE, why);
+        }
+        let followed = self.wait(until, Sign::Through(proxy)).await;
+        // Whatever was seen, the phone is left without the proxy.
+        let clear = ClearProxyArgs { device_id: self.id.clone(), idempotency_key: None };
+        let until = self.clock.now().plus(within);
+        let cleared = self.carry_out(&Command::ClearProxy(clear), until).await;
+        let Some(there) = followed else {
+            return faulty(
+                THERE,
+                format!("before: {before}; the proxy's: {through}; no request was seen to follow it"),
+            );
+        };
+        let there = Finding::sound(THERE, format!("before: {before}; after: {there}, the proxy's"));
+        if let Err(why) = cleared {
+            return vec![there, Finding::faulty(BACK, why, "the phone may still have the proxy: clear it")];
+        }
+        let back = match self.wait(until, Sign::From(before)).await {
+            Some(back) => {
+                let recorded = self.control.record(Direction::Exit, self.id).await;
+                Self::recorded(BACK, format!("after clear_proxy: {back}, as before"), recorded)
+            }
+            None => Finding::faulty(BACK, format!("no request came from {before} again"), REMEDY),
+        };
+        vec![there, back]
+    }
+
+    /// Sends a command, and waits until the platform says how it went.
+    async fn carry_out(&self, command: &Command, until: Timestamp) -> Result<(), String> {
+        let random = self.random.bytes().map_err(|error| error.to_string())?;
+        let request = TaskId::new(self.clock.now(), random);
+        let mut sent = self.control.send(request, command, self.clock.now().plus(LOOK_EVERY)).await;
+        loop {
+            let operation = match sent {
+                Sent::Ok => return Ok(()),
+                Sent::Pending(operation) if self.clock.now() < until => operation,
+                other => return Err(other.to_string()),
+            };
+            self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
+            let known = self.control.look_up(self.id, request, Some(&operation)).await;
+            sent = known.ok().flatten().unwrap_or(Sent::Pending(operation));
+        }
+    }
+
+    /// What is read, if it is the sign.
+    async fn look(&self, sign: Sign<'_>) -> Option<String> {
+        match sign {
+            Sign::OtherStart(before) => self.control.boot_id(self.id).await.ok().filter(|now| now != before),
+            Sign::Through(proxy) => {
+                let Exits { ordinary, through } = self.control.exits(self.id, Some(proxy)).await.ok()?;
+                (through.map(Through::address) == Some(ordinary)).then(|| ordinary.to_string())
+            }
+            Sign::From(address) => {
+                let Exits { ordinary, .. } = self.control.exits(self.id, None).await.ok()?;
+                (ordinary == address).then(|| ordinary.to_string())
+            }
+        }
+    }
+
+    /// Looks again and again for a sign.
+    async fn wait(&self, until: Timestamp, sign: Sign<'_>) -> Option<String> {
+        loop {
+            match self.look(sign).await {
+                None if self.clock.now() < until => self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await,
+                seen => return seen,
+            }
+        }
+    }
+
+    fn recorded(step: &'static str, found: String, recorded: Result<(), Unreachable>) -> Finding {
+        match recorded {
+            Ok(()) => Finding::sound(step, found),
+            Err(Unreachable(why)) => {
+                let found = format!("{found}; it could not be recorded: {}", why.as_str());
+                Finding::faulty(step, found, "see that the data folder can be written, and check again")
+            }
+        }
+    }
+}
