@@ -31,13 +31,13 @@ use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
 /// A client of one server.
-#[derive(Debug)]
 pub struct HttpClient {
     way: Way,
 }
@@ -68,14 +68,12 @@ pub enum HttpSetupError {
 }
 
 /// How the server is reached.
-#[derive(Debug)]
 enum Way {
     Direct(Road<HttpsConnector<HttpConnector>>),
     ByProxy(Road<HttpsConnector<Tunnel<HttpConnector>>>),
 }
 
 /// Connections that are kept, and what makes them.
-#[derive(Debug)]
 struct Road<C> {
     kept: Client<C, Full<Bytes>>,
     connector: C,
@@ -164,6 +162,13 @@ impl HttpClient {
             Verdict::Refused => HttpFailure::TooLate,
             Verdict::Waiting => failure.while_nothing_left(),
         })
+    }
+}
+
+/// Shows nothing of the way: a tunnel holds the proxy's password.
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").finish_non_exhaustive()
     }
 }
 

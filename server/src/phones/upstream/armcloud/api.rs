@@ -55,9 +55,9 @@ pub struct ApiSettings {
     pub family: Family,
     /// How requests are signed.
     pub scheme: Scheme,
-    /// Time for one exchange of a read. A read with its waits and repeats has twice as much.
+    /// Time for one exchange of a read, usually [`READ_WITHIN`]. A read with its waits and repeats has twice as much.
     pub read_within: Duration,
-    /// Time for the exchange of a call that changes something. After it, nobody can tell what became of it.
+    /// Time for the exchange of a call that changes something, usually [`WRITE_WITHIN`]. After it, nobody can tell what became of it.
     pub write_within: Duration,
 }
 
@@ -103,6 +103,12 @@ impl ApiError {
         Self::NotDone { code: Some(codes::UNSUPPORTED), why: why.into() }
     }
 }
+
+/// Long for a read: the platform runs commands for 5 seconds.
+pub const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// Long, because an answer that comes too late costs certainty.
+pub const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
 /// What one attempt came to.
 type Attempt<T> = Result<T, Trouble>;
