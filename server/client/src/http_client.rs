@@ -70,7 +70,7 @@ pub enum HttpSetupError {
 /// How the server is reached.
 enum Way {
     Direct(Road<HttpsConnector<HttpConnector>>),
-    ByProxy(Road<HttpsConnector<Tunnel<HttpConnector>>>),
+    ByProxy(Box<Road<HttpsConnector<Tunnel<HttpConnector>>>>),
 }
 
 /// Connections that are kept, and what makes them.
@@ -97,7 +97,8 @@ impl HttpClient {
     /// The URL is neither https nor http to this machine, the system has no certificate authorities, or the proxy's URL is wrong.
     pub fn to(url: &Url) -> Result<Self, HttpSetupError> {
         let encrypted = url.scheme() == "https";
-        if !encrypted && !(url.scheme() == "http" && is_loopback(url)) {
+        let is_near = url.scheme() == "http" && is_loopback(url);
+        if !encrypted && !is_near {
             let message = format!("`{}://` is not spoken to other machines; expected https", url.scheme());
             return Err(HttpSetupError::Url(message));
         }
@@ -121,7 +122,7 @@ impl HttpClient {
             Some(pass) => tunnel.with_auth(pass.clone()),
             None => tunnel,
         };
-        Ok(Self { way: Way::ByProxy(Road::of(tunnel, tls, encrypted)) })
+        Ok(Self { way: Way::ByProxy(Box::new(Road::of(tunnel, tls, encrypted))) })
     }
 
     /// Returns the answer to a request, with its whole body. Uses a connection that was kept, where there is one.
