@@ -81,6 +81,17 @@ pub enum Withheld {
     Crowded,
 }
 
+impl Withheld {
+    /// When it is worth asking again, if that is known.
+    #[must_use]
+    pub fn until(self) -> Option<Timestamp> {
+        match self {
+            Self::Unreachable(until) | Self::Denied(until) | Self::Paused(until) => Some(until),
+            Self::Crowded => None,
+        }
+    }
+}
+
 impl fmt::Display for Withheld {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
