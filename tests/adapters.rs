@@ -1,5 +1,6 @@
 //! The suite that every adapter passes, on each that the product has; and how each case ends there.
 
+mod armcloud;
 mod simulated;
 
 use adapter_suite::{Double, Row, run};

@@ -22,7 +22,7 @@ use super::shown::Shown;
 use super::{Pace, Paces, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use anyhow::Context;
-use api::{Api, ApiCall, ApiError, ApiSettings};
+use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
 use rows::{Abilities, CodeChanges, Pad, PadRows, Reach};
 use serde::Deserialize;
@@ -71,9 +71,8 @@ pub struct Account {
     pub proxy_seconds: u32,
 }
 
-/// Time for an exchange, by whether it reads.
-const READ_WITHIN: Duration = Duration::from_secs(10);
-const WRITE_WITHIN: Duration = Duration::from_secs(8);
+/// Longest time until a call that somebody waits for leaves.
+const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
 /// From the report of success to the latest end of a write there is the time to settle, and this for the report itself and for readings.
 const ROOM_SECONDS: u32 = 90;
@@ -199,7 +198,7 @@ impl Upstream for Armcloud {
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async move {
             let code = self.code(id)?;
-            let not_after = self.clock.now().plus(WRITE_WITHIN);
+            let not_after = self.clock.now().plus(LEAVES_WITHIN);
             let issued = self.api.write::<Issued>(ApiCall::ScreenToken, &json!({"padCode": code}), not_after).await;
             let Issued { token } = issued.map_err(|error| match error {
                 ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),

@@ -2,7 +2,7 @@
 
 use super::api::{Accepted, ApiCall, ApiError, Family};
 use super::operations::{Progress, progress};
-use super::{Armcloud, WRITE_WITHIN};
+use super::{Armcloud, LEAVES_WITHIN};
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
 };
@@ -215,7 +215,7 @@ impl Shell for Armcloud {
             let code = self.code(id)?;
             let now = self.clock.now();
             let body = json!({"padCodes": [code], "scriptContent": script});
-            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, now.plus(WRITE_WITHIN)).await?;
+            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, now.plus(LEAVES_WITHIN)).await?;
             let until = now.plus(COMMAND_WITHIN);
             loop {
                 self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;
