@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -26,9 +27,16 @@ impl Shell for LocalShell {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(script).env_clear().env("PATH", &self.programs).stdin(Stdio::null());
         Box::pin(async move {
-            let output =
-                tokio::task::spawn_blocking(move || command.output().expect("a shell")).await.expect("it runs");
-            Ok((self.way)(String::from_utf8(output.stdout).expect("text")))
+            // The end of the shell counts, even if what it has started goes on.
+            let run = move || {
+                let mut output = tempfile::tempfile().expect("a file");
+                command.stdout(output.try_clone().expect("a file")).stderr(Stdio::null());
+                command.status().expect("a shell");
+                output.rewind().expect("its start");
+                let mut text = String::new();
+                output.read_to_string(&mut text).map(|_| text).expect("text")
+            };
+            Ok((self.way)(tokio::task::spawn_blocking(run).await.expect("it runs")))
         })
     }
 }

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use toolwarrant::SeenFrom;
 
 /// How a proxy of a test behaves.
@@ -65,7 +66,7 @@ async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mut
         };
         let to = format!("{host}:{}", stream.read_u16().await?);
         let refused = u8::from(manner == Manner::Refuses);
-        stream.write_all(&[5, refused, 0, 3, 2, b'x', b'y', 0, 0]).await?;
+        stream.write_all(&[&[5, refused, 0, 3, 9][..], b"somewhere", &[0, 0]].concat()).await?;
         to
     } else {
         let mut head = vec![first];
@@ -88,6 +89,10 @@ async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mut
     log.lock().unwrap().push_str(&format!("{to} "));
     if manner == Manner::Lies {
         return stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+    }
+    // It takes its time.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
     }
     let socket = TcpSocket::new_v4()?;
     socket.bind((Ipv4Addr::from(exit), 0).into())?;
@@ -188,6 +193,8 @@ async fn a_proxy_that_says_nothing_is_given_up() {
     let silent = proxy("socks5", "127.0.0.1", listener.local_addr().unwrap().port());
     let running = Running::start();
     let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+    let begin = Instant::now();
     let Err(Unreachable(why)) = reader().ask(&silent, &running.url, &pair).await else { panic!("given up") };
     assert_eq!(why.as_str(), "the proxy did not answer in time");
+    assert!((PATIENCE..2 * PATIENCE).contains(&begin.elapsed()), "{:?}", begin.elapsed());
 }
