@@ -293,8 +293,7 @@ const NETCAT: &str = r#"[ "$1" = -w ] || exit 1; exec 3<>/dev/tcp/$3/$4; while I
 async fn a_phone_makes_its_requests_with_what_it_has() {
     let running = Running::start();
     let [curl, wget] =
-        ["-s -m 8 -o /dev/null", "-q -O -"].map(|options| format!(r#"[[ "$*" == "{options} "* ]] || exit 2; {FETCH}"#));
-    let other_wget = format!(r#"[[ "$*" == "-q -T 8 -O - "* ]] || exit 2; {FETCH}"#);
+        ["-s -m 8 -o /dev/null", "-O -"].map(|options| format!(r#"[[ "$*" == "{options} "* ]] || exit 2; {FETCH}"#));
     let toybox = |wget: &str, nc: &str| {
         format!(
             "case $1 in wget) shift; {wget};; nc) shift; {nc};; *) echo \"Unknown command $1\" >&2; exit 127;; esac"
@@ -304,7 +303,7 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
     for (programs, tool, arrives) in [
         (&[("curl", curl.as_str()), ("toybox", &all), ("nc", "exit 1")] as &[(&str, &str)], Tool::Curl, true),
         (&[("toybox", &all), ("nc", "exit 1")], Tool::ToyboxWget, true),
-        (&[("toybox", &nc), ("wget", &other_wget)], Tool::Wget, true),
+        (&[("toybox", &nc), ("wget", &wget)], Tool::Wget, true),
         (&[("nc", NETCAT)], Tool::Nc, true),
         (&[("toybox", &nc)], Tool::ToyboxNc, true),
         (&[("toybox", &none)], Tool::Missing, false),
