@@ -138,9 +138,11 @@ impl Exits {
     /// Judges whether the phone uses `proxy`, given the address that an ordinary request left from before the send.
     ///
     /// Present: the request left from the address that the proxy shows, or, where nobody could ask through it, from the proxy's own
-    /// literal address. Absent: it left from the address of before, and the proxy shows another one. So without a reading through the
-    /// proxy nothing is absent: had it been in force before, both addresses would be the same too. The same could be if this server
-    /// asks another proxy of the same name than the phone uses, or if only one of both addresses is IPv6; neither shows an absence.
+    /// literal address. Absent: it left from the address of before, and the proxy shows another one.
+    ///
+    /// Without a reading through the proxy nothing is absent, since a proxy that was in force before already looks the same. Two addresses
+    /// of which one is IPv6 do not contradict each other: a proxy may have an exit in each family. Nor does a reading that this server
+    /// took at a proxy with a name, which may be another machine where the phone looks it up.
     #[must_use]
     pub fn verdict(&self, proxy: &SetProxyArgs, before: IpAddr) -> Verdict {
         let Self { ordinary, through } = *self;

@@ -21,7 +21,7 @@ pub struct EchoUrl {
 
 /// A text is no [`EchoUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an echo is reached at an URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
+#[error("an echo is reached at a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
 pub struct NoEchoUrl;
 
 impl EchoUrl {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::phones::upstream::readings::tests::{Running, proxy, with_login};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
@@ -62,6 +62,7 @@ async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mut
         let [_, _, _, kind] = read::<4>(&mut stream).await?;
         let host = match kind {
             1 => Ipv4Addr::from(read::<4>(&mut stream).await?).to_string(),
+            4 => format!("[{}]", Ipv6Addr::from(read::<16>(&mut stream).await?)),
             _ => text(&mut stream).await?,
         };
         let to = format!("{host}:{}", stream.read_u16().await?);
@@ -152,15 +153,25 @@ async fn the_echo_sees_where_a_request_through_a_proxy_leaves_and_nothing_that_t
 }
 
 #[tokio::test]
-async fn a_name_of_the_echo_is_looked_up_by_the_proxy() {
+async fn the_proxy_is_told_host_and_port_of_the_echo_and_looks_a_name_up_itself() {
     let running = Running::start();
-    let url: EchoUrl = running.url.as_str().replace("127.0.0.1", "echo.example").parse().unwrap();
-    for scheme in ["socks5", "http"] {
-        let (at, heard, _tasks) = run_proxy(Manner::Honest, EXIT).await;
-        let pair = [(); 2].map(|()| running.echo.expect().unwrap());
-        reader().ask(&proxy(scheme, "127.0.0.1", at.port()), &url, &pair).await.unwrap();
-        assert_eq!(pair[1].seen(Duration::ZERO).await, SeenFrom::One(EXIT.into()));
-        assert!(heard.lock().unwrap().starts_with("echo.example:"), "{heard:?}");
+    let port = running.url.port;
+    for (host, told, arrives) in [
+        (format!("127.0.0.1:{port}"), format!("127.0.0.1:{port} "), true),
+        (format!("echo.example:{port}"), format!("echo.example:{port} "), true),
+        (format!("[::1]:{port}"), format!("[::1]:{port} "), true),
+        ("echo.example".to_owned(), "echo.example:80 ".to_owned(), false),
+        ("[2001:db8::80]".to_owned(), "[2001:db8::80]:80 ".to_owned(), false),
+    ] {
+        let url: EchoUrl = format!("http://{host}").parse().unwrap();
+        for scheme in ["socks5", "http"] {
+            let (at, heard, _tasks) = run_proxy(Manner::Honest, EXIT).await;
+            let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+            let _ = reader().ask(&proxy(scheme, "127.0.0.1", at.port()), &url, &pair).await;
+            let seen = if arrives { SeenFrom::One(EXIT.into()) } else { SeenFrom::Nobody };
+            assert_eq!(pair[1].seen(Duration::ZERO).await, seen, "{scheme} {host}");
+            assert_eq!(*heard.lock().unwrap(), told.repeat(2), "{scheme}");
+        }
     }
 }
 
