@@ -3,7 +3,7 @@
 //! An address is never what a phone or a proxy says. It is the one from which this server saw a request to a one-time path
 //! ([`EchoPaths`]). A phone is asked to make an ordinary request, which takes the way that all its traffic takes, and, where that
 //! needs no password, requests that go explicitly through the proxy. What such readings show is [`Exits::verdict`]'s to say; an absence
-//! is refunded, so it needs more than a presence. Start at [`Readings::exits`].
+//! is refunded, so it needs more than a presence. Start at [`PhoneReadings::exits`].
 
 mod means;
 mod script;
@@ -23,7 +23,7 @@ use toolwarrant::{EchoPaths, Expected, Random, SeenFrom, Verdict};
 
 /// Takes readings on phones.
 #[derive(Debug)]
-pub struct Readings {
+pub struct PhoneReadings {
     echo: EchoPaths,
     url: EchoUrl,
     random: Random,
@@ -49,7 +49,7 @@ pub enum Through {
     Server(IpAddr),
 }
 
-impl Readings {
+impl PhoneReadings {
     /// Takes readings at `echo`, which phones reach at `url`.
     #[must_use]
     pub fn new(echo: EchoPaths, url: EchoUrl, random: Random) -> Self {

@@ -28,8 +28,8 @@ impl Running {
         Self { echo, url, served: tokio::spawn(listener.serve(std::future::pending())) }
     }
 
-    fn readings(&self) -> Readings {
-        Readings::new(self.echo.clone(), self.url.clone(), Random::seeded(1))
+    fn readings(&self) -> PhoneReadings {
+        PhoneReadings::new(self.echo.clone(), self.url.clone(), Random::seeded(1))
     }
 }
 
