@@ -6,8 +6,8 @@ use crate::phones::contract::{Credential, Host, Port, ProxyScheme};
 use crate::phones::upstream::shell::tests::{LocalShell, phone};
 use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
@@ -277,11 +277,12 @@ fn the_means_follow_what_can_be_asked_and_by_whom() {
     }
 }
 
-/// Writes a program for a phone.
+/// Writes a program for a phone: by another process, since a file that this one has open for writing would be so in all that other tests
+/// start meanwhile, and could not be run.
 fn program(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    let write = r#"printf '#!/bin/bash\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
+    let written = Command::new("/bin/sh").arg("-c").arg(write).arg(folder.join(name)).arg(text).status();
+    assert!(written.unwrap().success());
 }
 
 /// Requests the URL that comes last, or what comes in, at the host and port that come last.
