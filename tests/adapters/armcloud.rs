@@ -5,7 +5,7 @@ use adapter_suite::{Deed, Double, Fault, Operation};
 use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::upstream::armcloud::{self, Armcloud, Family, Scheme};
 use cloudphone::phones::upstream::guard::GuardLimits;
-use cloudphone::phones::upstream::readings::Readings;
+use cloudphone::phones::upstream::readings::PhoneReadings;
 use cloudphone::phones::upstream::roster::PlatformName;
 use cloudphone::phones::upstream::shown::Direction;
 use cloudphone::phones::upstream::{Control, Upstream};
@@ -126,7 +126,7 @@ impl Double for Account {
                 proxy_seconds: 20,
             };
             let (paths, url) = &self.echo;
-            let readings = Readings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
+            let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
             let name = PlatformName::parse("pads").expect("a name");
             let adapter = Armcloud::new(name, account, readings, self.folder.path(), clock.clone(), &Random::System);
             let adapter = Arc::new(adapter.expect("an account"));

@@ -15,7 +15,7 @@ pub use api::Family;
 pub use sign::Scheme;
 
 use super::guard::{Class, GuardLimits};
-use super::readings::Readings;
+use super::readings::PhoneReadings;
 use super::roster::refresh::Refresh;
 use super::roster::{Listed, PlatformName, Roster, Row};
 use super::shown::Shown;
@@ -41,7 +41,7 @@ pub struct Armcloud {
     roster: Arc<Roster<Pad>>,
     listing: Arc<Listing<Arc<Api>>>,
     refresh: Arc<Refresh<Pad>>,
-    readings: Readings,
+    readings: PhoneReadings,
     shown: Arc<Shown>,
     abilities: Abilities,
     clock: Clock,
@@ -88,7 +88,7 @@ impl Armcloud {
     pub fn new(
         name: PlatformName,
         account: Account,
-        readings: Readings,
+        readings: PhoneReadings,
         folder: &Path,
         clock: Clock,
         random: &Random,

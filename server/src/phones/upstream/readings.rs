@@ -1,9 +1,9 @@
-//! Readings on a phone that nobody can forge by what he prints: from which address it makes requests, and since when it runs.
+//! PhoneReadings on a phone that nobody can forge by what he prints: from which address it makes requests, and since when it runs.
 //!
 //! An address is never what a phone or a proxy says. It is the one from which this server saw a request to a one-time path
 //! ([`EchoPaths`]). A phone is asked to make an ordinary request, which takes the way that all its traffic takes, and, where that
 //! needs no password, requests that go explicitly through the proxy. What such readings show is [`Exits::verdict`]'s to say; an absence
-//! is refunded, so it needs more than a presence. Start at [`Readings::exits`].
+//! is refunded, so it needs more than a presence. Start at [`PhoneReadings::exits`].
 
 mod means;
 mod script;
@@ -23,7 +23,7 @@ use toolwarrant::{EchoPaths, Means, Random, SeenFrom, Verdict};
 
 /// Takes readings on phones.
 #[derive(Debug)]
-pub struct Readings {
+pub struct PhoneReadings {
     /// The echo, and how phones reach it.
     echo: Option<(EchoPaths, EchoUrl)>,
     random: Random,
@@ -49,7 +49,7 @@ pub enum Through {
     Server(IpAddr),
 }
 
-impl Readings {
+impl PhoneReadings {
     /// Takes readings of starts, and of addresses at the echo, if there is one, which phones reach at the URL.
     #[must_use]
     pub fn new(echo: Option<(EchoPaths, EchoUrl)>, random: Random) -> Self {
@@ -142,9 +142,11 @@ impl Exits {
     /// Judges whether the phone uses `proxy`, given the address that an ordinary request left from before the send.
     ///
     /// Present: the request left from the address that the proxy shows, or, where nobody could ask through it, from the proxy's own
-    /// literal address. Absent: it left from the address of before, and the proxy shows another one. So without a reading through the
-    /// proxy nothing is absent: had it been in force before, both addresses would be the same too. The same could be if this server
-    /// asks another proxy of the same name than the phone uses, or if only one of both addresses is IPv6; neither shows an absence.
+    /// literal address. Absent: it left from the address of before, and the proxy shows another one.
+    ///
+    /// Without a reading through the proxy nothing is absent, since a proxy that was in force before already looks the same. Two addresses
+    /// of which one is IPv6 do not contradict each other: a proxy may have an exit in each family. Nor does a reading that this server
+    /// took at a proxy with a name, which may be another machine where the phone looks it up.
     #[must_use]
     pub fn verdict(&self, proxy: &SetProxyArgs, before: IpAddr) -> Verdict {
         let (ordinary, before) = (self.ordinary.to_canonical(), before.to_canonical());
