@@ -82,7 +82,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     let (mut entries, mut sends, mut effects) = (Vec::new(), 0, 0);
     let mut sim = Arc::new(open());
     loop {
-        let next = step(task, event, clock.now(), || facts);
+        let next = step(task, event, clock.now(), &|| facts);
         task = next.task;
         entries.extend(next.entries);
         if let Some(status) = task.status() {
