@@ -159,9 +159,17 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
         (Some(_), UpstreamAnswer::Err, _) => &[Status::Failed],
         (Some(_), UpstreamAnswer::None, _) => &[Status::Timeout],
     };
+    // Where an earlier send was not answered, nothing shows that nothing happened.
+    let open = |status: Status| if record.task.unanswered && never(status) { Status::Timeout } else { status };
+    let must: Vec<_> = must.iter().map(|status| open(*status)).collect();
     if !record.task.status().is_some_and(|status| must.contains(&status)) {
         violated(&format!("it must be {must:?}"));
     }
+}
+
+/// Whether it says that nothing happened.
+fn never(status: Status) -> bool {
+    matches!(status, Status::Failed | Status::FailedSilent)
 }
 
 /// If nothing interferes, a task ends soon after nothing more can be learned of it.
@@ -178,7 +186,8 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
             Some(lost_at.max(done_at))
         }
         _ => match (sight.throughout(record.created_at, *finished_at), outcome) {
-            (Some(Means::Nothing(_)), Some((UpstreamAnswer::Ok | UpstreamAnswer::Err, at))) => Some(*at),
+            (Some(Means::Nothing(_)), Some((UpstreamAnswer::Ok, at))) => Some(*at),
+            (Some(Means::Nothing(_)), Some((UpstreamAnswer::Err, at))) if !record.task.unanswered => Some(*at),
             _ => None,
         },
     };
