@@ -21,7 +21,9 @@ mod platform;
 mod reads;
 mod tasks;
 mod wire;
-// What a phone does.
+// What a phone does, and a proxy.
+mod net;
+mod proxies;
 mod shell;
 mod tools;
 mod traffic;

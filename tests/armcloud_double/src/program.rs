@@ -4,6 +4,7 @@ use crate::control::{self, Control};
 use crate::endpoints;
 use crate::journal::Journal;
 use crate::platform::{self, Platform};
+use crate::proxies::Proxies;
 use crate::switches;
 use crate::tools;
 use crate::wire::{Connection, Door, Port};
@@ -23,7 +24,8 @@ use tokio::sync::watch;
 
 /// Stands in for VMOS Cloud, VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) and ARMCloud (/openapi, /task-center) on this machine.
 ///
-/// The first line on stdout is JSON: `url` of the platform, `control` for its switches, its state and its journal, the first `pads`.
+/// The first line on stdout is JSON: `url` of the platform, `control` for its switches, its state and its journal, the first `pads`, and
+/// the `proxies`.
 #[derive(Debug, Parser)]
 #[command(name = "armcloud-double", version)]
 struct Flags {
@@ -42,6 +44,12 @@ struct Flags {
     /// What the fleet is made of
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// How many proxies listen on ports of their own, each for SOCKS5 and for HTTP, for requests to this machine
+    #[arg(long, default_value_t = 0)]
+    proxies: u16,
+    /// user:password that these proxies ask for
+    #[arg(long)]
+    proxy_login: Option<String>,
     /// Appends the journal to this file
     #[arg(long)]
     journal: Option<PathBuf>,
@@ -76,7 +84,7 @@ pub fn main() -> ExitCode {
 
 #[tokio::main]
 async fn serve(flags: Flags) -> Result<()> {
-    let Flags { listen, pads, access_key, secret_key, seed, journal, set } = flags;
+    let Flags { listen, pads, access_key, secret_key, seed, proxies, proxy_login, journal, set } = flags;
     ensure!(listen.ip().is_loopback() && listen.is_ipv4(), "`--listen {listen}` is to be an address of 127.0.0.0/8");
     ensure!(pads <= 60_000, "`--pads {pads}` is to be at most 60000");
     let port = Port::take(listen).with_context(|| format!("cannot listen at {listen}"))?;
@@ -101,13 +109,16 @@ async fn serve(flags: Flags) -> Result<()> {
     let router = Router::new().fallback(platform::answer).with_state(platform);
     let door = port.open(is_closed.clone())?;
     open.send_replace(true);
-    let hello = hello(&world, &urls);
+    let proxies = Proxies::listen(proxies, proxy_login).await?;
+    let hello = hello(&world, &urls, &proxies);
+    let proxied = proxies.serve(world.clone());
     let controlled = axum::serve(control, control::router(Control { world, closed, is_open })).into_future();
     writeln!(std::io::stdout(), "{hello}")?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         ended = keep_open(&port, door, router, is_closed, open) => ended,
         ended = controlled => Ok(ended?),
+        () = proxied => Ok(()),
         _ = tokio::signal::ctrl_c() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
@@ -146,8 +157,11 @@ fn from_flags(set: &[String]) -> Result<switches::Set> {
     switches::parse(&written, true, &endpoints::names()).map_err(|why| anyhow!("--set: {why}"))
 }
 
-fn hello(world: &World, (url, control): &(String, String)) -> Value {
+fn hello(world: &World, (url, control): &(String, String), proxies: &Proxies) -> Value {
     let truth = world.truth();
     let codes: Vec<&str> = truth.pads.iter().take(12).map(|pad| pad.code.as_str()).collect();
-    json!({"url": url, "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes})
+    json!({
+        "url": url, "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes,
+        "proxies": proxies.show(),
+    })
 }

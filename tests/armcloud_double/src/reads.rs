@@ -36,10 +36,22 @@ pub(crate) fn pages(world: &World, body: &Body, details: Details, left_out: &BTr
         .map(|seat| view(&switches, &truth, seat))
         .filter(|view| status.is_none_or(|status| status == view.pad_status))
         .collect();
+    let lie = switches.global(Switch::Pages).and_then(Value::as_str).unwrap_or_default();
     let (total, from) = (all.len(), (page - 1).saturating_mul(rows));
+    let from = match lie {
+        "endless" => from % total.max(1),
+        "shifted" => from.saturating_sub(page - 1),
+        _ => from,
+    };
     let data: Vec<Value> = all.iter().skip(from).take(rows).map(|view| row(view, details)).collect();
+    let (total, pages) = match lie {
+        "total_is_zero" => (0, 0),
+        "endless" => (total + page * rows, page + 1),
+        _ => (total, total.div_ceil(rows)),
+    };
+    let shown = if lie == "rows_are_the_size" { data.len() } else { rows };
     Answer::ok(json!({
-        "page": page, "rows": rows, "size": data.len(), "total": total, "totalPage": total.div_ceil(rows), "pageData": data,
+        "page": page, "rows": shown, "size": data.len(), "total": total, "totalPage": pages, "pageData": data,
     }))
 }
 
