@@ -16,6 +16,7 @@ mod switches;
 mod world;
 // What is answered.
 mod answers;
+mod faults;
 mod operations;
 mod platform;
 mod reads;

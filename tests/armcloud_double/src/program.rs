@@ -13,12 +13,13 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use axum::Router;
 use clap::Parser;
 use serde_json::{Map, Value, json};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -91,7 +92,7 @@ async fn serve(flags: Flags) -> Result<()> {
     let control = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let opened = |path: &PathBuf| File::options().create(true).append(true).open(path);
     let file = journal.as_ref().map(opened).transpose().context("cannot open the journal")?;
-    let folder = tempfile::Builder::new().prefix("armcloud-double").tempdir()?;
+    let folder = folder()?;
     let urls = (format!("http://{}", port.address()), format!("http://{}/double", control.local_addr()?));
     let world = Arc::new(World::new(Beginning {
         access_key,
@@ -144,6 +145,21 @@ async fn keep_open(
         door = port.open(is_closed.clone())?;
         open.send_replace(true);
     }
+}
+
+/// A folder for the files of phones. Those of doubles that were killed are removed.
+fn folder() -> Result<TempDir> {
+    const NAME: &str = "armcloud-double-";
+    for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
+        if id.and_then(|id| id.parse::<u32>().ok()).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists())
+        {
+            // Another double may be faster, or not allowed to.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(tempfile::Builder::new().prefix(&format!("{NAME}{}-", std::process::id())).tempdir()?)
 }
 
 fn from_flags(set: &[String]) -> Result<switches::Set> {

@@ -1,7 +1,7 @@
 //! Lists and readings: views of the truth as it was, where a switch makes them lag.
 
 use crate::answers::Answer;
-use crate::requests::{Body, missing};
+use crate::requests::{Members, missing};
 use crate::switches::{Switch, Switches};
 use crate::truth::{Pad, Seat, Truth};
 use crate::world::{World, now};
@@ -19,7 +19,7 @@ struct View<'a> {
 }
 
 /// A page of pads: `infos`, and ARMCloud's `padDetails` with more of each.
-pub(crate) fn pages(world: &World, body: &Body, details: Details, left_out: &BTreeSet<Seat>) -> Answer {
+pub(crate) fn pages(world: &World, body: &Members, details: Details, left_out: &BTreeSet<Seat>) -> Answer {
     let Some(page) = body.number("page").and_then(|page| usize::try_from(page).ok()).filter(|page| *page > 0) else {
         return missing("page").into();
     };
@@ -67,7 +67,7 @@ pub(crate) enum Details {
 }
 
 /// The seats of VMOS Cloud and VSPhone, without pages.
-pub(crate) fn seat_list(world: &World, body: &Body, left_out: &BTreeSet<Seat>) -> Answer {
+pub(crate) fn seat_list(world: &World, body: &Members, left_out: &BTreeSet<Seat>) -> Answer {
     let switches = world.switches();
     let truth = world.truth();
     let code = body.text("padCode").filter(|code| !code.is_empty());
@@ -114,7 +114,7 @@ pub(crate) fn model_info(world: &World, seats: &[Seat]) -> Answer {
 }
 
 /// Which pads got another code, in the last three days or on one.
-pub(crate) fn code_changes(world: &World, body: &Body) -> Answer {
+pub(crate) fn code_changes(world: &World, body: &Members) -> Answer {
     const THREE_DAYS: u64 = 3 * 86_400_000;
     let truth = world.truth();
     let day = body.text("queryDate");
@@ -128,7 +128,7 @@ pub(crate) fn code_changes(world: &World, body: &Body) -> Answer {
 }
 
 /// `padTaskDetail`: tasks that are not found have no row.
-pub(crate) fn task_detail(world: &World, body: &Body, left_out: &BTreeSet<Seat>) -> Answer {
+pub(crate) fn task_detail(world: &World, body: &Members, left_out: &BTreeSet<Seat>) -> Answer {
     let Some(ids) = body.numbers("taskIds") else { return missing("taskIds").into() };
     let mut truth = world.truth();
     let mut rows = Vec::new();
