@@ -8,6 +8,9 @@ use crate::world::{World, now};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+/// How long a seat is bought for, in milliseconds.
+const MONTH: u64 = 30 * 86_400_000;
+
 /// What is shown of a pad.
 struct View<'a> {
     pad: &'a Pad,
@@ -74,10 +77,13 @@ pub(crate) fn seat_list(world: &World, body: &Members, left_out: &BTreeSet<Seat>
     let equipment = body.numbers("equipmentIds").filter(|ids| !ids.is_empty());
     let wanted = equipment.map(|ids| ids.into_iter().filter_map(Seat::of_equipment).collect::<BTreeSet<_>>());
     let named = code.map(|code| vec![code]);
+    // A fleet is made at one time.
+    let created = truth.pads.first().map_or(0, |pad| pad.created);
+    let dates = [created, created + MONTH].map(local);
     let rows: Vec<Value> = seats(&truth, named.as_deref())
         .filter(|seat| wanted.as_ref().is_none_or(|wanted| wanted.contains(seat)))
         .filter(|seat| is_known(&switches, *seat) && !left_out.contains(seat))
-        .map(|seat| seat_row(&view(&switches, &truth, seat)))
+        .map(|seat| seat_row(&view(&switches, &truth, seat), &dates))
         .collect();
     if switches.global(Switch::Records) == Some(&Value::Bool(true)) {
         return Answer::ok(json!({"page": 1, "rows": rows.len(), "total": rows.len(), "records": rows}));
@@ -206,13 +212,13 @@ fn row(view: &View<'_>, details: Details) -> Value {
     row
 }
 
-fn seat_row(view: &View<'_>) -> Value {
+fn seat_row(view: &View<'_>, [created, expires]: &[String; 2]) -> Value {
     let View { pad, pad_status: _, online: _, cvm_status, proxy } = view;
     json!({
         "padCode": pad.code, "padName": pad.name, "equipmentId": pad.seat.equipment(), "userId": 100_200, "cvmStatus": cvm_status,
         "status": 1, "deviceIp": null, "padIp": null, "androidVersion": pad.android, "configName": "M2-3", "goodName": "M2-3",
-        "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": local(pad.created),
-        "signExpirationTime": local(pad.created + 30 * 86_400_000), "signExpirationTimeTamp": pad.created + 30 * 86_400_000,
+        "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": created,
+        "signExpirationTime": expires, "signExpirationTimeTamp": pad.created + MONTH,
         "proxyIp": proxy, "proxyId": null, "ipAddress": "Singapore", "publicIp": proxy, "groupId": 0, "groupName": null,
         "remark": null, "screenshotLink": null, "maintainContent": null,
     })

@@ -35,8 +35,10 @@ async fn a_login_is_asked_for_and_switches_hold_here_too() {
     let exit = of_proxy("127.0.0.1", port).to_string();
     assert_eq!(over_http(port, &echo.url(), None).await.0, 407);
     assert_eq!(over_http(port, &echo.url(), Some(("user", "secret"))).await, (200, exit.clone()));
+    let head = echo.seen.lock().unwrap().concat().to_ascii_lowercase();
+    assert!(head.starts_with("get ") && !head.contains("proxy-"), "{head}");
     assert_eq!(over_socks(port, &echo, Some(("user", "secret"))).await, Some(exit.clone()));
-    assert_eq!(over_socks(port, &echo, Some(("user", "other"))).await, None);
+    assert_eq!(over_socks(port, &echo, Some(("user", "sekret"))).await, None);
     assert_eq!(over_socks(port, &echo, None).await, None);
     double.set_all(json!({"proxy_lies": "192.0.2.55", "proxy_login": "a:b"})).await;
     assert_eq!(over_socks(port, &echo, Some(("a", "b"))).await.as_deref(), Some("192.0.2.55"));
