@@ -172,7 +172,7 @@ impl Proxy {
             (lie, switches.take_flag(Switch::ProxyRotates, ALL), switches.take_flag(Switch::ProxyForwards, ALL))
         };
         let source = match rotates {
-            true => addresses::of_rotating_proxy(own.0, own.1, self.world.count()),
+            true => addresses::of_rotating_proxy(own.0, own.1, self.world.rotate()),
             false => addresses::of_proxy(own.0, own.1),
         };
         let way = if lie.is_some() { "answered by the proxy".to_owned() } else { source.to_string() };

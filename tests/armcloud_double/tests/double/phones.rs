@@ -175,10 +175,10 @@ async fn proxies_behave_as_they_are_switched() {
         assert_eq!(double.shell(pad, &to(&echo, script)).await, expected, "{switches}");
     }
     double.set(pad, json!({"proxy_rotates": true})).await;
-    let exits: Vec<String> = (0..200).map(|n| of_rotating_proxy("203.0.113.7", 1080, n).to_string()).collect();
-    let (first, second) =
-        (double.shell(pad, &to(&echo, "curl -s URL")).await, double.shell(pad, &to(&echo, "curl -s URL")).await);
-    assert!(first != second && exits.contains(&first) && exits.contains(&second), "{first} {second}");
+    for n in 0..3 {
+        let exit = of_rotating_proxy("203.0.113.7", 1080, n).to_string();
+        assert_eq!(double.shell(pad, &to(&echo, "curl -s URL")).await, exit);
+    }
     let requests = echo.seen.lock().unwrap().len();
     double.set(pad, json!({"proxy_lies": "192.0.2.55"})).await;
     double.shell(pad, &to(&echo, "curl -s URL; wget -O - URL")).await;
