@@ -38,7 +38,7 @@ impl Double {
     pub(crate) async fn codes(&self) -> Vec<String> {
         let state = self.get("state").await;
         let pads = state["pads"].as_array().expect("pads");
-        pads.iter().map(|pad| pad["padCode"].as_str().or(pad["code"].as_str()).expect("a code").to_owned()).collect()
+        pads.iter().map(|pad| pad["pad_code"].as_str().expect("a code").to_owned()).collect()
     }
 
     /// Sets the switches of one pad, or of the platform.

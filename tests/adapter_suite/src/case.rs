@@ -1,6 +1,6 @@
 //! The cases: what is asked for, what goes wrong meanwhile, and how the answer is waited for.
 
-use crate::judge::{Row, judge};
+use crate::judge::{CaseEnd, judge};
 use crate::{Deed, Rig};
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ impl Operation {
 }
 
 /// Carries out one case; `None` if the platform cannot fail so.
-pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Fault) -> Option<Row> {
+pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Fault) -> Option<CaseEnd> {
     let device = rig.double.stage(operation, fault).await?;
     let before = rig.double.deeds(&device).await.len();
     let (tool, arguments) = operation.call(&device);

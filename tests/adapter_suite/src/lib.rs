@@ -9,7 +9,7 @@ mod case;
 mod judge;
 
 pub use case::{FAULTS, Fault, OPERATIONS, Operation};
-pub use judge::Row;
+pub use judge::CaseEnd;
 
 use cloudphone::phones::contract::{Contract, DeviceId};
 use cloudphone::phones::devices::Phones;
@@ -76,7 +76,7 @@ pub(crate) struct Rig {
 /// # Panics
 /// The service cannot be started, or gives no answer.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
-pub async fn run(double: Arc<dyn Double>) -> Vec<Row> {
+pub async fn run(double: Arc<dyn Double>) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");
     let compose = |setup: Setup<'_, ()>| {
         let control = double.adapter(&setup.clock);

@@ -15,7 +15,7 @@ pub use api::Family;
 pub use sign::Scheme;
 
 use super::guard::{Class, GuardLimits};
-use super::readings::PhoneReadings;
+use super::readings::{DirectAddresses, PhoneReadings};
 use super::roster::refresh::Refresh;
 use super::roster::{Listed, PlatformName, Roster, Row};
 use super::shown::Shown;
@@ -43,6 +43,7 @@ pub struct Armcloud {
     refresh: Arc<Refresh<Pad>>,
     readings: PhoneReadings,
     shown: Arc<Shown>,
+    direct: Arc<DirectAddresses>,
     abilities: Abilities,
     clock: Clock,
 }
@@ -107,6 +108,8 @@ impl Armcloud {
         } = account;
         let shown = Shown::open(&folder.join(format!("{name}.shown.json")), base_url.as_str(), access_key.expose())
             .with_context(|| format!("cannot read what was shown on {name}"))?;
+        let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")));
+        let direct = Arc::new(direct.with_context(|| format!("cannot read the addresses of the phones of {name}"))?);
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
@@ -120,7 +123,7 @@ impl Armcloud {
         let usual = || if family == Family::Armcloud { vec![NETWORK_STORAGE.to_owned()] } else { Vec::new() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
         let abilities = Abilities { on_off: on_off.unwrap_or_else(usual), paces };
-        Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), abilities, clock })
+        Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), direct, abilities, clock })
     }
 
     /// Keeps the list of its phones fresh for as long as it is polled.

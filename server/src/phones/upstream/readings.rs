@@ -5,10 +5,12 @@
 //! needs no password, requests that go explicitly through the proxy. What such readings show is [`Exits::verdict`]'s to say; an absence
 //! is refunded, so it needs more than a presence. Start at [`PhoneReadings::exits`].
 
+mod direct;
 mod means;
 mod script;
 mod through;
 
+pub use direct::DirectAddresses;
 pub use means::Tool;
 pub use script::EchoUrl;
 pub use through::ProxyReader;
@@ -38,6 +40,8 @@ pub struct Exits {
     pub ordinary: IpAddr,
     /// Two requests that went explicitly through the proxy. `None` if they could not be made, or left from different addresses.
     pub through: Option<Through>,
+    /// That of its ordinary requests before a proxy was ever set on it through this server, where that is known.
+    pub direct: Option<IpAddr>,
 }
 
 /// An address that a proxy shows, by who has asked through it.
@@ -106,7 +110,7 @@ impl PhoneReadings {
             }),
             _ => None,
         };
-        Ok(Exits { ordinary, through })
+        Ok(Exits { ordinary, through, direct: None })
     }
 
     /// Says what [`Self::exits`] can show of this proxy on this phone, by what is known of the phone so far.
@@ -142,7 +146,7 @@ impl Exits {
     /// Judges whether the phone uses `proxy`, given the address that an ordinary request left from before the send.
     ///
     /// Present: the request left from the address that the proxy shows, or, where nobody could ask through it, from the proxy's own
-    /// literal address. Absent: it left from the address of before, and the proxy shows another one.
+    /// literal address. Absent: it left from the address of before, which is the phone's own, and the proxy shows another one.
     ///
     /// Without a reading through the proxy nothing is absent, since a proxy that was in force before already looks the same. Two addresses
     /// of which one is IPv6 do not contradict each other: a proxy may have an exit in each family. Nor does a reading that this server
@@ -160,7 +164,8 @@ impl Exits {
             Some(Through::Server(shown)) => shown.is_ipv4() == ordinary.is_ipv4() && literal.is_some(),
             None => false,
         };
-        match comparable && ordinary == before && Some(ordinary) != literal {
+        let own = self.direct.map(|address| address.to_canonical()) == Some(before);
+        match comparable && own && ordinary == before && Some(ordinary) != literal {
             true => Verdict::Absent,
             false => Verdict::Unreadable,
         }

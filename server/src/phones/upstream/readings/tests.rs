@@ -99,9 +99,14 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         (other, own, own, by_server(exit6), Unreadable),
         ("::ffff:198.51.100.7", own, exit, None, Present),
     ] {
-        let exits = Exits { ordinary: address(ordinary), through };
+        let exits = Exits { ordinary: address(ordinary), through, direct: Some(address(before)) };
         let judged = exits.verdict(&proxy("socks5", host, 1080), address(before));
         assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
+        // Another proxy that was in force before may lead to the one that is set now, and the way on from there to this very address.
+        for direct in [None, Some(address("192.0.2.250"))] {
+            let judged = Exits { direct, ..exits }.verdict(&proxy("socks5", host, 1080), address(before));
+            assert_eq!(judged, if verdict == Absent { Unreadable } else { verdict }, "{host}: {before}");
+        }
     }
 }
 
@@ -210,7 +215,10 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         let proxy = with_login(proxy("socks5", host, 1080), Some(login));
         let exits = running.readings().exits(&staged, &phone(), Some(&proxy)).await;
         let judged = match exits {
-            Ok(exits) => format!("{:?}", exits.verdict(&proxy, OWN.into())),
+            Ok(exits) => {
+                let exits = Exits { direct: Some(OWN.into()), ..exits };
+                format!("{:?}", exits.verdict(&proxy, OWN.into()))
+            }
             Err(Unreachable(why)) => why.as_str().to_owned(),
         };
         assert_eq!(judged, verdict, "{what}");
@@ -238,7 +246,7 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
         let proxy = with_login(proxy("http", "127.0.0.1", at.port()), Some(login));
         let readings = running.readings().with_proxy_reader(reader());
         let exits = readings.exits(&staged, &phone(), Some(&proxy)).await.unwrap();
-        assert_eq!(exits, Exits { ordinary: OWN.into(), through }, "{manner:?} {login} {prints}");
+        assert_eq!(exits, Exits { ordinary: OWN.into(), through, direct: None }, "{manner:?} {login} {prints}");
         assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
         assert!(!staged.ran.lock().unwrap().contains("u:"), "{:?}", staged.ran);
     }
@@ -337,7 +345,7 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
         let shell = LocalShell::new(folder.path());
         let exits = running.readings().exits(&shell, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
         let own = address("127.0.0.1");
-        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)) });
+        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None });
         let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(means)).count();
         assert_eq!(through, 2);
         assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
