@@ -4,6 +4,7 @@ mod harness;
 mod polls;
 mod shop;
 
+mod adapters;
 mod applications;
 mod arguments;
 mod audit;

@@ -99,8 +99,8 @@ type Crash = (&'static str, &'static PolicyDef, Facts, Vec<Sent>, Verdict, usize
 /// For each phase in which a process can die: what is sent by the end, how it ends, under each kind of upstream.
 #[tokio::test(start_paused = true)]
 async fn a_task_survives_a_crash_in_every_phase() {
-    let knows = Facts { looks_up: true, dedupes: false };
-    let dedupes = Facts { looks_up: false, dedupes: true };
+    let knows = Facts { looks_up: true, ..Facts::default() };
+    let dedupes = Facts { dedupes: true, ..Facts::default() };
     let hangs = || Sent::NoAnswer("hangs".into());
     let pending = || Sent::Pending("op-1".to_owned());
     let rows: &[Crash] = &[

@@ -115,6 +115,7 @@ impl Rig {
             registry: registry.await.expect("a directory"),
             store,
             inventory: Some(Arc::new(Fleet(self.platform.clone()))),
+            own: None,
             checks: Arc::new([]),
             folder: self.server.audit.parent().expect("a folder").to_owned(),
             clock,

@@ -3,7 +3,9 @@
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
 };
-use cloudphone::phones::upstream::{Control, Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
+use cloudphone::phones::upstream::{
+    Control, Exits, Offers, Paces, Session, SessionError, Snapshot, Through, Unreachable, Upstream,
+};
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -60,6 +62,9 @@ impl OnePhone {
                 host: Untrusted::clean(set.host.as_str()),
                 port: set.port,
             }),
+            session_modes: Vec::new(),
+            paces: Paces::default(),
+            as_of: None,
         })
     }
 }
@@ -84,7 +89,7 @@ impl Upstream for OnePhone {
 }
 
 impl Control for OnePhone {
-    fn facts(&self, _: &DeviceId) -> Facts {
+    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
         Facts::default()
     }
 
@@ -98,20 +103,26 @@ impl Control for OnePhone {
         })
     }
 
-    fn look_up<'a>(&'a self, _: TaskId, _: Option<&'a str>) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
+    fn look_up<'a>(
+        &'a self,
+        _: &'a DeviceId,
+        _: TaskId,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
         Box::pin(async { Ok(None) })
     }
 
-    fn exit_ip<'a>(
+    fn exits<'a>(
         &'a self,
         _: &'a DeviceId,
-        through: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
-        let proxy = through.cloned().or_else(|| self.proxy());
-        let leaves_from = proxy.map_or_else(|| "198.51.100.1".to_owned(), |proxy| proxy.host.as_str().to_owned());
-        Box::pin(
-            async move { leaves_from.parse().map_err(|_| Unreachable(format!("{leaves_from} is no address").into())) },
-        )
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+        let seen = |proxy: Option<SetProxyArgs>| -> Result<IpAddr, Unreachable> {
+            let address = proxy.map_or_else(|| "198.51.100.1".to_owned(), |proxy| proxy.host.as_str().to_owned());
+            address.parse().map_err(|_| Unreachable(format!("{address} is no address").into()))
+        };
+        let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
+        Box::pin(async move { Ok(Exits { ordinary: seen(self.proxy())?, through: through? }) })
     }
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {

@@ -25,6 +25,7 @@ mod reference;
 mod report;
 mod rules;
 mod sentences;
+pub mod shape;
 mod source;
 
 pub use describe::{allowed, description};
@@ -37,10 +38,10 @@ pub use json_schema::{
     type_schema,
 };
 pub use lower::TASKS_KEPT_DAYS;
-pub use names::{pascal, snake};
+pub use names::{help as suggestion, pascal, snake};
 pub use openapi::{OPENAPI_PATH, openapi};
 pub use reference::reference;
-pub use report::{Problem, Report};
+pub use report::{Excerpt, Problem, Report, excerpt, line_column};
 pub use rules::{COMMANDS, FALLBACK, REVISIONS, ROLES, Rule, STATES};
 pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 

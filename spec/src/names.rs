@@ -47,7 +47,8 @@ pub(crate) fn is_keyword(name: &str) -> bool {
 }
 
 /// Writes the help for an unknown name: "did you mean", or all known names.
-pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(name, known.iter().copied()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),

@@ -1,14 +1,14 @@
 //! Parses text into [`raw`], and checks syntax and shape. Each entry is read by itself, so that one mistake does not hide the next.
 
-use crate::names;
 use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
 use crate::report::{Place, Report, Source};
 use crate::rules::Rule;
+use crate::shape::{self, Misshape};
 use crate::source::{DEFAULTS, ERRORS, FIRST_TOOLS, RESERVED, SERVICE, TYPES};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeString, DeTable, DeValue};
 
 /// Reads the files beside `tools/`, and the framework's defaults. The returned `tools` are empty.
 pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
@@ -170,91 +170,12 @@ impl<'i> Root<'i> {
     }
 }
 
-/// The span of a value that is not in the file.
-const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
-
-/// Reads one entry and reports every problem with its shape. Returns `None` if a value is absent or has a wrong type, but still
-/// checks the others.
-///
-/// Reads a key that resembles a known one as that one, and leaves out other unknown keys, so that the rest can be checked.
-fn read<T: DeserializeOwned>(file: usize, mut value: Spanned<DeValue<'_>>, report: &mut Report) -> Option<T> {
-    let (mut whole, mut left_out) = (true, Vec::new());
-    loop {
-        let error = match T::deserialize(ValueDeserializer::from(value.clone())) {
-            Ok(read) => return whole.then_some(read),
-            Err(error) => error,
-        };
-        let span = error.span().unwrap_or_else(|| value.span());
-        if span == NOWHERE {
-            return None;
+/// Reads one entry and reports every problem with its shape, except where the parser guessed.
+fn read<T: DeserializeOwned>(file: usize, value: Spanned<DeValue<'_>>, report: &mut Report) -> Option<T> {
+    shape::read(value, &mut |Misshape { span, message, help }| {
+        let place = Place { file, span };
+        if report.is_readable_at(&place) {
+            report.add(Rule::Shape, place, message, help);
         }
-        let (message, place) = (error.message(), Place { file, span: span.clone() });
-        if let Some((name, known)) = quoted(message, "unknown field ") {
-            report.unknown(Rule::Shape, place, "key", name, known.iter().copied());
-            rename(&mut value, &span, names::nearest(name, known))?;
-        } else if let Some((name, _)) = quoted(message, "missing field ") {
-            whole = false;
-            if !left_out.iter().any(|key| key == name) {
-                report.add(Rule::Shape, place, format!("missing key `{name}`"), Some(format!("add `{name} = ...`")));
-            }
-            add(&mut value, &span, name)?;
-        } else {
-            whole = false;
-            match quoted(message, "unknown variant ") {
-                Some((name, known)) => report.unknown(Rule::Shape, place, "value", name, known),
-                None if report.is_readable_at(&place) => report.add(Rule::Shape, place, message, None),
-                None => {}
-            }
-            left_out.push(leave_out(&mut value, &span)?);
-        }
-    }
-}
-
-/// Renames the key at `span` to the name that was meant, or removes it.
-fn rename(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, meant: Option<&str>) -> Option<()> {
-    tables(value, &mut |_, table| {
-        let key = table.keys().find(|key| key.span() == *span)?.clone();
-        let written = table.remove(&key)?;
-        if let Some(meant) = meant {
-            table.entry(Spanned::new(span.clone(), meant.to_owned().into())).or_insert(written);
-        }
-        Some(())
     })
-}
-
-/// Adds a placeholder to the table at `span`, so that the next missing key is found, too.
-fn add(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, name: &str) -> Option<()> {
-    tables(value, &mut |at, table| {
-        let absent = Spanned::new(NOWHERE, DeValue::String("".into()));
-        (at == *span).then(|| table.insert(Spanned::new(NOWHERE, name.to_owned().into()), absent)).map(|_| ())
-    })
-}
-
-/// Removes the value at `span` from its table. Returns its key.
-fn leave_out(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
-    tables(value, &mut |_, table| {
-        let key = table.iter().find(|(_, value)| value.span() == *span)?.0.clone();
-        table.remove(&key).map(|_| key.get_ref().to_string())
-    })
-}
-
-/// Calls `change` for each table, from outside to inside, until it returns something.
-fn tables<'i, T>(
-    value: &mut Spanned<DeValue<'i>>,
-    change: &mut dyn FnMut(Range<usize>, &mut DeTable<'i>) -> Option<T>,
-) -> Option<T> {
-    let span = value.span();
-    match value.get_mut() {
-        DeValue::Table(table) => {
-            change(span, table).or_else(|| table.iter_mut().find_map(|(_, inner)| tables(inner, change)))
-        }
-        DeValue::Array(array) => array.iter_mut().find_map(|inner| tables(inner, change)),
-        _ => None,
-    }
-}
-
-/// Returns the first quoted name in a message of serde's, and all others, if the message begins with `begin`.
-fn quoted<'m>(message: &'m str, begin: &str) -> Option<(&'m str, Vec<&'m str>)> {
-    let mut quoted = message.strip_prefix(begin)?.split('`').skip(1).step_by(2);
-    Some((quoted.next()?, quoted.collect()))
 }

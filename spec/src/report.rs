@@ -153,23 +153,46 @@ impl Found {
         let source = &sources[place.file];
         let span = place.span.start.min(source.text.len())..place.span.end.min(source.text.len());
         let (line, column) = line_column(&source.text, span.start);
-        let mut groups = vec![
-            Level::ERROR.primary_title(message.as_str()).id(rule.id()).element(
-                Snippet::source(source.text.as_str())
-                    .path(source.shown.as_str())
-                    .annotation(AnnotationKind::Primary.span(span)),
-            ),
-        ];
-        groups.extend(
-            help.as_deref().map(|help| annotate_snippets::Group::with_title(Level::HELP.secondary_title(help))),
-        );
-        let rendered = Renderer::plain().render(&groups);
+        let (id, help) = (Some(rule.id()), help.as_deref());
+        let rendered = excerpt(&Excerpt { path: &source.shown, text: &source.text, span, id, message: &message, help });
         Problem { rule, file: source.shown.clone(), line, column, message, rendered }
     }
 }
 
+/// A problem with a place in a file, to be shown.
+#[derive(Debug)]
+pub struct Excerpt<'a> {
+    /// The path of the file, as it is to be shown.
+    pub path: &'a str,
+    /// The text of the file.
+    pub text: &'a str,
+    /// The place, in bytes within the text.
+    pub span: Range<usize>,
+    /// The id of the rule that is broken, if there is one.
+    pub id: Option<&'a str>,
+    /// What is wrong.
+    pub message: &'a str,
+    /// What is allowed.
+    pub help: Option<&'a str>,
+}
+
+/// Renders message, place, the lines of the file and help as rustc does it, without colour.
+#[must_use]
+pub fn excerpt(Excerpt { path, text, span, id, message, help }: &Excerpt<'_>) -> String {
+    let title = Level::ERROR.primary_title(*message);
+    let title = match *id {
+        Some(id) => title.id(id),
+        None => title,
+    };
+    let annotation = AnnotationKind::Primary.span(span.clone());
+    let mut groups = vec![title.element(Snippet::source(*text).path(*path).annotation(annotation))];
+    groups.extend(help.map(|help| annotate_snippets::Group::with_title(Level::HELP.secondary_title(help))));
+    Renderer::plain().render(&groups)
+}
+
 /// Returns the line and the column of a byte offset, both from 1; the column is in characters.
-pub(crate) fn line_column(text: &str, offset: usize) -> (usize, usize) {
+#[must_use]
+pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

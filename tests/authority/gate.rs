@@ -2,8 +2,7 @@
 
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use cloudphone::phones::upstream::sim::Sim;
-use cloudphone::phones::upstream::{Control, Session, SessionError, Snapshot, Unreachable, Upstream};
-use std::net::IpAddr;
+use cloudphone::phones::upstream::{Control, Exits, Session, SessionError, Snapshot, Unreachable, Upstream};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
@@ -49,8 +48,8 @@ impl Upstream for Gate {
 }
 
 impl Control for Gate {
-    fn facts(&self, id: &DeviceId) -> Facts {
-        self.sim.facts(id)
+    fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
+        self.sim.facts(id, command)
     }
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
@@ -59,18 +58,19 @@ impl Control for Gate {
 
     fn look_up<'a>(
         &'a self,
+        id: &'a DeviceId,
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
-        self.sim.look_up(request, operation)
+        self.sim.look_up(id, request, operation)
     }
 
-    fn exit_ip<'a>(
+    fn exits<'a>(
         &'a self,
         id: &'a DeviceId,
-        through: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
-        self.sim.exit_ip(id, through)
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+        self.sim.exits(id, proxy)
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {

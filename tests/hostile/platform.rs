@@ -4,8 +4,7 @@ use cloudphone::phones::contract::{
     Command, DeviceId, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
 use cloudphone::phones::upstream::sim::Sim;
-use cloudphone::phones::upstream::{Control, Session, SessionError, Snapshot, Unreachable, Upstream};
-use std::net::IpAddr;
+use cloudphone::phones::upstream::{Control, Exits, Session, SessionError, Snapshot, Unreachable, Upstream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Facts, Secret, Sent, TaskId, Timestamp};
@@ -88,8 +87,8 @@ impl Upstream for Hostile {
 }
 
 impl Control for Hostile {
-    fn facts(&self, id: &DeviceId) -> Facts {
-        self.sim.facts(id)
+    fn facts(&self, id: &DeviceId, command: &Command) -> Facts {
+        self.sim.facts(id, command)
     }
 
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent> {
@@ -98,23 +97,24 @@ impl Control for Hostile {
 
     fn look_up<'a>(
         &'a self,
+        id: &'a DeviceId,
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
         Box::pin(async move {
             let own = operation.and_then(|name| name.strip_prefix(&*self.text));
             self.looked_up.fetch_add(usize::from(own.is_some()), Relaxed);
-            let known = self.unreachable(self.sim.look_up(request, own).await)?;
+            let known = self.unreachable(self.sim.look_up(id, request, own).await)?;
             Ok(known.map(|sent| self.said(sent)))
         })
     }
 
-    fn exit_ip<'a>(
+    fn exits<'a>(
         &'a self,
         id: &'a DeviceId,
-        through: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
-        Box::pin(async move { self.unreachable(self.sim.exit_ip(id, through).await) })
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+        Box::pin(async move { self.unreachable(self.sim.exits(id, proxy).await) })
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every crate, each after those that it may use.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 17] = [
     "toolwarrant-spec",
     "toolwarrant-codegen",
     "toolwarrant-macros",
@@ -23,16 +23,18 @@ const ORDER: [&str; 15] = [
     "toolwarrant-operator",
     "toolwarrant",
     "cloudphone",
+    "adapter-suite",
     "print-shop",
+    "armcloud-double",
     "xtask",
 ];
 
 /// Libraries that decide what a crate is about, and the crates that use them.
 const OWNERS: [(&str, &[&str]); 6] = [
-    ("axum", &["toolwarrant-http"]),
+    ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-store"]),
-    ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "xtask"]),
+    ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "armcloud-double", "xtask"]),
     ("rustls", &["toolwarrant-client", "toolwarrant-http"]),
     ("tiktoken-rs", &["xtask"]),
 ];

@@ -5,17 +5,13 @@
 //! restarts closes the connections that a client keeps. A write in that place is not: nobody can tell whether it was carried out, and the
 //! error says so. Only where not one byte of it had left, the HTTP library takes another connection.
 
-mod failed;
-mod http_client;
-
 use crate::api_key::{ApiKey, KeyError, KeySource};
 use crate::error::ClientError;
+use crate::http_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 use crate::server_url::ServerUrl;
 use bytes::Bytes;
-use failed::Failed;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Request, Response, StatusCode, request};
-use http_client::HttpClient;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
@@ -37,24 +33,13 @@ pub enum SetupError {
     /// The URL is none that a client takes.
     #[error("--url: {0}")]
     Url(String),
-    /// The proxy that the environment names cannot be used.
-    #[error("HTTPS_PROXY or ALL_PROXY names no proxy that is used here; expected a URL like http://proxy.example:3128")]
-    Proxy,
-    /// Encrypted connections cannot be set up.
-    #[error(
-        "cannot set up TLS: {0}; the system's certificate authorities are needed (package ca-certificates, or SSL_CERT_FILE)"
-    )]
-    Tls(String),
+    /// There is no way to reach a server.
+    #[error(transparent)]
+    Http(#[from] HttpSetupError),
 }
 
-/// Time until a connection stands, TLS included.
-const CONNECT: Duration = Duration::from_secs(10);
-
-/// Time for a whole exchange. A server holds a poll for 50 seconds at most.
-const EXCHANGE: Duration = Duration::from_secs(75);
-
-/// Largest answer, in bytes.
-const LARGEST_ANSWER: usize = 4 << 20;
+/// What an exchange may take. A server holds a poll for 50 seconds at most.
+const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(75), largest_answer: 4 << 20 };
 
 /// Whether a request may be sent again without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +72,7 @@ impl Connection {
     /// # Errors
     /// The system has no certificate authorities, or the proxy's URL is wrong.
     pub fn new(url: ServerUrl, keys: KeySource) -> Result<Self, SetupError> {
-        Ok(Self { http: HttpClient::to(&url)?, url, keys: Arc::new(keys) })
+        Ok(Self { http: HttpClient::to(url.as_url())?, url, keys: Arc::new(keys) })
     }
 
     /// The endpoint.
@@ -130,16 +115,16 @@ impl Connection {
         loop {
             let request =
                 request(&key).map_err(|error| ClientError::final_one("invalid_argument", error.to_string()))?;
-            match self.http.exchange(request).await.map(|response| Answer::of(response, &key)) {
+            match self.http.exchange(request, LIMITS).await.map(|response| Answer::of(response, &key)) {
                 Ok(answer) if answer.status == StatusCode::UNAUTHORIZED && !renewed => {
                     match self.renewed(&key).await? {
                         Some(other) => (key, renewed) = (other, true),
                         None => return Ok(answer),
                     }
                 }
-                Err(Failed::Lost(_)) if !repeated => repeated = true,
+                Err(HttpFailure::Lost(_)) if !repeated => repeated = true,
                 Ok(answer) => return Ok(answer),
-                Err(failed) => return Err(failed.explain(&self.url, repeat)),
+                Err(failure) => return Err(explain(failure, &self.url, repeat)),
             }
         }
     }
@@ -205,6 +190,42 @@ impl Answer {
         let content = if is_redirect { header(LOCATION).map(destination) } else { header(CONTENT_TYPE).map(essence) };
         let retry_after = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
         Self { status: head.status, body, key_id: key.id.clone(), retry_after, content }
+    }
+}
+
+/// What is wrong where there is no answer, and what to do.
+fn explain(failure: HttpFailure, url: &ServerUrl, repeat: Repeat) -> ClientError {
+    let unreachable = |why: &str| {
+        let message = format!(
+            "No server can be reached at {url}: {why}. Nothing was sent. Repeat the call later; if that does not help, the server must \
+             be started, or --url corrected."
+        );
+        ClientError::retryable("unreachable", message, RETRY_SECONDS)
+    };
+    let unanswered = |what: String| match repeat {
+        Repeat::Harmless => {
+            ClientError::retryable("no_answer", format!("{what} Repeat the call later."), RETRY_SECONDS)
+        }
+        Repeat::Never => {
+            let unknown = "Whether the call was carried out is unknown: before any repeat, read what it acts on.";
+            ClientError::final_one("no_answer", format!("{what} {unknown}"))
+        }
+    };
+    match failure {
+        HttpFailure::Refused => unreachable("nothing listens there"),
+        HttpFailure::Unreachable(why) => unreachable(&why),
+        HttpFailure::TooLate => unreachable("there was no time left"),
+        HttpFailure::Certificate(why) => {
+            let remedy = "Correct --url, or let the system trust the authority that signed it.";
+            let message = format!("The certificate of {url} is not trusted: {why}. Nothing was sent. {remedy}");
+            ClientError::final_one("untrusted_server", message)
+        }
+        HttpFailure::Lost(why) => unanswered(format!("The connection to {url} ended before the answer came: {why}.")),
+        HttpFailure::Late(deadline) => unanswered(format!("{url} did not answer within {} s.", deadline.as_secs())),
+        HttpFailure::TooLarge(most) => {
+            let message = format!("The answer is larger than {} MiB. Ask for less at a time.", most >> 20);
+            ClientError::final_one("answer_too_large", message)
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The client's side of a service: [`bridge`] connects clients that speak over standard input and output, [`call`] calls one tool,
-//! and [`sign`] signs one request under `/v1`.
+//! and [`sign`] signs one request under `/v1`. [`HttpClient`] is the HTTP beneath, for whatever else calls a server.
 //!
 //! This crate knows no contract and no server code: what it must know of a service, its caller says ([`ClientNames`], [`ToolShape`]).
 //! It has no database and asks nothing of the system that only Unix has, so that the bridge runs where desktop clients run. Start at
@@ -11,6 +11,7 @@ mod call;
 mod cli;
 mod connection;
 mod error;
+mod http_client;
 mod server_url;
 mod sign;
 
@@ -22,5 +23,6 @@ pub use cli::{
 };
 pub use connection::{Connection, SetupError};
 pub use error::{ClientError, complain};
+pub use http_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 pub use server_url::ServerUrl;
 pub use sign::{SignError, SignatureHeaders, sign};

@@ -21,10 +21,6 @@ impl ServerUrl {
         &self.0
     }
 
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.0.scheme() == "https"
-    }
-
     /// The URL of a route under `/v1` of the same server: beside the endpoint, so that a base path goes along. `None` where the
     /// endpoint's path does not end in `/mcp`.
     pub(crate) fn beside(&self, path: &str, query: &str) -> Option<Url> {
@@ -71,7 +67,8 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether a URL names this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
     address.map_or(host == "localhost", |address| address.is_loopback())

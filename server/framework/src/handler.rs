@@ -195,6 +195,9 @@ pub enum Flag {
         /// What would change it: a text of the contract.
         cure: Advice,
     },
+    /// The flag is true as it was last read, and at present the upstream cannot be reached: a call that needs it is refused as
+    /// `upstream_unavailable`.
+    Unreachable,
 }
 
 impl Flag {
@@ -202,7 +205,7 @@ impl Flag {
     #[must_use]
     pub const fn refusal(&self) -> Option<&'static str> {
         match self {
-            Self::Offered => None,
+            Self::Offered | Self::Unreachable => None,
             Self::Refused(why) | Self::Curable { why, cure: _ } => Some(why),
         }
     }

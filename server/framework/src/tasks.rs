@@ -121,7 +121,7 @@ pub struct TaskView {
     pub status: TaskStatus,
     /// When it was accepted.
     pub created_at: Timestamp,
-    /// The latest time at which it ends.
+    /// The latest time at which it ends, but for what is in progress by then and a last look at the target: a minute at most.
     pub deadline_at: Timestamp,
     /// When it ended.
     pub finished_at: Option<Timestamp>,

@@ -16,6 +16,7 @@ mod tls;
 pub use body::{BodyError, read_body};
 pub(crate) use connection::{patience, slow_down};
 pub use limiter::ConnectionLimiter;
+pub(crate) use limiter::ConnectionPermit;
 pub use policy::{
     ALLOW_HOST, ALLOW_ORIGIN, AllowedOrigin, HostOriginError, HostOriginPolicy, PUBLIC_URL, PolicyConfigError,
 };
@@ -32,7 +33,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use limiter::ConnectionPermit;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::pin::pin;

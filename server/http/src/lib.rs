@@ -1,10 +1,11 @@
 //! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC at `/mcp`, `v1` serves signed
-//! HTTP below `/v1`, and [`monitor`] serves health and metrics.
+//! HTTP below `/v1`, [`monitor`] serves health and metrics, and [`echo`] tells where requests come from.
 //!
 //! No transport knows a tool by name. This file owns what they share: the routes, request ids and JSON responses. No other
 //! crate of the server uses axum or hyper. Start at [`Endpoint::router`].
 
 mod credentials;
+pub mod echo;
 pub mod edge;
 mod mcp;
 pub mod monitor;

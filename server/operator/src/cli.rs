@@ -10,6 +10,7 @@ use crate::flags;
 use crate::keeping::AuditOptions;
 use crate::maintain::MaintainerCommand;
 use crate::names::Names;
+use crate::own::OwnCommand;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand, ValueEnum};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -45,6 +46,8 @@ pub enum Invocation<F> {
     Operate {
         /// The command.
         command: OperatorCommand,
+        /// What to ask before it is carried out.
+        question: Option<String>,
         /// The service's own flags.
         flags: F,
         /// The data folder.
@@ -196,16 +199,16 @@ pub struct CommandLine<'a> {
 impl CommandLine<'_> {
     /// Reads the command line of this process. If it is wrong or asks for help, the process ends with a message.
     #[must_use]
-    pub fn parse<F: Flags>(&self) -> Invocation<F> {
-        let mut command = self.command::<F>();
+    pub fn parse<F: Flags, C: OwnCommand>(&self) -> Invocation<F> {
+        let mut command = self.command::<F, C>();
         let matches = command.get_matches_mut();
-        self.invocation(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+        self.invocation::<F, C>(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
     /// The reference of all flags with their variables, defaults and help, in Markdown.
     #[must_use]
-    pub fn reference<F: Flags>(&self) -> String {
-        reference::page(&self.command::<F>())
+    pub fn reference<F: Flags, C: OwnCommand>(&self) -> String {
+        reference::page(&self.command::<F, C>())
     }
 
     /// The names that the commands of a client go by.
@@ -228,7 +231,7 @@ impl CommandLine<'_> {
         }
     }
 
-    fn command<F: Flags>(&self) -> clap::Command {
+    fn command<F: Flags, C: OwnCommand>(&self) -> clap::Command {
         let (name, about) = (self.names.program, self.about);
         let with_flags = |command| LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
         // Each type sets its documentation as the help of the command, so the help texts for operators are set last.
@@ -239,21 +242,23 @@ impl CommandLine<'_> {
         let command = MaintainerCommand::augment_subcommands(self.with_client(command));
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
-        // The commands for resources come after those for applications and keys.
+        // The commands for resources come after those for applications and keys, and those of the service after them.
         let first = ["serve", "app", "key"];
         let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         let command = names.iter().enumerate().fold(command, |command, (n, name)| {
-            let order = first.iter().position(|known| known == name).unwrap_or(first.len() + 1 + n);
+            let order = first.iter().position(|known| known == name).unwrap_or(first.len() + 2 + n);
             command.mut_subcommand(name, |known| known.display_order(order))
         });
         let words = HelpWords::of_all(self);
-        resources(self.catalogue).into_iter().fold(words.fill(command), |command, resource| {
+        let command = resources(self.catalogue).into_iter().fold(words.fill(command), |command, resource| {
             let named = TargetCommand::augment_subcommands(clap::Command::new(resource)).long_about(None);
             let named =
                 named.about("List {targets}, and decide which application sees them").display_order(first.len());
             let named = named.subcommand_required(true).arg_required_else_help(true);
             command.subcommand(HelpWords { target: resource.to_owned(), ..words.clone() }.fill(named))
-        })
+        });
+        let own = C::augment_subcommands(clap::Command::new(name));
+        command.subcommands(own.get_subcommands().map(|own| own.clone().display_order(first.len() + 1)))
     }
 
     /// Adds the commands of a client. They ask no data folder, so they do not show the flags of every command.
@@ -279,7 +284,7 @@ impl CommandLine<'_> {
         })
     }
 
-    fn invocation<F: Flags>(&self, matches: &ArgMatches) -> Result<Invocation<F>, clap::Error> {
+    fn invocation<F: Flags, C: OwnCommand>(&self, matches: &ArgMatches) -> Result<Invocation<F>, clap::Error> {
         let CommonFlags { data, json } = CommonFlags::from_arg_matches(matches)?;
         let serving = |matches: &ArgMatches| {
             let mut serve = ServeOptions::from_arg_matches(matches)?;
@@ -296,6 +301,7 @@ impl CommandLine<'_> {
             let (flags, log) = (F::from_arg_matches(matches)?, LogOptions::from_arg_matches(matches)?);
             Ok::<_, clap::Error>(Invocation::Serve { serve, flags, data: data.clone(), log })
         };
+        let mut question = None;
         let command = match matches.subcommand() {
             None => return serving(matches),
             Some(("serve", matches)) => return serving(matches),
@@ -308,9 +314,16 @@ impl CommandLine<'_> {
             Some((name, _)) if MaintainerCommand::has_subcommand(name) => {
                 return Ok(Invocation::Maintain(MaintainerCommand::from_arg_matches(matches)?));
             }
+            Some((name, _)) if C::has_subcommand(name) => {
+                let own = C::from_arg_matches(matches)?;
+                question = own.question();
+                let unwritten = |error| clap::Error::raw(clap::error::ErrorKind::Io, error);
+                let command = serde_json::to_value(&own).map_err(unwritten)?;
+                OperatorCommand::Own { command, patience: own.patience() }
+            }
             Some(_) => OperatorCommand::from_arg_matches(matches)?,
         };
-        Ok(Invocation::Operate { command, flags: F::from_arg_matches(matches)?, data, json })
+        Ok(Invocation::Operate { command, question, flags: F::from_arg_matches(matches)?, data, json })
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::flags;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
 use toolwarrant_core::audit::TAIL_MAX;
@@ -73,6 +74,14 @@ pub enum OperatorCommand {
     /// Looks at the database and all that must hold of it, the master key, the modes of files and the audit trail, and fails
     /// if anything is wrong. Reads everything, so with millions of tasks it takes a while; a running server goes on meanwhile.
     Doctor,
+    /// A command that the service adds
+    #[command(skip)]
+    Own {
+        /// The command, as the JSON of its type.
+        command: Value,
+        /// How long it may take.
+        patience: Duration,
+    },
 }
 
 impl OperatorCommand {
@@ -82,6 +91,7 @@ impl OperatorCommand {
             Self::Doctor | Self::Audit(AuditCommand::Verify) | Self::Backup { .. } | Self::Restore { .. } => {
                 Duration::from_mins(10)
             }
+            Self::Own { patience, .. } => *patience,
             Self::App(_)
             | Self::Key(_)
             | Self::Target { .. }

@@ -3,6 +3,7 @@
 use crate::cli::resources;
 use crate::data::{DataFolder, FolderError, Lock};
 use crate::names::Names;
+use crate::own::CommandRunner;
 use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub struct OperatorContext {
     pub store: Arc<dyn Store>,
     /// Lists what tools act on, if the service can do that.
     pub inventory: Option<Arc<dyn Inventory>>,
+    /// Carries out the commands that the service adds, if it adds any.
+    pub own: Option<CommandRunner>,
     /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
     /// The data folder.

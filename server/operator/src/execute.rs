@@ -43,6 +43,10 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
         OperatorCommand::Clock(ClockCommand::Accept) => {
             Err(refused("stop the server first: its times go on from where they are".to_owned()))
         }
+        OperatorCommand::Own { command, patience: _ } => match &context.own {
+            Some(run) => run(command).await.map_err(refused),
+            None => Err(refused("the service has no commands of its own".to_owned())),
+        },
         OperatorCommand::Doctor => {
             audit::flush(context).await;
             let found = doctor::examine(

@@ -6,6 +6,7 @@
 //! This crate knows no particular contract. Permissions, resources and the words for them come from the catalogue of the service.
 
 mod archive;
+mod background;
 mod backup;
 pub mod cli;
 mod command;
@@ -19,13 +20,16 @@ mod maintain;
 pub mod metrics;
 mod names;
 pub mod offline;
+mod own;
 mod prometheus;
 pub mod render;
 mod restore;
 pub mod socket;
 
+pub use background::Background;
 pub use command::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
 pub use context::{Check, Explanation, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};
 pub use execute::execute;
 pub use maintain::{MaintainerCommand, maintain};
 pub use names::Names;
+pub use own::{CommandRunner, Commands, NoCommands, OwnCommand, runner};

@@ -1,6 +1,7 @@
 //! Runs a command from the command line: in the server of the data folder or, if none runs, in this process, which locks the folder
 //! meanwhile.
 
+use crate::background::Background;
 use crate::command::{AppCommand, ClockCommand, OperatorCommand};
 use crate::context::{Check, Explanation, Inventory, OpenError, OpenedData, OperatorContext, OperatorError};
 use crate::data::{DataFolder, FolderError, has_database, refuse_foreign};
@@ -8,19 +9,31 @@ use crate::doctor;
 use crate::execute::{execute, tools};
 use crate::flags;
 use crate::names::Names;
+use crate::own::CommandRunner;
 use crate::restore;
 use crate::socket;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use toolwarrant_core::BoxFuture;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::Kept;
 use toolwarrant_core::store::DirectoryStore;
 
-/// Makes the inventory of a service from its opened data folder.
-pub type MakeInventory<'a> = Box<dyn FnOnce(&DataFolder) -> Result<Option<Arc<dyn Inventory>>, Explanation> + 'a>;
+/// What commands use of a service.
+pub struct ServiceParts {
+    /// Lists what tools act on.
+    pub inventory: Option<Arc<dyn Inventory>>,
+    /// Carries out the commands that the service adds.
+    pub own: Option<CommandRunner>,
+    /// Runs beside the command.
+    pub background: Vec<BoxFuture<'static, ()>>,
+}
+
+/// Makes the parts of a service from its opened data folder.
+pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder) -> Result<ServiceParts, Explanation> + 'a>;
 
 /// What commands need to know of a service.
 pub struct Offline<'a> {
@@ -30,8 +43,8 @@ pub struct Offline<'a> {
     pub catalogue: &'static Catalogue,
     /// The doctor's checks that it adds.
     pub checks: Arc<[Check]>,
-    /// Makes its inventory.
-    pub inventory: MakeInventory<'a>,
+    /// Makes its parts.
+    pub parts: MakeParts<'a>,
 }
 
 impl Offline<'_> {
@@ -40,7 +53,7 @@ impl Offline<'_> {
     /// # Errors
     /// See [`OperatorError`].
     pub async fn run(self, folder: &Path, command: OperatorCommand) -> Result<Value, OperatorError> {
-        let Self { names, catalogue, checks, inventory } = self;
+        let Self { names, catalogue, checks, parts } = self;
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
@@ -54,8 +67,9 @@ impl Offline<'_> {
             return answer;
         }
         // Opening the folder would create a database, also in a folder that is no data folder. Only the command that begins a
-        // directory of applications may do that, as the first start does.
-        let may_begin = matches!(command, OperatorCommand::App(AppCommand::Create { .. }));
+        // directory of applications may do that, as the first start does, and a service's own, which may be there to prepare that.
+        let may_begin =
+            matches!(command, OperatorCommand::App(AppCommand::Create { .. }) | OperatorCommand::Own { .. });
         if !may_begin && !has_database(folder, &names) {
             let (folder, program) = (folder.display(), names.program);
             let why = format!(
@@ -81,12 +95,15 @@ impl Offline<'_> {
         if let OperatorCommand::Clock(ClockCommand::Accept) = command {
             return accept_clock(&*database, &clock).await;
         }
-        let inventory = inventory(&folder).map_err(OpenError::Service)?;
+        let ServiceParts { inventory, own, background } = parts(&folder).map_err(OpenError::Service)?;
         let path = folder.path().to_owned();
         let (store, audit) = (database, None);
         let context =
-            OperatorContext { names, catalogue, registry, store, inventory, checks, folder: path, clock, audit };
-        let answer = execute(&context, command).await?;
+            OperatorContext { names, catalogue, registry, store, inventory, own, checks, folder: path, clock, audit };
+        let background = Background::start(background);
+        let answer = execute(&context, command).await;
+        background.end().await;
+        let answer = answer?;
         // No server goes on to store what this process could not.
         match context.registry.settle().await {
             Kept::Stored => Ok(answer),

@@ -23,7 +23,7 @@ const PATH_MAX: usize = 107;
 /// Maximum size of a command, in bytes.
 const COMMAND_MAX: u64 = 1 << 20;
 
-/// Time for one command. It is long because the doctor reads all data.
+/// Time for one command that has none of its own. It is long because the doctor reads all data.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Time until a full queue of connections is tried again.
@@ -88,7 +88,7 @@ impl OperatorSocket {
             tokio::select! {
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => drop(connections.spawn(timeout(COMMAND_TIMEOUT, answer(stream, Arc::clone(&context))))),
+                    Ok((stream, _)) => drop(connections.spawn(answer(stream, Arc::clone(&context)))),
                     Err(error) => {
                         tracing::error!(%error, "cannot accept a connection on the operator socket");
                         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -114,14 +114,17 @@ fn file(path: &Path) -> io::Result<(u64, u64)> {
 async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Result<()> {
     let (read, mut write) = stream.split();
     let mut line = Vec::new();
-    BufReader::new(read.take(COMMAND_MAX)).read_until(b'\n', &mut line).await?;
+    timeout(COMMAND_TIMEOUT, BufReader::new(read.take(COMMAND_MAX)).read_until(b'\n', &mut line)).await??;
     let outcome: Result<Value, String> = match serde_json::from_slice::<OperatorCommand>(&line) {
-        Ok(command) => execute(&context, command).await.map_err(|error| error.to_string()),
+        Ok(command) => {
+            let patience = command.patience().max(COMMAND_TIMEOUT);
+            timeout(patience, execute(&context, command)).await?.map_err(|error| error.to_string())
+        }
         Err(error) => Err(format!("the server does not know this command; is it as recent as this program? ({error})")),
     };
     let mut line = serde_json::to_vec(&outcome)?;
     line.push(b'\n');
-    write.write_all(&line).await
+    timeout(COMMAND_TIMEOUT, write.write_all(&line)).await?
 }
 
 /// Sends `command` to the server of a data folder and returns its answer. Returns `None` if no server runs there.

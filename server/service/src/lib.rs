@@ -26,6 +26,7 @@ mod log;
 mod open_files;
 mod outlet;
 mod program;
+mod question;
 mod server;
 mod service;
 #[cfg(feature = "testing")]
@@ -36,6 +37,7 @@ mod welcome;
 pub use program::Program;
 pub use service::{Service, Setup};
 
+pub use toolwarrant_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 pub use toolwarrant_core::access::{Caller, Granted, Grants};
 pub use toolwarrant_core::advice::Advice;
 pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
@@ -48,12 +50,13 @@ pub use toolwarrant_core::reply::{Prepared, Reply};
 pub use toolwarrant_core::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
 pub use toolwarrant_core::wording::{Ours, Words};
 pub use toolwarrant_core::{BoxFuture, hex, words};
+pub use toolwarrant_http::echo::{EchoListener, EchoPaths, Expected, SeenFrom};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
 pub use toolwarrant_operator::data::DataFolder;
-pub use toolwarrant_operator::{Check, Explanation, Inventory, Item, Names};
+pub use toolwarrant_operator::{Check, Commands, Explanation, Inventory, Item, Names, NoCommands, OwnCommand};
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-pub use toolwarrant_tasks::machine::{Facts, Sent};
+pub use toolwarrant_tasks::machine::{Facts, Means, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
 /// The API of generated code. Do not use it by hand.

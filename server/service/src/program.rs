@@ -2,6 +2,7 @@
 
 use crate::hangup::Hangup;
 use crate::log::Streams;
+use crate::question;
 use crate::server::{Identity, Server, StopSignals};
 use crate::service::{Service, Setup};
 use crate::welcome::Demo;
@@ -19,15 +20,15 @@ use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::random::Random;
 use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
-use toolwarrant_operator::offline::Offline;
-use toolwarrant_operator::{Check, Names, OperatorCommand, maintain, render};
+use toolwarrant_operator::offline::{Offline, ServiceParts};
+use toolwarrant_operator::{Check, Names, NoCommands, OperatorCommand, OwnCommand, maintain, render};
 
-/// The program of a service. `F` is the type of the flags that the service adds.
-pub struct Program<F = NoFlags> {
+/// The program of a service. `F` is the type of the flags that the service adds, `C` that of its commands.
+pub struct Program<F = NoFlags, C = NoCommands> {
     identity: Identity,
     about: &'static str,
     usage: &'static str,
-    flags: PhantomData<fn() -> F>,
+    added: PhantomData<fn() -> (F, C)>,
 }
 
 impl Program {
@@ -48,8 +49,17 @@ impl<F: Flags> Program<F> {
             identity: Identity { names, demo: Demo::default(), checks: Vec::new() },
             about,
             usage,
-            flags: PhantomData,
+            added: PhantomData,
         }
+    }
+}
+
+impl<F: Flags, C: OwnCommand> Program<F, C> {
+    /// Adds commands, which the help shows after those for resources. [`Service::commands`] carries them out.
+    #[must_use]
+    pub fn commands<D: OwnCommand>(self) -> Program<F, D> {
+        let Self { identity, about, usage, added: PhantomData } = self;
+        Program { identity, about, usage, added: PhantomData }
     }
 
     /// Replaces the sentences in which `--help` describes a start without a command.
@@ -88,11 +98,11 @@ impl<F: Flags> Program<F> {
 
     /// Reads the command line, then serves or carries out one command. `compose` makes the service. It is called at most once, and only
     /// if the command needs the service.
-    pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>) -> ExitCode {
+    pub fn run<H: Handlers>(self, compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>) -> ExitCode {
         let line =
             CommandLine { names: &self.identity.names, catalogue: H::CATALOGUE, about: self.about, usage: self.usage };
         let name = self.identity.names.program;
-        let invocation = line.parse::<F>();
+        let invocation = line.parse::<F, C>();
         let streams = match Streams::start() {
             Ok(streams) => streams,
             Err(error) => {
@@ -113,13 +123,14 @@ impl<F: Flags> Program<F> {
                 client::run(&command, &line.client_names(), H::CATALOGUE)
             }
             Invocation::Maintain(command) => {
-                let done = maintain(H::CATALOGUE, &command, || line.reference::<F>());
+                let done = maintain(H::CATALOGUE, &command, || line.reference::<F, C>());
                 done.map_err(|why| anyhow!(why)).and_then(|text| print(&text)).map(|()| ExitCode::SUCCESS)
             }
-            Invocation::Operate { command, flags, data, json } => {
+            Invocation::Operate { command, question, flags, data, json } => {
                 streams.log(LogOptions::default());
                 forbid_dumps();
-                self.operate(command, flags, &data, json, compose)
+                let agreed = question.map_or(Ok(()), |question| question::ask(&question));
+                agreed.and_then(|()| self.operate(command, flags, &data, json, compose))
             }
         };
         done.unwrap_or_else(|error| {
@@ -135,18 +146,19 @@ impl<F: Flags> Program<F> {
         flags: F,
         data: &Path,
         json: bool,
-        compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
+        compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(NO_RUNTIME)?;
-        let inventory = |folder: &DataFolder| {
+        let parts = |folder: &DataFolder| {
             let setup = Setup { flags, folder, clock: Clock::system(), random: Random::System };
-            compose(setup).map(|service| service.inventory).map_err(|error| format!("{error:#}"))
+            let Service { inventory, own, background, .. } = compose(setup).map_err(|error| format!("{error:#}"))?;
+            Ok(ServiceParts { inventory, own, background })
         };
         let offline = Offline {
             names: Arc::new(self.identity.names),
             catalogue: H::CATALOGUE,
             checks: self.identity.checks.into(),
-            inventory: Box::new(inventory),
+            parts: Box::new(parts),
         };
         let answer = runtime.block_on(offline.run(data, command)).map_err(|error| anyhow!(error.to_string()))?;
         print(&if json { render::json(&answer) } else { render::text(&answer) })?;
@@ -160,7 +172,7 @@ impl<F: Flags> Program<F> {
         serve: ServeOptions,
         data: &Path,
         flags: F,
-        compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
+        compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
     ) -> Result<()> {
         let name = self.identity.names.program;

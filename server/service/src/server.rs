@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use toolwarrant_core::BoxFuture;
 use toolwarrant_core::clock::Clock;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
@@ -29,7 +30,7 @@ use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN, MAX_CONNECTIONS, T
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Check, Names, OpenedData, OperatorContext};
+use toolwarrant_operator::{Background, Check, Names, OpenedData, OperatorContext};
 use toolwarrant_store::Recovery;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -59,6 +60,7 @@ pub(crate) struct Server {
     /// What SIGHUP renews.
     pub(crate) renewals: Vec<Renewal>,
     engine: Arc<Engine>,
+    background: Vec<BoxFuture<'static, ()>>,
     context: Arc<OperatorContext>,
     keeper: AuditKeeper,
     socket: OperatorSocket,
@@ -75,12 +77,12 @@ impl Server {
     ///
     /// # Errors
     /// A part cannot be started. The message names the flag that helps.
-    pub(crate) async fn start<H: Handlers, F: Flags>(
+    pub(crate) async fn start<H: Handlers, F: Flags, C>(
         identity: Identity,
         serve: ServeOptions,
         data: &Path,
         flags: F,
-        compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H>>,
+        compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
         let ServeOptions {
@@ -126,7 +128,7 @@ impl Server {
             );
         }
         let setup = Setup { flags, folder: &folder, clock: clock.clone(), random: random.clone() };
-        let Service { handlers, executor, inventory, serves } = compose(setup)?;
+        let Service { handlers, executor, inventory, own, background, serves, .. } = compose(setup)?;
         let trail = folder.join(AUDIT);
         let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;
         let (audit, keeper) =
@@ -169,6 +171,7 @@ impl Server {
             registry,
             store: database,
             inventory,
+            own,
             checks: checks.into(),
             folder: folder.path().to_owned(),
             clock,
@@ -203,6 +206,7 @@ impl Server {
             first_steps,
             renewals,
             engine,
+            background,
             context,
             keeper,
             socket,
@@ -248,9 +252,24 @@ impl Server {
     /// # Errors
     /// Something was taken away from an application or a key that could not be stored.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
-        let Self { listener, router, limiter, tls, engine, context, keeper, socket, monitor, folder, keys, .. } = self;
+        let Self {
+            listener,
+            router,
+            limiter,
+            tls,
+            engine,
+            background,
+            context,
+            keeper,
+            socket,
+            monitor,
+            folder,
+            keys,
+            ..
+        } = self;
         // Their secrets have been printed.
         drop(keys);
+        let background = Background::start(background);
         let keeper = keeper.spawn();
         let (stopped, stopping) = oneshot::channel::<()>();
         let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
@@ -274,6 +293,7 @@ impl Server {
         if runner.await.is_err() {
             tracing::error!("the task that drives the engine panicked");
         }
+        background.end().await;
         keeper.finish().await;
         keeping.abort();
         let _ = keeping.await;

@@ -1,14 +1,15 @@
 //! The parts of a service, and what its author gets to make them.
 
 use anyhow::{Result, bail};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::random::Random;
-use toolwarrant_operator::Inventory;
 use toolwarrant_operator::data::DataFolder;
+use toolwarrant_operator::{CommandRunner, Commands, Inventory, NoCommands, OwnCommand, runner};
 use toolwarrant_tasks::executor::{Executor, Write};
 use toolwarrant_tasks::machine::Sent;
 use toolwarrant_tasks::task::{Reading, Verdict};
@@ -26,22 +27,26 @@ pub struct Setup<'a, F> {
     pub random: Random,
 }
 
-/// The parts of a service.
-pub struct Service<H> {
+/// The parts of a service. `C` is the type of the commands that it carries out beside those of every service.
+pub struct Service<H, C = NoCommands> {
     pub(crate) handlers: H,
     pub(crate) executor: Option<Arc<dyn Executor>>,
     pub(crate) inventory: Option<Arc<dyn Inventory>>,
+    pub(crate) own: Option<CommandRunner>,
+    pub(crate) background: Vec<BoxFuture<'static, ()>>,
     pub(crate) serves: Option<String>,
+    commands: PhantomData<fn() -> C>,
 }
 
 impl<H: Handlers> Service<H> {
     /// A service without tasks. `handlers` is the generated `Contract` around the type that implements it.
     pub fn new(handlers: H) -> Self {
-        Self { handlers, executor: None, inventory: None, serves: None }
+        let commands = PhantomData;
+        Self { handlers, executor: None, inventory: None, own: None, background: Vec::new(), serves: None, commands }
     }
 }
 
-impl<H> Service<H> {
+impl<H, C> Service<H, C> {
     /// Adds the executor, which carries out writes.
     #[must_use]
     pub fn executor(self, executor: Arc<dyn Executor>) -> Self {
@@ -53,6 +58,22 @@ impl<H> Service<H> {
     #[must_use]
     pub fn inventory(self, inventory: Arc<dyn Inventory>) -> Self {
         Self { inventory: Some(inventory), ..self }
+    }
+
+    /// Adds who carries out the commands that [`Program::commands`](crate::Program::commands) declares.
+    #[must_use]
+    pub fn commands<D: OwnCommand>(self, commands: Arc<dyn Commands<D>>) -> Service<H, D> {
+        let Self { handlers, executor, inventory, own: _, background, serves, commands: PhantomData } = self;
+        let own = Some(runner(commands));
+        Service { handlers, executor, inventory, own, background, serves, commands: PhantomData }
+    }
+
+    /// Adds work that runs from before the first request until the last has been answered and running effects have ended; beside an
+    /// operator's command, where no server runs. It is dropped then, wherever it stands. A panic in it is logged and ends nothing else.
+    #[must_use]
+    pub fn background(mut self, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.background.push(Box::pin(work));
+        self
     }
 
     /// Sets what the start of the program reports as served, such as `3 printers`.

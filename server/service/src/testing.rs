@@ -17,8 +17,8 @@ use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::{Endpoint, Router};
-use toolwarrant_operator::Names;
 use toolwarrant_operator::data::{AUDIT, DataFolder};
+use toolwarrant_operator::{Background, Names};
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -48,6 +48,7 @@ pub struct TestServer {
     pub audit: PathBuf,
     /// Its audit.
     pub audit_handle: AuditHandle,
+    _background: Background,
     task: JoinHandle<()>,
     runner: JoinHandle<()>,
     _folder: DataFolder,
@@ -94,8 +95,8 @@ impl Tenant {
 /// # Panics
 /// There is no free port, or the folder cannot be used.
 #[expect(clippy::expect_used, reason = "a test without its server must fail")]
-pub async fn serve<H: Handlers>(
-    compose: impl FnOnce(Setup<'_, ()>) -> Service<H>,
+pub async fn serve<H: Handlers, C>(
+    compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
     tenants: Vec<Tenant>,
     folder: PathBuf,
 ) -> (TestServer, Vec<Vec<Key>>) {
@@ -103,7 +104,7 @@ pub async fn serve<H: Handlers>(
     let names = Names::of("test", "0");
     let folder = DataFolder::open(&folder, &names).expect("a folder");
     let setup = Setup { flags: (), folder: &folder, clock: clock.clone(), random: Random::seeded(3) };
-    let Service { handlers, executor, inventory: _, serves: _ } = compose(setup);
+    let Service { handlers, executor, background, .. } = compose(setup);
     let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
     let parts = Parts {
@@ -161,6 +162,7 @@ pub async fn serve<H: Handlers>(
         registry,
         audit: trail,
         audit_handle,
+        _background: Background::start(background),
         task,
         runner,
         _folder: folder,

@@ -6,13 +6,13 @@
 use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
-use super::upstream::{Snapshot, Unreachable, Upstream};
+use super::upstream::roster::PlatformName;
+use super::upstream::{Pace, Snapshot, Unreachable, Upstream};
 use super::views::{Seen, View, Views};
 use std::fmt;
 use std::ops::Bound;
-use std::slice;
 use std::sync::Arc;
-use toolwarrant::{BoxFuture, Caller, Clock, Flag, Granted, Grants, Resource, Unresolved};
+use toolwarrant::{BoxFuture, Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, ToolDef, Unresolved};
 
 /// The contract's name for phones.
 const RESOURCE: &str = "device";
@@ -48,6 +48,8 @@ pub struct Page {
     pub devices: Vec<Arc<Snapshot>>,
     /// The last id that was examined; the next page begins after it. `None`: this page is the last.
     pub next: Option<DeviceId>,
+    /// Platforms that were never read and may have more.
+    pub unread: Vec<PlatformName>,
 }
 
 impl Phones {
@@ -86,9 +88,11 @@ impl Phones {
         filter: Filter,
     ) -> Result<Page, Unreachable> {
         let began = self.clock.now();
-        let page = self.walk(grants, after, limit, filter).await.inspect_err(log)?;
-        self.views.feed(began, &page.devices);
-        Ok(page)
+        let (devices, next) = self.walk(grants, after, limit, filter).await.inspect_err(log)?;
+        self.views.feed(began, &devices);
+        let mut unread = self.upstream.unread();
+        unread.retain(|name| may_have(grants, name));
+        Ok(Page { devices, next, unread })
     }
 
     async fn walk(
@@ -97,7 +101,7 @@ impl Phones {
         after: Option<&DeviceId>,
         limit: u16,
         filter: Filter,
-    ) -> Result<Page, Unreachable> {
+    ) -> Result<(Vec<Arc<Snapshot>>, Option<DeviceId>), Unreachable> {
         let chunk = if filter == Filter::default() { limit.saturating_add(1) } else { FILTERED_CHUNK };
         let mut devices = Vec::new();
         let mut last = after.cloned();
@@ -110,7 +114,7 @@ impl Phones {
                 left -= 1;
                 if let Some(snapshot) = snapshot {
                     if devices.len() == usize::from(limit) {
-                        return Ok(Page { devices, next: last });
+                        return Ok((devices, last));
                     }
                     if filter.admits(&snapshot) {
                         devices.push(snapshot);
@@ -119,10 +123,10 @@ impl Phones {
                 last = Some(id);
             }
             if ended {
-                return Ok(Page { devices, next: None });
+                return Ok((devices, None));
             }
         }
-        Ok(Page { devices, next: last })
+        Ok((devices, last))
     }
 
     /// Returns the next granted ids, each with its phone if there is one: `count` of them, or fewer at the end.
@@ -149,11 +153,8 @@ impl Phones {
     }
 
     async fn read(&self, id: &DeviceId) -> View {
-        match self.upstream.read(slice::from_ref(id)).await {
-            Ok(phones) => {
-                let phone = phones.into_iter().next().flatten().ok_or(Unresolved::NotFound)?;
-                Ok(Arc::new(phone.into()))
-            }
+        match self.upstream.read_anew(id).await {
+            Ok(phone) => Ok(Arc::new(phone.ok_or(Unresolved::NotFound)?.into())),
             Err(error) => {
                 log(&error);
                 Err(Unresolved::Unavailable)
@@ -173,6 +174,18 @@ impl Resource<DeviceId> for Phones {
     fn flag(view: &Arc<Seen>, capability: DeviceCapability) -> Flag {
         view.flag(capability).clone()
     }
+
+    fn policy(view: &Arc<Seen>, tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
+        let requires = tool.target.as_ref().and_then(|target| target.requires);
+        let power = requires == Some(DeviceCapability::Power.as_str());
+        let pace = if power { view.paces.power } else { view.paces.proxy };
+        match pace {
+            Some(Pace { settle_seconds, deadline_seconds }) => {
+                PolicyDef { settle_seconds, deadline_seconds, ..declared }
+            }
+            None => declared,
+        }
+    }
 }
 
 impl Filter {
@@ -186,6 +199,20 @@ impl Filter {
 impl fmt::Debug for Phones {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Phones").finish_non_exhaustive()
+    }
+}
+
+/// Checks whether an application may see phones of a platform.
+fn may_have(grants: &Grants, platform: &PlatformName) -> bool {
+    match grants.of(RESOURCE) {
+        None => false,
+        Some(Granted::All) => true,
+        Some(Granted::Some(ids)) => {
+            let first = format!("{platform}-");
+            ids.range::<str, _>((Bound::Included(first.as_str()), Bound::Unbounded))
+                .next()
+                .is_some_and(|id| id.starts_with(&first))
+        }
     }
 }
 

@@ -5,12 +5,18 @@
 //! adapter's to word. Grants and the age of a reading are not its concern.
 
 pub mod armcloud;
+pub mod guard;
+pub mod platforms;
+pub mod readings;
 pub mod roster;
+pub mod shell;
+pub mod shown;
 pub mod sim;
 
 use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
 use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs};
-use std::net::IpAddr;
+pub use readings::{Exits, Through};
+use roster::PlatformName;
 use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::{
@@ -26,8 +32,25 @@ pub trait Upstream: Send + Sync + 'static {
         limit: u16,
     ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>>;
 
-    /// Reads phones by id: one entry for each of `ids`, in their order, `None` where there is no such phone.
+    /// Reads phones by id, as [`Self::page`] shows them: one entry for each of `ids`, in their order, `None` where there is no such phone.
     fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>>;
+
+    /// Reads one phone anew, for a precondition. A phone that is known and cannot be read has no state, and its flags are
+    /// [`Flag::Unreachable`] where they were true. Default: as a list shows it, which is right where lists are never old.
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Arc<Snapshot>>, Unreachable>> {
+        Box::pin(async move { Ok(self.read(std::slice::from_ref(id)).await?.into_iter().next().flatten()) })
+    }
+
+    /// Returns the platforms whose phones are in no list, because they were never read. Default: none.
+    fn unread(&self) -> Vec<PlatformName> {
+        Vec::new()
+    }
+
+    /// Returns what of a proxy this phone's platform has no words for, such as a character in a password: a fragment for its client.
+    /// Default: nothing.
+    fn inexpressible(&self, _: &SetProxyArgs) -> Option<Words> {
+        None
+    }
 
     /// Issues a screen session, valid for this phone and mode only.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
@@ -35,30 +58,45 @@ pub trait Upstream: Send + Sync + 'static {
 
 /// Changes the phones of a platform. The adapter sets a deadline for every method.
 pub trait Control: Upstream {
-    /// Returns what the platform can do about a request on this phone if the answer is lost.
-    fn facts(&self, id: &DeviceId) -> Facts;
+    /// Returns what holds of a command on this phone: what the platform can do if its answer is lost, and what a reading can show. Asked
+    /// anew each time that it matters.
+    fn facts(&self, id: &DeviceId, command: &Command) -> Facts;
 
     /// Sends a command under this request id. Sends nothing if `not_after` has passed, which is checked right before the first byte
     /// leaves. Follows no redirect and repeats nothing.
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent>;
 
-    /// Asks what became of a request, by its operation if there is one. Returns `None` if the platform knows no such request.
+    /// Asks what became of a request on this phone, by its operation if there is one. Returns `None` if the platform knows no such
+    /// request.
     fn look_up<'a>(
         &'a self,
+        id: &'a DeviceId,
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>>;
 
-    /// Makes a request on the phone and returns the address that it leaves from. The request is an ordinary one, or goes explicitly
-    /// `through` a proxy.
-    fn exit_ip<'a>(
+    /// Makes an ordinary request on the phone, and one explicitly through `proxy` where that can be had. Returns the addresses that they
+    /// were seen to come from.
+    fn exits<'a>(
         &'a self,
         id: &'a DeviceId,
-        through: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>>;
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>>;
 
-    /// Reads the identifier that the phone drew at its last start.
+    /// Reads what changes at each start of the phone, and at no other time.
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
+}
+
+impl Command {
+    /// Returns the phone that the command is about.
+    #[must_use]
+    pub fn device(&self) -> &DeviceId {
+        match self {
+            Self::SetProxy(args) => &args.device_id,
+            Self::ClearProxy(args) => &args.device_id,
+            Self::SetPower(args) => &args.device_id,
+        }
+    }
 }
 
 /// All that one reading of a phone found.
@@ -80,6 +118,30 @@ pub struct Snapshot {
     pub proxy_schemes: Vec<ProxyScheme>,
     /// The proxy in force; `None` if there is none or it could not be read.
     pub proxy: Option<Proxy>,
+    /// What the platform's screen sessions can be limited to.
+    pub session_modes: Vec<SessionMode>,
+    /// How long writes take on it.
+    pub paces: Paces,
+    /// When it was read; `None`: for this very answer.
+    pub as_of: Option<Timestamp>,
+}
+
+/// How long writes take on a phone; `None`: as the contract says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paces {
+    /// Setting and clearing the proxy.
+    pub proxy: Option<Pace>,
+    /// Changing the power state.
+    pub power: Option<Pace>,
+}
+
+/// How long a write takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Longest time until its effect shows once the platform has reported success, in seconds.
+    pub settle_seconds: u32,
+    /// Longest time that it takes in all, in seconds.
+    pub deadline_seconds: u32,
 }
 
 /// The flag of each capability. Clients read the reason of a refused one.
@@ -107,7 +169,7 @@ impl Snapshot {
     /// Checks whether the flag of a capability is true.
     #[must_use]
     pub fn offers(&self, capability: DeviceCapability) -> bool {
-        matches!(self.flag(capability), Flag::Offered)
+        self.flag(capability).refusal().is_none()
     }
 
     /// Returns the flags as clients see them.

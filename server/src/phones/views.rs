@@ -86,6 +86,7 @@ impl Views {
     pub fn feed(&self, began: Timestamp, seen: &[Arc<Snapshot>]) {
         let mut slots = self.lock();
         for snapshot in seen {
+            let began = snapshot.as_of.unwrap_or(began).min(began);
             let kept = slots.get(&snapshot.id);
             if kept.is_none_or(|slot| slot.get().is_some_and(|reading| reading.began <= began)) {
                 let reading = Reading { began, view: Ok(Arc::new(Arc::clone(snapshot).into())) };

@@ -4,10 +4,10 @@
 //! Start at [`Writes`].
 
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
-use super::upstream::{Control, Unreachable};
+use super::upstream::{Control, Through, Unreachable};
 use super::views::Views;
 use std::fmt;
-use std::slice;
+use std::net::IpAddr;
 use std::sync::Arc;
 use toolwarrant::{BoxFuture, Executor, Facts, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
 
@@ -34,12 +34,7 @@ impl Order {
         let command = Command::read(&write.tool, write.arguments.expose());
         let command =
             command.ok_or_else(|| Unreadable(format!("`{}` does not take these arguments", write.tool).into()))?;
-        let device = match &command {
-            Command::SetProxy(args) => &args.device_id,
-            Command::ClearProxy(args) => &args.device_id,
-            Command::SetPower(args) => &args.device_id,
-        };
-        let device = device.clone();
+        let device = command.device().clone();
         let named = |name: &String| Probe::ALL.iter().copied().find(|probe| probe.as_str() == name);
         Ok(Self { command, device, probe: write.probe.as_ref().and_then(named) })
     }
@@ -47,14 +42,14 @@ impl Order {
 
 impl Executor for Writes {
     fn facts(&self, write: &Write) -> Facts {
-        DeviceId::new(&write.target).map(|id| self.control.facts(&id)).unwrap_or_default()
+        Order::read(write).map(|order| self.control.facts(&order.device, &order.command)).unwrap_or_default()
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async move {
             let Order { device, probe, .. } = Order::read(write)?;
             match probe {
-                Some(Probe::ExitIp) => self.leaves_from(&device, None).await,
+                Some(Probe::ExitIp) => Ok(canonical(self.control.exits(&device, None).await?.ordinary)),
                 Some(Probe::BootId) => self.booted_as(&device).await,
                 Some(Probe::PowerState) | None => Err(Unreadable("nothing is compared".into())),
             }
@@ -74,7 +69,8 @@ impl Executor for Writes {
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async move {
-            let known = self.control.look_up(write.id, write.operation.as_deref()).await;
+            let device = DeviceId::new(&write.target).map_err(|_| Unreadable("its target is none".into()))?;
+            let known = self.control.look_up(&device, write.id, write.operation.as_deref()).await;
             self.forget(write);
             Ok(known?)
         })
@@ -124,8 +120,8 @@ impl Writes {
         }
     }
 
-    /// Compares exit addresses. Present: an ordinary request leaves from the address of the proxy. Absent: it leaves from the address
-    /// before the send, which is not that of the proxy.
+    /// Compares exit addresses. Present: an ordinary request leaves from the address that the proxy shows or, where no request can be made
+    /// through it, from its own. Absent: it leaves from the address before the send, and a request through the proxy from another.
     async fn exit_ip(
         &self,
         device: &DeviceId,
@@ -133,23 +129,18 @@ impl Writes {
         before: Option<&str>,
     ) -> Result<Reading, Unreadable> {
         let before = before.ok_or_else(nothing_before)?;
-        let through = self.leaves_from(device, Some(proxy)).await?;
-        let ordinary = self.leaves_from(device, None).await?;
-        let verdict = match () {
-            () if ordinary == through => Verdict::Present,
-            () if ordinary == before => Verdict::Absent,
-            () => Verdict::Unreadable,
+        let exits = self.control.exits(device, Some(proxy)).await?;
+        let address = before.parse().map_err(|_| nothing_before())?;
+        let expected = match exits.through.map(Through::address) {
+            Some(shown) => format!("after: the proxy's address, {}", canonical(shown)),
+            None => format!("after: the proxy's own address, {}; nobody could ask through it", proxy.host.as_str()),
         };
-        Ok(judged(verdict, format!("after: the proxy's address, {through}"), before_after(before, &ordinary)))
-    }
-
-    /// Reads an exit address in canonical form: an IPv4 address written as IPv6 must not count as another.
-    async fn leaves_from(&self, device: &DeviceId, through: Option<&SetProxyArgs>) -> Result<String, Unreadable> {
-        Ok(self.control.exit_ip(device, through).await?.to_canonical().to_string())
+        let observed = before_after(before, &canonical(exits.ordinary));
+        Ok(judged(exits.verdict(proxy, address), expected, observed))
     }
 
     async fn power_state(&self, device: &DeviceId, action: PowerAction) -> Result<Reading, Unreadable> {
-        let phone = self.control.read(slice::from_ref(device)).await?.into_iter().next().flatten();
+        let phone = self.control.read_anew(device).await?;
         let state = phone.map_or(DeviceState::Unknown, |phone| phone.state());
         let (expected, unmoved) = match action {
             PowerAction::Boot | PowerAction::Restart => (DeviceState::Running, DeviceState::Stopped),
@@ -179,6 +170,11 @@ impl Writes {
             id => Ok(id.to_owned()),
         }
     }
+}
+
+/// Writes an address in canonical form: an IPv4 address written as IPv6 must not count as another.
+fn canonical(address: IpAddr) -> String {
+    address.to_canonical().to_string()
 }
 
 fn before_after(before: &str, after: &str) -> String {

@@ -11,7 +11,11 @@ use toolwarrant_core::text::{Remark, Secret};
 /// The engine gives each call its own deadline and survives a panic. An upstream's own words may go into a [`Remark`], which cleans them:
 /// the operator reads all of them, clients those of a reading.
 pub trait Executor: Send + Sync + 'static {
-    /// Returns what the upstream can do about this write. Called only when the answer to a send was lost. Default: nothing.
+    /// Returns what holds of this write at present. Called whenever a decision rests on it, so it answers from memory: after the answer to
+    /// a send was lost, before and after a baseline, when the upstream has answered, when a reading is judged. It may change from
+    /// one call to the next. It tells what was shown, never what is hoped: a direction that is claimed and lies costs a refund, or
+    /// shows as a success that is none. After a send without a baseline that the probe compares with (`write.baseline` is `None`), an
+    /// absence is never believed. Default: an upstream that does nothing about lost answers, and a probe that shows both.
     fn facts(&self, _write: &Write) -> Facts {
         Facts::default()
     }

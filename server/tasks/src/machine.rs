@@ -4,8 +4,9 @@
 //! the effect as the next event. So after a crash between any two steps, the phase tells what may have left, and nothing is sent
 //! twice that must not be.
 
+mod lines;
+
 use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
-use std::fmt;
 use std::time::Duration;
 use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::text::Remark;
@@ -18,10 +19,14 @@ const BACKOFF: Duration = Duration::from_secs(2);
 const INTERVAL: Duration = Duration::from_secs(3);
 /// Time from the decision to send to the last moment at which a byte may leave.
 const SEND_WINDOW: Duration = Duration::from_secs(5);
-/// Longest time that an effect may take; for a send, counted from the last moment at which a byte may leave.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest time that a send found at start may still arrive after that moment: [`PATIENCE`] and the skew of clocks.
-const QUIESCE: Duration = Duration::from_secs(12);
+/// Longest time that a send may take, counted from the last moment at which a byte may leave.
+pub(super) const SEND_PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time that a reading or a look-up may take.
+pub(super) const READ_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time that a send found at start may still arrive after its last moment: [`SEND_PATIENCE`] and the skew of clocks.
+const QUIESCE: Duration = SEND_PATIENCE.saturating_add(Duration::from_secs(2));
+/// Why a reading after the send shows less than it could.
+const NOT_COMPARED: &str = "there is no reading from before the send to compare with";
 
 /// An event in the life of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,38 +58,6 @@ pub enum Sent {
     Pending(String),
     /// It may have left, and no answer could be understood; with what there is.
     NoAnswer(Remark),
-}
-
-/// Its line in a timeline.
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Due => f.write_str("due"),
-            Self::Found => f.write_str("found by a new process"),
-            Self::Baseline(Some(reading)) => write!(f, "read before the send: {}", Remark::clean(reading).as_str()),
-            Self::Baseline(None) => f.write_str("could not be read before the send"),
-            Self::Sent(sent) => write!(f, "send: {sent}"),
-            Self::LookedUp(Some(Some(sent))) => write!(f, "looked up: {sent}"),
-            Self::LookedUp(Some(None)) => f.write_str("looked up: the upstream knows of no such request"),
-            Self::LookedUp(None) => f.write_str("could not be looked up"),
-            Self::Probed(Reading { verdict, expected, observed }, _) => {
-                let [expected, observed] = [expected, observed].map(Remark::as_str);
-                write!(f, "read: {}; expected: {expected}; observed: {observed}", verdict.as_str())
-            }
-        }
-    }
-}
-
-impl fmt::Display for Sent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotSent(why) => write!(f, "nothing left: {}", why.as_str()),
-            Self::Ok => f.write_str("the upstream says that it is done"),
-            Self::Err(how) => write!(f, "the upstream says that it failed: {}", how.as_str()),
-            Self::Pending(operation) => write!(f, "the upstream works on it as {}", Remark::clean(operation).as_str()),
-            Self::NoAnswer(what) => write!(f, "no answer: {}", what.as_str()),
-        }
-    }
 }
 
 /// An effect to perform.
@@ -138,13 +111,31 @@ impl Entry {
     }
 }
 
-/// What an upstream can do about a request whose answer was lost.
+/// What holds of one write on one target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// It recognises a repeated request and does not carry it out again.
+    /// The upstream recognises a repeated request and does not carry it out again.
     pub dedupes: bool,
-    /// It can be asked what became of a request.
+    /// The upstream can be asked what became of a request, by the id of its task.
     pub looks_up: bool,
+    /// What the probe can show.
+    pub means: Means,
+    /// Why nothing will ever be sent to the target or read of it, if that is so: nobody serves it any more. A fragment, in words of ours.
+    pub gone: Option<&'static str>,
+}
+
+/// What the probe of a write can show on its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Means {
+    /// That the effect is there, and that it is not.
+    #[default]
+    Both,
+    /// That the effect is there. An `Absent` counts as `Unreadable`.
+    Presence,
+    /// That the effect is not there. A `Present` shows nothing.
+    Absence,
+    /// Neither, for this reason: a fragment, in words of ours. No reading is taken, and no baseline.
+    Nothing(&'static str),
 }
 
 /// The outcome of a step.
@@ -159,32 +150,37 @@ pub struct Step {
 }
 
 /// Takes `task` through `event`. An event that does not belong to the phase changes nothing: it is a late echo. `facts` is called
-/// only if the answer to a send was lost.
+/// each time that a decision rests on them: they change while a task is in flight.
 #[must_use]
-pub fn step(task: Task, event: Event, now: Timestamp, facts: impl FnOnce() -> Facts) -> Step {
+pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts) -> Step {
     let task = if event == Event::Found { rewound(task, now) } else { task };
     let step = Step { task, entries: Vec::new(), effect: None };
     match (step.task.phase, event) {
         (Phase::Done(_), _) => step,
-        (Phase::Ready, Event::Due | Event::Found) => step.ready(now),
-        (Phase::Baseline, Event::Due | Event::Found) => step.baseline(now),
+        (Phase::Ready | Phase::Baseline, Event::Due | Event::Found) => step.ready(now, facts),
         (Phase::Baseline, Event::Baseline(Some(reading))) => {
             let task = Task { baseline: Some(reading), ..step.task };
-            Step { task, ..step }.send(now)
+            Step { task, ..step }.send(now, facts)
         }
-        (Phase::Baseline, Event::Baseline(None)) => step.wait(now.plus(INTERVAL)),
+        (Phase::Baseline, Event::Baseline(None)) => match facts() {
+            // The reading may have found that there can be none.
+            Facts { means: Means::Nothing(_), .. } | Facts { gone: Some(_), .. } => step.ready(now, facts),
+            _ => step.wait(now.plus(INTERVAL)),
+        },
         (Phase::Sending, Event::Found) => step.quiesce(now),
-        (Phase::Sending, Event::Due) => step.recover(now, facts()),
-        (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now),
+        (Phase::Sending, Event::Due) => step.recover(now, facts),
+        (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now, facts),
         // The look-up comes after the last moment at which the send could arrive: unknown now means never arrived.
-        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent("".into()), now),
-        (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now),
-        (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_)))))) => step.sent(sent, now),
+        (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent("".into()), now, facts),
+        (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now, facts),
+        (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_) | Sent::NoAnswer(_)))))) => {
+            step.sent(sent, now, facts)
+        }
         // The upstream has accepted it once. Nothing that it says later makes the request unsent.
-        (Phase::Polling, Event::LookedUp(_)) => step.poll(now),
+        (Phase::Polling, Event::LookedUp(_)) => step.poll(now, facts),
         (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
-        (Phase::Verifying, Event::Due | Event::Found) => step.verify(now),
-        (Phase::Verifying, Event::Probed(reading, begun)) => step.probed(reading, begun, now),
+        (Phase::Verifying, Event::Due | Event::Found) => step.verify(now, facts),
+        (Phase::Verifying, Event::Probed(reading, begun)) => step.probed(reading, begun, now, facts),
         (_, Event::Baseline(_) | Event::Sent(_) | Event::LookedUp(_) | Event::Probed(..)) => step,
     }
 }
@@ -217,24 +213,30 @@ fn rewound(task: Task, now: Timestamp) -> Task {
 }
 
 impl Step {
-    fn ready(self, now: Timestamp) -> Self {
+    /// Takes the reading before the send where one is needed and can show something, and sends. A reading is none from before the
+    /// send once anything may have left.
+    fn ready(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now < self.task.not_before {
             let due = self.task.not_before;
             return self.wait(due);
         }
-        if self.task.policy.probe.as_ref().is_some_and(|probe| probe.baseline) && self.task.baseline.is_none() {
-            return self.enter(Phase::Baseline).baseline(now);
+        let Task { policy, baseline, left, .. } = &self.task;
+        let compares = policy.probe.as_ref().is_some_and(|probe| probe.baseline) && baseline.is_none() && !left;
+        match facts() {
+            Facts { gone: Some(why), .. } => self.hindered(why.to_owned()).unsent(now, facts),
+            Facts { means: Means::Both | Means::Presence | Means::Absence, .. } if compares => {
+                if now >= self.last_useful_send() {
+                    return self.unsent(now, facts);
+                }
+                self.enter(Phase::Baseline).perform(Effect::Baseline)
+            }
+            _ => self.send(now, facts),
         }
-        self.send(now)
     }
 
-    fn baseline(self, now: Timestamp) -> Self {
-        if now >= self.last_useful_send() { self.unsent(now) } else { self.perform(Effect::Baseline) }
-    }
-
-    fn send(mut self, now: Timestamp) -> Self {
+    fn send(mut self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now >= self.last_useful_send() {
-            return self.unsent(now);
+            return self.unsent(now, facts);
         }
         let not_after = now.plus(SEND_WINDOW);
         if self.task.attempts == 0 {
@@ -254,8 +256,8 @@ impl Step {
         self.wait(until.max(now))
     }
 
-    fn recover(self, now: Timestamp, facts: Facts) -> Self {
-        match facts {
+    fn recover(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
+        match facts() {
             Facts { looks_up: true, .. } => self.perform(Effect::LookUp),
             Facts { dedupes: true, .. } if now < self.last_useful_send() => {
                 let not_after = now.plus(SEND_WINDOW);
@@ -265,92 +267,126 @@ impl Step {
                 step.task.last_send_at = Some(not_after);
                 step.perform(Effect::Send(not_after))
             }
-            Facts { .. } => self.answered(UpstreamAnswer::None, now),
+            Facts { .. } => self.answered(UpstreamAnswer::None, now, facts),
         }
     }
 
-    fn ask_again(self, now: Timestamp) -> Self {
+    fn ask_again(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now >= self.task.deadline_at {
-            self.answered(UpstreamAnswer::None, now)
-        } else {
-            self.wait(now.plus(INTERVAL))
+            return self.answered(UpstreamAnswer::None, now, facts);
         }
+        self.again(now)
     }
 
-    fn sent(mut self, sent: Sent, now: Timestamp) -> Self {
+    fn sent(mut self, sent: Sent, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         match sent {
-            Sent::NotSent(_) => self.not_sent(now),
+            Sent::NotSent(_) => self.not_sent(now, facts),
             Sent::Pending(operation) => {
                 self.task.left = true;
                 self.task.operation = Some(operation);
-                self.poll(now)
+                self.poll(now, facts)
             }
-            Sent::Ok => self.answered(UpstreamAnswer::Ok, now),
-            Sent::Err(_) => self.answered(UpstreamAnswer::Err, now),
-            Sent::NoAnswer(_) => self.answered(UpstreamAnswer::None, now),
+            Sent::Ok => self.answered(UpstreamAnswer::Ok, now, facts),
+            Sent::Err(_) => self.answered(UpstreamAnswer::Err, now, facts),
+            Sent::NoAnswer(_) => self.answered(UpstreamAnswer::None, now, facts),
         }
     }
 
-    fn poll(self, now: Timestamp) -> Self {
+    fn poll(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now >= self.task.deadline_at {
-            return self.answered(UpstreamAnswer::None, now);
+            return self.answered(UpstreamAnswer::None, now, facts);
         }
-        self.enter(Phase::Polling).wait(now.plus(INTERVAL))
+        self.enter(Phase::Polling).again(now)
     }
 
-    fn answered(mut self, upstream: UpstreamAnswer, now: Timestamp) -> Self {
+    fn answered(mut self, upstream: UpstreamAnswer, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         self.task.left = true;
         self.task.outcome = Some((upstream, now));
         self.task.unanswered |= upstream == UpstreamAnswer::None;
-        match (upstream, &self.task.policy.probe) {
-            (UpstreamAnswer::Ok, None) => self.done(Status::SuccessUnverified, now),
-            (UpstreamAnswer::Err, None) => self.done(Status::Failed, now),
-            _ => self.enter(Phase::Verifying).verify(now),
-        }
+        self.enter(Phase::Verifying).verify(now, facts)
     }
 
-    fn not_sent(mut self, now: Timestamp) -> Self {
+    fn not_sent(mut self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         let due = now.plus(BACKOFF * 2_u32.pow(u32::from(self.task.attempts.saturating_sub(1))));
         if self.task.attempts >= ATTEMPTS_MAX || due >= self.last_useful_send() {
-            return self.unsent(now);
+            return self.unsent(now, facts);
         }
         self.task.not_before = due;
         self.enter(Phase::Ready).wait(due)
     }
 
-    fn verify(self, now: Timestamp) -> Self {
-        match &self.task.policy.probe {
-            Some(_) => self.perform(Effect::Probe),
-            None if now >= self.task.deadline_at => self.done(Status::Timeout, now),
-            None => {
-                let deadline = self.task.deadline_at;
-                self.wait(deadline)
-            }
+    /// Reads the target, or judges without where no reading can show anything.
+    fn verify(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
+        match self.means(facts) {
+            Some(Means::Both | Means::Presence | Means::Absence) => self.perform(Effect::Probe),
+            Some(Means::Nothing(why)) => self.unverifiable(Some(why), now),
+            None => self.unverifiable(None, now),
         }
     }
 
-    /// The decision table for tasks with a probe. A reading that began at or after the deadline is the last.
-    fn probed(mut self, reading: Reading, begun: Timestamp, now: Timestamp) -> Self {
+    /// Returns what the probe can show of what was sent; `None` if there is no probe.
+    fn means(&self, facts: &dyn Fn() -> Facts) -> Option<Means> {
+        let probe = self.task.policy.probe.as_ref()?;
+        let uncompared = probe.baseline && self.task.baseline.is_none();
+        Some(match facts().means {
+            Means::Both if uncompared => Means::Presence,
+            Means::Absence if uncompared => Means::Nothing(NOT_COMPARED),
+            means => means,
+        })
+    }
+
+    /// The decision table for what cannot be verified: the upstream's answer decides at once, and nothing else comes before the
+    /// deadline. Where an earlier send was not answered, a reported failure does not say that nothing happened.
+    fn unverifiable(mut self, why: Option<&str>, now: Timestamp) -> Self {
+        let Task { outcome, unanswered, deadline_at, .. } = self.task;
+        if let Some(why) = why {
+            self.task.reading = None;
+            self = self.hindered(format!("nothing can be checked: {why}"));
+        }
+        match outcome.map(|(upstream, _)| upstream) {
+            Some(UpstreamAnswer::Ok) => self.done(Status::SuccessUnverified, now),
+            Some(UpstreamAnswer::Err) if !unanswered => self.done(Status::Failed, now),
+            _ if now >= deadline_at => self.done(Status::Timeout, now),
+            _ => self.wait(deadline_at),
+        }
+    }
+
+    /// The decision table for tasks with a probe. What the means do not cover counts as unreadable, with one exception: where only an
+    /// absence could be seen, a reading without one is all that a success can show, and two of them are enough. One that could not
+    /// be read is no such reading: it may have missed the absence that is refunded. A reading that ends at or after the deadline
+    /// is the last.
+    fn probed(mut self, reading: Reading, begun: Timestamp, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         let Some((upstream, answered_at)) = self.task.outcome else { return self };
-        let verdict = reading.verdict;
+        let (shown, hindrance) = match (self.means(facts), reading.verdict) {
+            (Some(Means::Nothing(why)), _) => return self.unverifiable(Some(why), now),
+            (Some(Means::Presence), Verdict::Absent) => (Verdict::Unreadable, Some("here, that proves no absence")),
+            (Some(Means::Absence), Verdict::Present) => (Verdict::Unreadable, Some("here, that proves no success")),
+            (Some(_) | None, verdict) => (verdict, None),
+        };
+        let not_absent = reading.verdict == Verdict::Present;
+        self.task.hindrance = hindrance.map(str::to_owned);
         self.task.reading = Some((reading, now));
-        let settle = self.task.policy.settle();
-        if begun >= answered_at.plus(settle) {
-            let settled = &mut self.task.settled;
-            match verdict {
-                Verdict::Present => {}
-                Verdict::Absent => settled.absent = settled.absent.saturating_add(1),
-                Verdict::Unreadable => settled.unreadable = settled.unreadable.saturating_add(1),
+        if begun >= answered_at.plus(self.task.policy.settle()) {
+            let Readings { absent, unreadable, not_absent: unshown } = &mut self.task.settled;
+            let count = match shown {
+                Verdict::Present => None,
+                Verdict::Absent => Some(absent),
+                Verdict::Unreadable if not_absent => Some(unshown),
+                Verdict::Unreadable => Some(unreadable),
+            };
+            if let Some(count) = count {
+                *count = count.saturating_add(1);
             }
         }
         let settled = self.task.settled;
-        let last = begun >= self.task.deadline_at;
-        let seen = settled.absent >= 1 || settled.unreadable >= 2 || last;
+        let last = now >= self.task.deadline_at;
+        let seen = settled.absent >= 1 || settled.unreadable.saturating_add(settled.not_absent) >= 2 || last;
         // An unanswered earlier send may still take effect, so an absence proves nothing.
         let answered = !self.task.unanswered;
-        match (upstream, verdict) {
+        match (upstream, shown) {
             (_, Verdict::Present) => self.done(Status::Success, now),
             (UpstreamAnswer::Ok, _) if answered && settled.absent >= 2 => self.done(Status::FailedSilent, now),
+            (UpstreamAnswer::Ok, _) if settled.not_absent >= 2 => self.done(Status::SuccessUnverified, now),
             (UpstreamAnswer::Err, _) if answered && seen => self.done(Status::Failed, now),
             (UpstreamAnswer::None, Verdict::Absent) if self.may_repeat(begun, now) => {
                 self.task.not_before = now;
@@ -358,10 +394,7 @@ impl Step {
                 self.enter(Phase::Ready).wait(now)
             }
             _ if last => self.done(Status::Timeout, now),
-            _ => {
-                let deadline = self.task.deadline_at;
-                self.wait(now.plus(INTERVAL).min(deadline))
-            }
+            _ => self.again(now),
         }
     }
 
@@ -379,9 +412,9 @@ impl Step {
     }
 
     /// Gives up sending. If an earlier send may have left, its effect is still judged.
-    fn unsent(mut self, now: Timestamp) -> Self {
+    fn unsent(mut self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if self.task.left {
-            return self.answered(UpstreamAnswer::None, now);
+            return self.answered(UpstreamAnswer::None, now, facts);
         }
         if self.task.attempts > 0 {
             self.entries.push(Entry::ReverseCharge);
@@ -404,6 +437,12 @@ impl Step {
         self.enter(Phase::Done(status))
     }
 
+    /// Keeps why it could not be sent or checked, for its timeline and its evidence.
+    fn hindered(mut self, why: String) -> Self {
+        self.task.hindrance = Some(why);
+        self
+    }
+
     fn enter(mut self, phase: Phase) -> Self {
         self.task.phase = phase;
         self
@@ -413,6 +452,12 @@ impl Step {
         self.task.wake_at = None;
         self.effect = Some(effect);
         self
+    }
+
+    /// Waits until the next look-up or reading, which comes at the deadline at the latest.
+    fn again(self, now: Timestamp) -> Self {
+        let deadline = self.task.deadline_at;
+        self.wait(now.plus(INTERVAL).min(deadline))
     }
 
     fn wait(mut self, until: Timestamp) -> Self {

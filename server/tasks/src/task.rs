@@ -70,7 +70,8 @@ pub struct Task {
     /// How long the start was delayed at acceptance because the target was cooling down, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_delay_ms: u64,
-    /// When it ends at the latest, counted from the first possible send.
+    /// When it ends, at the latest, counted from the first possible send. Past it, only what is in progress comes to its end: a look-up
+    /// or a send, and one reading. So it ends within a minute after, unless its process dies.
     pub deadline_at: Timestamp,
     /// When it is due next; `None` while an effect is in progress and after the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +103,9 @@ pub struct Task {
     /// The latest reading, and when it was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<(Reading, Timestamp)>,
+    /// What kept it from being sent, or from being checked as its policy says: a fragment, in words of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hindrance: Option<String>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
@@ -180,8 +184,11 @@ pub enum UpstreamAnswer {
 pub struct Readings {
     /// Readings with positive evidence that nothing happened.
     pub absent: u8,
-    /// Readings that failed.
+    /// Readings that failed, or showed what proves nothing on this target.
     pub unreadable: u8,
+    /// Readings without an absence, where nothing but an absence can be seen.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_absent: u8,
 }
 
 /// The executor's judgement of a reading. `Absent` needs positive evidence.
@@ -207,9 +214,8 @@ pub struct Reading {
     pub observed: Remark,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(millis: &u64) -> bool {
-    *millis == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 impl Task {
@@ -239,6 +245,7 @@ impl Task {
             unanswered: false,
             settled: Readings::default(),
             reading: None,
+            hindrance: None,
             finished_at: None,
         }
     }
@@ -250,6 +257,11 @@ impl Task {
             Phase::Done(status) => Some(status),
             _ => None,
         }
+    }
+
+    /// Returns whether nothing has kept it from being sent but a missing baseline.
+    fn is_untried(&self) -> bool {
+        self.attempts == 0 && self.hindrance.is_none()
     }
 
     /// Its state, as everybody outside sees it.
@@ -273,7 +285,7 @@ impl Task {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
                 (&*probe.name, expected.as_str(), observed.as_str(), *at)
             }
-            (None, Some(probe), None) if probe.baseline && self.baseline.is_none() => (
+            (None, Some(probe), None) if probe.baseline && self.baseline.is_none() && self.is_untried() => (
                 &*probe.name,
                 "a reading from before the send, to compare with",
                 "none could be taken, so nothing was sent",
@@ -291,13 +303,11 @@ impl Task {
                 ("upstream_answer", "the platform's answer", observed, at)
             }
         };
-        Some(Evidence {
-            checked: checked.to_owned(),
-            expected: expected.into(),
-            observed: observed.into(),
-            reported,
-            at,
-        })
+        let observed = match &self.hindrance {
+            Some(why) => Remark::clean(&format!("{observed}; {why}")),
+            None => observed.into(),
+        };
+        Some(Evidence { checked: checked.to_owned(), expected: expected.into(), observed, reported, at })
     }
 }
 
@@ -397,9 +407,15 @@ mod tests {
             "finished_at":"2026-07-28T12:00:10.000Z"}"#,
     ];
 
+    /// What this program stores of a task that could not be checked as its policy says.
+    const HINDERED: &str = r#"{"terms":{"probe":{"name":"paper","baseline":true},"idempotent":false,"settle_seconds":60,
+        "deadline_seconds":240},"phase":"verifying","not_before":"2026-07-28T12:00:00.123Z",
+        "deadline_at":"2026-07-28T12:04:00.123Z","attempts":1,"left":true,"outcome":["ok","2026-07-28T12:00:06.000Z"],
+        "unanswered":false,"settled":{"absent":0,"unreadable":0,"not_absent":1},"hindrance":"here, that proves no success"}"#;
+
     #[test]
     fn a_stored_state_is_read_and_written_under_the_names_that_it_had() {
-        for stored in STORED {
+        for stored in STORED.into_iter().chain([HINDERED]) {
             let task: Task = serde_json::from_str(stored).unwrap();
             let mut expected: serde_json::Value = serde_json::from_str(stored).unwrap();
             if expected.get("unanswered").is_none() {

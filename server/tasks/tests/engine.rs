@@ -12,14 +12,15 @@ use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::random::Random;
 use toolwarrant_core::tasks::{
-    LongPoll, Poll, TaskReadError, TaskStatus, TaskView, Tasks, UpstreamReport, WriteRequest,
+    Evidence, LongPoll, Poll, TaskReadError, TaskStatus, TaskView, Tasks, UpstreamReport, WriteRequest,
 };
 use toolwarrant_core::text::Secret;
 use toolwarrant_store::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-use toolwarrant_tasks::machine::{Facts, Sent};
-use toolwarrant_tasks::task::{Reading, Verdict};
+use toolwarrant_tasks::machine::{Facts, Means, Sent};
+use toolwarrant_tasks::store::TaskStore;
+use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -49,7 +50,7 @@ struct Forgetful {
 
 impl Executor for Forgetful {
     fn facts(&self, write: &Write) -> Facts {
-        Facts { dedupes: false, looks_up: write.arguments.expose().contains("known") }
+        Facts { looks_up: write.arguments.expose().contains("known"), ..Facts::default() }
     }
 
     fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
@@ -207,6 +208,78 @@ async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
             "{target}"
         );
     }
+}
+
+/// Answers a send and takes a reading after so many seconds each, and knows what it can show.
+struct Slow {
+    clock: Clock,
+    sends: u64,
+    reads: u64,
+    means: Means,
+}
+
+impl Executor for Slow {
+    fn facts(&self, _: &Write) -> Facts {
+        Facts { means: self.means, ..Facts::default() }
+    }
+
+    fn baseline<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
+        Box::pin(async {
+            self.clock.sleep_until(self.clock.now().plus(Duration::from_secs(self.reads))).await;
+            Ok("3".to_owned())
+        })
+    }
+
+    fn send<'a>(&'a self, _: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async move {
+            self.clock.sleep_until(not_after.plus(Duration::from_secs(self.sends))).await;
+            Sent::Ok
+        })
+    }
+
+    fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
+        Box::pin(async move {
+            self.clock.sleep_until(self.clock.now().plus(Duration::from_secs(self.reads))).await;
+            Obedient.probe(write).await
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_may_take_half_a_minute_and_a_send_ten_seconds_after_its_last_moment() {
+    use TaskStatus::{Failed, Success, Timeout};
+    use UpstreamReport::{NoAnswer, NotSent, Success as Done};
+    for (sends, reads, ends) in [(9, 29, (Success, Done)), (11, 29, (Success, NoAnswer)), (9, 31, (Timeout, Done))] {
+        let clock = Clock::starting(START);
+        let engine = engine(Slow { clock: clock.clone(), sends, reads, means: Means::Both }, &clock).await;
+        let id = accept(&engine, write("printer", "p-1")).await;
+        let TaskView { status, evidence, finished_at, deadline_at, .. } = end(&engine, &id).await;
+        assert_eq!((status, evidence.unwrap().reported), ends, "{sends} {reads}");
+        assert!(finished_at.unwrap() <= deadline_at.plus(Duration::from_mins(1)), "{sends} {reads}");
+        let (policy, now) = (PolicyDef { baseline: true, ..POLICY }, clock.now());
+        let id = accept(&engine, WriteRequest { policy, now, ..write("printer", "p-2") }).await;
+        let TaskView { status, evidence, .. } = end(&engine, &id).await;
+        let ends = if reads > 30 { (Failed, NotSent) } else { ends };
+        assert_eq!((status, evidence.unwrap().reported), ends, "{sends} {reads}, compared");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_reads_in_the_timeline_why_a_success_was_not_verified() {
+    let (clock, store) = (Clock::starting(START), Arc::default());
+    let blind = Slow { clock: clock.clone(), sends: 0, reads: 0, means: Means::Nothing("it has no eyes") };
+    let engine = engine_on(&store, Arc::new(blind), &clock).await;
+    let compared = WriteRequest { policy: PolicyDef { baseline: true, ..POLICY }, ..write("printer", "p-1") };
+    let id = accept(&engine, compared).await;
+    let TaskView { status, evidence, finished_at, .. } = end(&engine, &id).await;
+    assert_eq!((status, finished_at), (TaskStatus::SuccessUnverified, Some(START.plus(Duration::from_secs(5)))));
+    let Evidence { checked, observed, .. } = evidence.expect("an end");
+    let why = "nothing can be checked: it has no eyes";
+    assert_eq!((&*checked, observed.as_str()), ("upstream_answer", &*format!("it says that it is done; {why}")));
+    let lines = store.timeline(TaskId::parse(&id).expect("an id")).await.expect("a store");
+    let lines: Vec<_> = lines.iter().map(|line| (line.phase, &*line.what)).collect();
+    let done = format!("send: the upstream says that it is done; {why}");
+    assert_eq!(lines, [("ready", "accepted"), ("sending", "due"), ("success_unverified", &*done)]);
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
             let stays = call.catalogue.phrases.curable.told_to(reader);
             Failure::stating(role, words![what, ". ", stays]).advising(*cure, reader)
         }
-        Flag::Offered | Flag::Refused(_) => Failure::new(role, what),
+        Flag::Offered | Flag::Unreachable | Flag::Refused(_) => Failure::new(role, what),
     }
 }
 

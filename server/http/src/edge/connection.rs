@@ -121,7 +121,7 @@ impl Connection {
 /// The connection was given up to make room.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the connection is given up to make room")]
-pub(super) struct GivenUp;
+pub(crate) struct GivenUp;
 
 /// Where a request comes from. Every request has it as an extension.
 #[derive(Debug, Clone)]

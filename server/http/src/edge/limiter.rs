@@ -5,7 +5,7 @@
 //! goes last.
 
 use super::Limits;
-use super::connection::{Connection, Quotas};
+use super::connection::{Connection, GivenUp, Quotas};
 use super::proxies::TrustedProxies;
 use super::quota::{Quota, Share};
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ struct OpenConnections {
 }
 
 /// The right to one open connection. Dropping it returns the right to the limiter.
-pub(super) struct ConnectionPermit {
+pub(crate) struct ConnectionPermit {
     limiter: Arc<ConnectionLimiter>,
     pub(super) connection: Arc<Connection>,
     /// Whether a trusted proxy has opened it.
@@ -78,6 +78,11 @@ impl ConnectionLimiter {
         Arc::new(Self { limits, proxies, quotas, by_address, open, left: Notify::new(), refused: Count::default() })
     }
 
+    /// Time for the head of a request.
+    pub(crate) fn patience(&self) -> Duration {
+        self.limits.head
+    }
+
     /// The number of open connections.
     pub fn connections(&self) -> usize {
         let open = self.open();
@@ -91,7 +96,7 @@ impl ConnectionLimiter {
     }
 
     /// A permit for one connection from `address`, or `None` if a limit is reached. Waits a moment for those that were given up.
-    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
+    pub(crate) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         if self.open().leaving >= LEAVING_MAX {
             let left = async {
                 while self.open().leaving >= LEAVING_MAX {
@@ -160,6 +165,18 @@ impl OpenConnections {
         self.places.remove(&connection.place.load(Relaxed));
         self.leaving += 1;
         true
+    }
+}
+
+impl ConnectionPermit {
+    /// The client has sent what was asked for. Fails if the connection was given up before.
+    pub(crate) fn received(&self) -> Result<(), GivenUp> {
+        self.connection.received()
+    }
+
+    /// Waits until the connection is given up.
+    pub(crate) async fn given_up(&self) {
+        self.connection.given_up().await;
     }
 }
 

@@ -4,9 +4,10 @@ use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError, texts};
 use crate::phones::devices::{Filter, Phones};
 use crate::phones::upstream::Snapshot;
+use crate::phones::upstream::roster::PlatformName;
 use crate::phones::views::Seen;
 use std::sync::Arc;
-use toolwarrant::{Call, Grants, PermissionSet, Reply, Target, hex};
+use toolwarrant::{Call, Grants, PermissionSet, Reply, Target, Words, hex, words};
 
 impl DevicesTools for Phones {
     async fn list_devices(
@@ -47,12 +48,23 @@ async fn list(
         .await
         .map_err(|_| ListDevicesError::UpstreamUnavailable { what: "the platform could not be reached".into() })?;
     let full = page.devices.len() == usize::from(limit);
-    let next_step = if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES };
+    let more = page.next.as_ref().map(|_| if full { texts::NEXT_PAGE } else { texts::MORE_DEVICES });
+    let unread = page.unread.iter().map(unread).collect::<Vec<_>>();
+    let next_step: Vec<_> = more.map(|more| more.told_to(reader)).into_iter().chain(unread).collect();
     Ok(DevicePage {
         devices: page.devices.iter().map(|snapshot| device(snapshot)).collect(),
-        next_step: page.next.as_ref().map(|_| next_step.told_to(reader)),
+        next_step: (!next_step.is_empty()).then(|| Words::list(&next_step, " ")),
         next_cursor: page.next.as_ref().map(cursor_after),
     })
+}
+
+/// What is told of a platform whose phones are in no list yet.
+fn unread(platform: &PlatformName) -> Words {
+    words![
+        "The devices of platform `",
+        platform,
+        "` could not be listed yet and may be missing here: list them again in a minute."
+    ]
 }
 
 fn device(snapshot: &Snapshot) -> Device {

@@ -24,7 +24,10 @@ impl ProxyTools for Phones {
         let judged = self.proxy_hosts.judge(host.as_str());
         let refused = |why| SetProxyError::InvalidArgument { what: words!["`host` ", &*host, " ", why] };
         *host = judged.and_then(|canonical| Host::new(&canonical).map_err(|_| NO_HOST)).map_err(refused)?;
-        Ok(Command::SetProxy(args))
+        match self.upstream.inexpressible(&args) {
+            Some(what) => Err(SetProxyError::InvalidArgument { what }),
+            None => Ok(Command::SetProxy(args)),
+        }
     }
 
     async fn clear_proxy(

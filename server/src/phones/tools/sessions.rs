@@ -1,5 +1,6 @@
 //! The handler that issues screen sessions: `spec/tools/sessions.toml`.
 
+use super::offered;
 use crate::phones::contract::{
     CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools, texts,
 };
@@ -17,6 +18,8 @@ impl SessionsTools for Phones {
         args: CreateSessionArgs,
     ) -> Result<Reply<ScreenSession>, CreateSessionError> {
         let CreateSessionArgs { device_id: _, mode } = args;
+        offered("mode", &mode, &device.session_modes, |mode| mode.as_str())
+            .map_err(|what| CreateSessionError::NotOffered { what })?;
         let reader = call.caller.application.permissions;
         issue(&*self.upstream, device, mode, reader).await.map(Reply::from).map_err(|error| {
             tracing::warn!(request_id = call.request_id, %error, "no session was issued");

@@ -15,7 +15,7 @@ mod truth;
 pub use cast::{CAST, Part};
 pub use truth::{Change, Deed, ProxyEndpoint};
 
-use super::{Offers, Session, SessionError, Snapshot, Unreachable, Upstream};
+use super::{Offers, Paces, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{
     DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
 };
@@ -144,6 +144,18 @@ impl Sim {
         self.find(id).map_or(0, |phone| phone.state.deeds)
     }
 
+    /// Returns what has really been done on a phone so far, in order of time. Old commands may be forgotten.
+    #[must_use]
+    pub fn deeds_of(&self, id: &DeviceId) -> Vec<Deed> {
+        let index = fleet::index(id, self.devices).unwrap_or_default();
+        self.record().truth.deeds_of(index, self.clock.now())
+    }
+
+    /// Returns the phones that play a part, in the order of their ids.
+    pub fn playing(&self, part: Part) -> impl Iterator<Item = DeviceId> {
+        (1..=self.devices).filter(move |index| self.part(*index) == part).map(device_id)
+    }
+
     fn part(&self, index: u32) -> Part {
         Draw::new(self.seed, index).part(index)
     }
@@ -188,6 +200,9 @@ impl Sim {
             power_actions: PowerAction::ALL.to_vec(),
             proxy_schemes: ProxyScheme::ALL.to_vec(),
             proxy: proxy.as_ref().filter(|_| *readable).map(shown),
+            session_modes: SessionMode::ALL.to_vec(),
+            paces: Paces::default(),
+            as_of: None,
         };
         part.play(&mut snapshot);
         snapshot

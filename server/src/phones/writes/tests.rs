@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};
-use crate::phones::upstream::{Offers, Session, SessionError, Snapshot, Upstream};
+use crate::phones::upstream::{Exits, Offers, Paces, Session, SessionError, Snapshot, Upstream};
 use Verdict::{Absent, Present, Unreadable as Unread};
-use std::net::IpAddr;
 use std::sync::Mutex;
 use toolwarrant::{Clock, Flag, Secret, TaskId};
 
@@ -41,7 +40,7 @@ impl Upstream for Staged {
 }
 
 impl Control for Staged {
-    fn facts(&self, _: &DeviceId) -> Facts {
+    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
         Facts::default()
     }
 
@@ -51,6 +50,7 @@ impl Control for Staged {
 
     fn look_up<'a>(
         &'a self,
+        _: &'a DeviceId,
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
@@ -58,13 +58,18 @@ impl Control for Staged {
         Box::pin(async { Ok(Some(Sent::Ok)) })
     }
 
-    fn exit_ip<'a>(
+    fn exits<'a>(
         &'a self,
         _: &'a DeviceId,
-        through: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
-        let address = if through.is_some() { self.through } else { self.own };
-        Box::pin(async move { Ok(staged(address)?.parse().unwrap()) })
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+        Box::pin(async move {
+            let through = proxy
+                .map(|_| staged(self.through))
+                .transpose()?
+                .map(|address| Through::Phone(address.parse().unwrap()));
+            Ok(Exits { ordinary: staged(self.own)?.parse().unwrap(), through })
+        })
     }
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
@@ -90,6 +95,9 @@ fn phone(id: &DeviceId, state: Option<DeviceState>) -> Snapshot {
         power_actions: Vec::new(),
         proxy_schemes: Vec::new(),
         proxy: None,
+        session_modes: Vec::new(),
+        paces: Paces::default(),
+        as_of: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::due::{State, Wake};
 use super::{Engine, Parts};
 use crate::executor::Write;
-use crate::machine::{Effect, Event, PATIENCE, Sent, Step, step};
+use crate::machine::{Effect, Event, READ_PATIENCE, SEND_PATIENCE, Sent, Step, step};
 use crate::store::{Advance, Advanced, Record};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::{replace, take};
@@ -61,7 +61,7 @@ impl Engine {
             while accepting.join_next().await.is_some() {}
             while driven.join_next().await.is_some() {}
         };
-        if clock.before(clock.now().plus(PATIENCE), drained).await.is_none() {
+        if clock.before(clock.now().plus(SEND_PATIENCE), drained).await.is_none() {
             tracing::warn!("stopped with tasks in progress; the next start resumes them");
         }
     }
@@ -91,7 +91,11 @@ impl Engine {
         loop {
             let (now, what) = (clock.now(), event.to_string());
             let facts = || self.unsealed(&record).map(|write| executor.facts(&write)).unwrap_or_default();
-            let Step { task, entries, effect } = step(record.task.clone(), event, now, facts);
+            let Step { task, entries, effect } = step(record.task.clone(), event, now, &facts);
+            let what = match &task.hindrance {
+                Some(why) => format!("{what}; {why}"),
+                None => what,
+            };
             if !entries.is_empty() || differs(&task, &record.task) {
                 let (version, task) = (record.version, task.clone());
                 let advance = Advance { id, version, task, entries, what, at: now };
@@ -140,13 +144,13 @@ impl Engine {
         let Parts { executor, clock, .. } = &self.parts;
         let write = self.unsealed(record);
         let begun = clock.now();
-        let late = begun.plus(PATIENCE);
+        let late = begun.plus(READ_PATIENCE);
         match (effect, write) {
             (Effect::Baseline, Ok(write)) => {
                 Event::Baseline(clock.before(late, executor.baseline(&write)).await.and_then(Result::ok))
             }
             (Effect::Send(not_after), Ok(write)) => {
-                let sent = clock.before(not_after.plus(PATIENCE), executor.send(&write, not_after)).await;
+                let sent = clock.before(not_after.plus(SEND_PATIENCE), executor.send(&write, not_after)).await;
                 let sent = sent.unwrap_or_else(|| Sent::NoAnswer("no answer in time".into()));
                 self.counts.sent(&sent);
                 Event::Sent(sent)
@@ -215,7 +219,7 @@ fn fenced() -> StoreError {
 
 /// Returns whether a step must be stored. A crash may lose the next due time and a reading that decides nothing.
 fn differs(new: &Task, old: &Task) -> bool {
-    let forgettable = |task: &Task| Task { wake_at: None, reading: None, ..task.clone() };
+    let forgettable = |task: &Task| Task { wake_at: None, reading: None, hindrance: None, ..task.clone() };
     forgettable(new) != forgettable(old)
 }
 

@@ -4,6 +4,8 @@ use super::super::task::{Probe, TaskPolicy};
 use super::*;
 use toolwarrant_core::random::SplitMix;
 
+mod means;
+
 const SETTLE: u32 = 10;
 const DEADLINE: u32 = 60;
 
@@ -41,7 +43,7 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     if let Event::Probed(_, begun) = &mut event {
         *begun = now;
     }
-    super::step(task, event, now, || facts)
+    super::step(task, event, now, &|| facts)
 }
 
 /// A task, taken through events at their seconds: how it is then, and all that was written and performed.
@@ -172,8 +174,11 @@ fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent(
 fn what_was_lost_while_sending_is_asked_for_sent_again_or_verified_as_the_upstream_allows() {
     let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
     let of = |facts| run(policy(probe(false), false), facts, &found);
-    assert_eq!(of(Facts { looks_up: true, dedupes: true }).2, [Effect::Send(at(5)), Effect::LookUp]);
-    assert_eq!(of(Facts { looks_up: false, dedupes: true }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
+    assert_eq!(
+        of(Facts { looks_up: true, dedupes: true, ..Facts::default() }).2,
+        [Effect::Send(at(5)), Effect::LookUp]
+    );
+    assert_eq!(of(Facts { dedupes: true, ..Facts::default() }).2, [Effect::Send(at(5)), Effect::Send(at(22))]);
     let (task, _, effects) = of(Facts::default());
     assert_eq!((task.phase, effects), (Phase::Verifying, vec![Effect::Send(at(5)), Effect::Probe]));
     assert_eq!(task.outcome, Some((UpstreamAnswer::None, at(17))));
@@ -208,21 +213,35 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
         let mut random = SplitMix(seed);
         let probe = if random.below(4) > 0 { probe(random.below(2) == 0) } else { None };
         let idempotent = random.below(2) == 0;
-        let facts = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0 };
+        let known = Facts { dedupes: random.below(3) == 0, looks_up: random.below(3) == 0, ..Facts::default() };
+        let changing = random.below(2) == 0;
+        let mut facts = known;
         let (mut task, mut now) = (Task::accepted(policy(probe, idempotent), at(0)), at(0));
         let (mut entries, mut effect, mut unsafe_sends, mut steps) = (Vec::new(), None, 0_u32, 0);
-        let mut left = false;
+        let (mut left, mut deaths, slow) = (false, 0, random.below(2) == 0);
         while task.status().is_none() {
             steps += 1;
             assert!(steps < 200, "seed {seed} never ends: {task:?}");
             let sent = [not_sent(), Sent::Ok, err(), Sent::Pending("7".into()), none()];
             let sent = sent[random.below(5) as usize].clone();
             let verdict = [Verdict::Present, Verdict::Absent, Verdict::Unreadable][random.below(3) as usize];
-            now = now.plus(Duration::from_millis(random.below(2_000)));
+            if changing && random.below(3) == 0 {
+                let means = [Means::Both, Means::Presence, Means::Absence, Means::Nothing("dark")];
+                let gone = (random.below(20) == 0).then_some("gone");
+                facts = Facts { means: means[random.below(4) as usize], gone, ..known };
+            }
+            let longest = match &effect {
+                Some(Effect::Send(_)) if slow => SEND_PATIENCE,
+                Some(_) if slow => READ_PATIENCE,
+                Some(_) | None => Duration::from_secs(2),
+            };
+            let begun = now;
+            now = now.plus(Duration::from_millis(random.below(longest.as_millis() as u64)));
             let event = match effect.take() {
                 Some(lost) if random.below(10) == 0 => {
                     // What a process was sending when it died may have left.
                     unsafe_sends += u32::from(matches!(lost, Effect::Send(_)) && !facts.dedupes);
+                    deaths += 1;
                     Event::Found
                 }
                 Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
@@ -235,13 +254,16 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
                 Some(Effect::LookUp) => {
                     Event::LookedUp((random.below(3) > 0).then(|| (random.below(3) > 0).then_some(sent)))
                 }
-                Some(Effect::Probe) => reading(verdict),
+                Some(Effect::Probe) => {
+                    let shown = Reading { verdict, expected: "b".into(), observed: "a".into() };
+                    Event::Probed(shown, begun)
+                }
                 None => {
                     now = now.max(task.wake_at.expect("it waits for something"));
                     if random.below(20) == 0 { Event::Found } else { Event::Due }
                 }
             };
-            let next = step(task, event, now, facts);
+            let next = super::step(task, event, now, &|| facts);
             (task, effect) = (next.task, next.effect);
             entries.extend(next.entries);
             for entry in [Entry::Charge, Entry::ReverseCharge, Entry::Refund] {
@@ -255,7 +277,20 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
             idempotent || facts.looks_up || unsafe_sends <= 1,
             "seed {seed}: {unsafe_sends} sends of what must not repeat"
         );
-        assert!(now <= task.deadline_at.plus(Duration::from_secs(30)), "seed {seed}: ends at {now}");
+        // A look-up and a reading, and as much again for each process that died.
+        let overrun = Duration::from_secs(62 * (1 + deaths));
+        assert!(now <= task.deadline_at.plus(overrun), "seed {seed}: ends at {now}");
+        let reported = task.outcome.map(|(upstream, _)| upstream);
+        match (task.status(), facts.means) {
+            (Some(Status::FailedSilent), Means::Presence | Means::Nothing(_)) => {
+                panic!("seed {seed}: a refund of hope")
+            }
+            (Some(Status::Success), Means::Absence | Means::Nothing(_)) => panic!("seed {seed}: a success of hope"),
+            (Some(Status::Timeout), Means::Nothing(_)) if task.policy.probe.is_some() => {
+                assert_ne!(reported, Some(UpstreamAnswer::Ok), "seed {seed}: nothing was to be waited for");
+            }
+            _ => {}
+        }
         let after = step(task.clone(), Event::Due, now.plus(Duration::from_secs(1)), facts);
         assert_eq!((after.task, after.entries, after.effect), (task, Vec::new(), None), "seed {seed}: an end is final");
     }
@@ -276,7 +311,7 @@ fn a_new_process_starts_no_task_before_its_target_has_settled_however_long_that_
 
 #[test]
 fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_then_refused() {
-    let facts = Facts { looks_up: false, dedupes: true };
+    let facts = Facts { dedupes: true, ..Facts::default() };
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
     events.extend([(19, Event::Due), (19, Event::Sent(not_sent())), (23, Event::Due), (23, Event::Sent(not_sent()))]);
     let (task, entries, _) = run(policy(probe(false), false), facts, &events);
@@ -288,7 +323,7 @@ fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_th
 fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
     let (task, ..) = run(policy(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
-    let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), Facts::default).task;
+    let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), &Facts::default).task;
     assert_eq!(judged(at(9)).status(), None, "it may have shown at the tenth second");
     assert_eq!(judged(at(10)).status(), Some(Status::Failed));
 }

@@ -116,7 +116,7 @@ pub(super) struct Wheels {
 
 impl Wheels {
     pub(super) fn new(nature: &Arc<Nature>) -> Self {
-        let facts = Facts { dedupes: nature.chance(30), looks_up: nature.chance(30) };
+        let facts = Facts { dedupes: nature.chance(30), looks_up: nature.chance(30), ..Facts::default() };
         nature.note(|| format!("{facts:?}"));
         Self { nature: Arc::clone(nature), facts, state: Arc::default() }
     }

@@ -6,13 +6,13 @@ use super::truth::{Answer, Change, ProxyEndpoint, Reply, Taken};
 use super::{Phone, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
-use crate::phones::upstream::{Control, Unreachable};
+use crate::phones::upstream::{Control, Exits, Through, Unreachable};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
 
 impl Control for Sim {
-    fn facts(&self, _: &DeviceId) -> Facts {
+    fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
         self.facts
     }
 
@@ -31,18 +31,22 @@ impl Control for Sim {
 
     fn look_up<'a>(
         &'a self,
+        _: &'a DeviceId,
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
         Box::pin(async move { self.asked(request, operation) })
     }
 
-    fn exit_ip<'a>(
+    fn exits<'a>(
         &'a self,
         id: &'a DeviceId,
-        through: Option<&'a SetProxyArgs>,
-    ) -> BoxFuture<'a, Result<IpAddr, Unreachable>> {
-        Box::pin(async move { self.leaves_from(id, through) })
+        proxy: Option<&'a SetProxyArgs>,
+    ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
+        Box::pin(async move {
+            let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
+            Ok(Exits { ordinary: self.leaves_from(id, None)?, through })
+        })
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {

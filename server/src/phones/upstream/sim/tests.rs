@@ -154,7 +154,13 @@ async fn seen(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<String>,
     let flags = [DeviceCapability::Proxy, DeviceCapability::Session].map(|capability| phone.offers(capability));
     let proxy = phone.proxy.as_ref().map(|proxy| proxy.host.as_str().to_owned());
     let id = device_id(index);
-    (phone.state(), flags, proxy, sim.exit_ip(&id, None).await.ok(), sim.boot_id(&id).await.ok())
+    (
+        phone.state(),
+        flags,
+        proxy,
+        sim.exits(&id, None).await.ok().map(|exits| exits.ordinary),
+        sim.boot_id(&id).await.ok(),
+    )
 }
 
 fn wait(sim: &Sim, millis: u64) {
@@ -171,7 +177,7 @@ async fn a_command_is_in_flight_for_five_seconds_and_then_done() {
         let Sent::Pending(operation) = send(&sim, 1, index, what).await else { panic!("{what}: no operation") };
         for (after, sent, deeds) in [(4_999, Sent::Pending(operation.clone()), number), (1, Sent::Ok, number + 1)] {
             wait(&sim, after);
-            assert_eq!(sim.look_up(request(1), Some(&operation)).await.unwrap(), Some(sent), "{what}");
+            assert_eq!(sim.look_up(&device_id(1), request(1), Some(&operation)).await.unwrap(), Some(sent), "{what}");
             assert_eq!(sim.deeds(request(1)).len(), deeds, "{what}");
         }
     }
@@ -214,7 +220,12 @@ async fn a_proxy_is_in_force_where_it_was_set_until_it_is_cleared() {
     let own = seen(&sim, 1).await;
     assert_ne!(own.3, seen(&sim, 11).await.3, "each phone has an address of its own");
     let Command::SetProxy(args) = command(1, "set_proxy") else { unreachable!() };
-    let through = sim.exit_ip(&args.device_id, Some(&args)).await.ok();
+    let through = sim
+        .exits(&args.device_id, Some(&args))
+        .await
+        .ok()
+        .and_then(|exits| exits.through)
+        .map(super::super::Through::address);
     send(&sim, 1, 1, "set_proxy").await;
     assert_eq!(seen(&sim, 1).await, own);
     wait(&sim, 5_000);
@@ -249,7 +260,7 @@ async fn what_a_phone_does_not_offer_is_answered_with_an_error_and_not_done() {
     ] {
         let Sent::Pending(operation) = send(&sim, 1, index, what).await else { panic!("{index} {what}") };
         wait(&sim, 5_000);
-        let said = sim.look_up(request(1), Some(&operation)).await.unwrap();
+        let said = sim.look_up(&device_id(1), request(1), Some(&operation)).await.unwrap();
         assert!(matches!(said, Some(Sent::Err(_))), "{index} {what}: {said:?}");
         assert_eq!(sim.deeds_on(&device_id(index)), 0, "{index} {what}");
     }
@@ -282,7 +293,7 @@ async fn a_late_phone_acts_thirteen_seconds_after_it_has_said_that_it_is_done() 
     let sim = sim(3, 23);
     let Sent::Pending(operation) = send(&sim, 1, 18, "shutdown").await else { panic!("no operation") };
     wait(&sim, 5_000);
-    assert_eq!(sim.look_up(request(1), Some(&operation)).await.unwrap(), Some(Sent::Ok));
+    assert_eq!(sim.look_up(&device_id(1), request(1), Some(&operation)).await.unwrap(), Some(Sent::Ok));
     wait(&sim, 7_999);
     assert_eq!(read(&sim, 18).await.state(), DeviceState::Running, "until it begins, nothing shows");
     for (after, state, deeds) in
@@ -317,8 +328,8 @@ async fn nothing_is_sent_too_late_nor_to_a_phone_that_refuses_or_does_not_exist_
         assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
     }
     assert!(sim.page(None, 1).await.is_err() && sim.read(&[]).await.is_err());
-    assert!(sim.exit_ip(&device_id(1), None).await.is_err() && sim.boot_id(&device_id(1)).await.is_err());
-    assert!(sim.look_up(request(1), Some("operation-0")).await.is_err());
+    assert!(sim.exits(&device_id(1), None).await.is_err() && sim.boot_id(&device_id(1)).await.is_err());
+    assert!(sim.look_up(&device_id(1), request(1), Some("operation-0")).await.is_err());
     assert!(matches!(sim.session(&device_id(1), SessionMode::View).await, Err(SessionError::Unreachable(_))));
     sim.mend();
     assert!(matches!(sim.send(request(1), &command(1, "restart"), NOW).await, Sent::Pending(_)));
@@ -329,7 +340,7 @@ async fn nothing_is_sent_too_late_nor_to_a_phone_that_refuses_or_does_not_exist_
 #[tokio::test]
 async fn a_request_that_is_sent_twice_acts_twice_unless_the_platform_dedupes() {
     for (dedupes, deeds) in [(false, 2), (true, 1)] {
-        let sim = sim(3, 23).with_facts(Facts { dedupes, looks_up: false });
+        let sim = sim(3, 23).with_facts(Facts { dedupes, ..Facts::default() });
         let first = send(&sim, 1, 1, "restart").await;
         wait(&sim, 1_000);
         let second = send(&sim, 1, 1, "restart").await;
@@ -354,9 +365,16 @@ async fn a_command_does_not_leave_after_its_last_moment() {
 async fn a_request_is_found_by_its_id_only_where_the_platform_looks_requests_up() {
     let sim = sim(3, 23);
     let Sent::Pending(operation) = send(&sim, 1, 1, "restart").await else { panic!("no operation") };
-    assert!(sim.look_up(request(1), None).await.is_err(), "it cannot tell, and must not say that there is none");
-    assert_eq!(sim.look_up(request(2), Some(&operation)).await.unwrap(), None, "another request's operation");
-    let sim = sim.with_facts(Facts { dedupes: false, looks_up: true });
-    assert_eq!(sim.look_up(request(1), None).await.unwrap(), Some(Sent::Pending(operation)));
-    assert_eq!(sim.look_up(request(2), None).await.unwrap(), None);
+    assert!(
+        sim.look_up(&device_id(1), request(1), None).await.is_err(),
+        "it cannot tell, and must not say that there is none"
+    );
+    assert_eq!(
+        sim.look_up(&device_id(1), request(2), Some(&operation)).await.unwrap(),
+        None,
+        "another request's operation"
+    );
+    let sim = sim.with_facts(Facts { looks_up: true, ..Facts::default() });
+    assert_eq!(sim.look_up(&device_id(1), request(1), None).await.unwrap(), Some(Sent::Pending(operation)));
+    assert_eq!(sim.look_up(&device_id(1), request(2), None).await.unwrap(), None);
 }

@@ -235,6 +235,17 @@ impl Truth {
         done
     }
 
+    /// Returns what was really done on a phone by `now`, in order of time, except what was forgotten.
+    pub(super) fn deeds_of(&self, phone: u32, now: Timestamp) -> Vec<Deed> {
+        let done = |taken: &Taken| {
+            let at = taken.acts_at.filter(|at| taken.phone == phone && *at <= now)?;
+            Some(Deed { at, phone, change: taken.change.clone() })
+        };
+        let mut done: Vec<_> = self.log.taken.iter().filter_map(done).collect();
+        done.sort_by_key(|deed| deed.at);
+        done
+    }
+
     /// Returns the number of stored phones, and of commands that have yet to take effect.
     #[cfg(test)]
     pub(super) fn kept(&self) -> (usize, usize) {

@@ -2,9 +2,9 @@
 
 use super::Pad;
 use super::conditions::{Condition, Way, condition};
-use crate::phones::contract::{DeviceSpec, PowerAction, ProxyScheme, texts};
+use crate::phones::contract::{DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
 use crate::phones::upstream::roster::{Listed, Row, is_current};
-use crate::phones::upstream::{Offers, Snapshot};
+use crate::phones::upstream::{Offers, Paces, Snapshot};
 use toolwarrant::{Flag, Timestamp, Untrusted};
 
 /// What the pads of one account can do beyond what their rows say.
@@ -13,6 +13,8 @@ pub struct Abilities {
     /// What the codes of pads begin with that can be booted and shut down. No list says which these are. On ARMCloud they are
     /// network-storage pads, whose codes begin with `ACN`; on VMOS, pads that are paid by time.
     pub on_off: Vec<String>,
+    /// How long writes take.
+    pub paces: Paces,
 }
 
 /// Whether the platform answers at present.
@@ -28,7 +30,7 @@ impl Abilities {
     /// What the pads of ARMCloud can do unless the operator says otherwise.
     #[must_use]
     pub fn of_network_storage() -> Self {
-        Self { on_off: vec!["ACN".to_owned()] }
+        Self { on_off: vec!["ACN".to_owned()], ..Self::default() }
     }
 
     /// Whether a pad can be booted and shut down, and not only restarted.
@@ -41,15 +43,11 @@ impl Abilities {
     #[must_use]
     pub fn snapshot(&self, listed: &Listed<Pad>, now: Timestamp, reach: Reach) -> Snapshot {
         let Listed { id, row, read_at } = listed;
+        let condition = condition(row.pad_status, row.cvm_status, row.online);
+        let offers = self.offers(row, condition);
         let (state, offers) = match reach {
-            Reach::Unreachable => (None, all(Flag::Refused("the platform cannot be reached"))),
-            Reach::Reachable if !is_current(*read_at, now) => {
-                (None, all(Flag::Refused("the platform was not read for a minute")))
-            }
-            Reach::Reachable => {
-                let condition = condition(row.pad_status, row.cvm_status, row.online);
-                (condition.state, self.offers(row, condition))
-            }
+            Reach::Reachable if is_current(*read_at, now) => (condition.state, offers),
+            Reach::Reachable | Reach::Unreachable => (None, unreachable(offers)),
         };
         let has_on_off = self.has_on_off(row.code());
         Snapshot {
@@ -62,6 +60,10 @@ impl Abilities {
             // `http-relay` is plain HTTP to the proxy.
             proxy_schemes: vec![ProxyScheme::Http, ProxyScheme::Socks5],
             proxy: None,
+            // A token of the platform always lets its holder send input.
+            session_modes: vec![SessionMode::Control],
+            paces: self.paces,
+            as_of: Some(*read_at),
         }
     }
 
@@ -102,6 +104,15 @@ impl Pad {
 /// One flag for each capability.
 fn all(flag: Flag) -> Offers {
     Offers { proxy: flag.clone(), power: flag.clone(), session: flag }
+}
+
+/// The flags of a phone whose state is not known at present.
+fn unreachable(Offers { proxy, power, session }: Offers) -> Offers {
+    let [proxy, power, session] = [proxy, power, session].map(|flag| match flag {
+        Flag::Offered | Flag::Unreachable => Flag::Unreachable,
+        Flag::Refused(_) | Flag::Curable { .. } => flag,
+    });
+    Offers { proxy, power, session }
 }
 
 /// `android14` and `Android14` are 14.

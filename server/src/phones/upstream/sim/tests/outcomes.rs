@@ -82,7 +82,7 @@ async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     let (mut entries, mut sends, mut effects) = (Vec::new(), 0, 0);
     let mut sim = Arc::new(open());
     loop {
-        let next = step(task, event, clock.now(), || facts);
+        let next = step(task, event, clock.now(), &|| facts);
         task = next.task;
         entries.extend(next.entries);
         if let Some(status) = task.status() {
@@ -184,7 +184,7 @@ async fn wherever_the_process_ends_nothing_is_refunded_that_took_effect_and_no_r
     // Between these, the parts do as they are told.
     let honest = Part::WithoutProxy as u8..Part::Proxied as u8;
     for (dedupes, looks_up) in [(false, false), (false, true), (true, false)] {
-        let facts = Facts { dedupes, looks_up };
+        let facts = Facts { dedupes, looks_up, ..Facts::default() };
         for ((index, part), phone) in
             (1..).zip(CAST).zip(&fleet).filter(|((_, part), _)| !honest.contains(&(*part as u8)))
         {

@@ -23,7 +23,7 @@ async fn everything(sim: &Sim) -> Vec<String> {
         let operations = sim.record().truth.numbers(request(number)).to_vec();
         all.push(format!("{:?}", sim.deeds(request(number))));
         for operation in operations {
-            let said = sim.look_up(request(number), Some(&format!("operation-{operation}"))).await;
+            let said = sim.look_up(&device_id(1), request(number), Some(&format!("operation-{operation}"))).await;
             all.push(format!("{:?}", said.unwrap().unwrap()));
         }
     }

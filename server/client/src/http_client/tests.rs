@@ -1,0 +1,210 @@
+//! What the client does against servers that fail at each moment, and whether what it says of that is true.
+
+use super::{HttpClient, HttpFailure, HttpLimits};
+use http::{Request, StatusCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use url::Url;
+
+/// What a server does with one request.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Writes this, and waits for the next request.
+    Answer(&'static str),
+    /// Writes this, and resets the connection.
+    Cut(&'static str),
+    /// Goes on reading.
+    Hold,
+}
+
+const OK: Act = Act::Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+
+/// A server that does one act for each request, the last one for all that follow.
+struct Server {
+    url: Url,
+    connections: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl Server {
+    async fn start(acts: &'static [Act]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/x", listener.local_addr().expect("an address")).parse().expect("a URL");
+        let (connections, requests) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut tasks = JoinSet::new();
+        let counts = (connections.clone(), requests.clone());
+        tasks.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                counts.0.fetch_add(1, SeqCst);
+                open.spawn(act(stream, acts, counts.1.clone()));
+            }
+        });
+        Self { url, connections, requests, _tasks: tasks }
+    }
+
+    fn seen(&self) -> (usize, usize) {
+        (self.connections.load(SeqCst), self.requests.load(SeqCst))
+    }
+}
+
+async fn act(mut stream: TcpStream, acts: &[Act], requests: Arc<AtomicUsize>) {
+    let mut read = Vec::new();
+    loop {
+        while !read.ends_with(b"{}") {
+            match stream.read_buf(&mut read).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+        read.clear();
+        let at = requests.fetch_add(1, SeqCst);
+        match acts[at.min(acts.len() - 1)] {
+            Act::Answer(text) => stream.write_all(text.as_bytes()).await.expect("written"),
+            Act::Cut(text) => {
+                stream.write_all(text.as_bytes()).await.expect("written");
+                stream.set_zero_linger().expect("a socket");
+                return;
+            }
+            Act::Hold => {}
+        }
+    }
+}
+
+const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(20), largest_answer: 1_000 };
+
+/// For a server that never answers: this time passes in the test.
+const SHORT: HttpLimits = HttpLimits { deadline: Duration::from_millis(100), ..LIMITS };
+
+fn post(url: &Url) -> Request<&'static str> {
+    Request::post(url.as_str()).header("x-secret", "hunter2").body("{}").expect("a request")
+}
+
+async fn once(url: &Url, limits: HttpLimits) -> Result<(StatusCode, String), HttpFailure> {
+    let client = HttpClient::to(url).expect("a client");
+    let answer = client.exchange_once(post(url), limits, || true).await?;
+    Ok((answer.status(), String::from_utf8_lossy(answer.body()).into_owned()))
+}
+
+#[tokio::test]
+async fn what_may_have_left_is_never_called_unsent_and_nothing_is_sent_twice() {
+    let cases: [(&'static [Act], HttpLimits, &str); 7] = [
+        (&[OK], LIMITS, "200 ok"),
+        (&[Act::Answer("HTTP/1.1 307 T\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n")], LIMITS, "307 "),
+        (&[Act::Cut("")], LIMITS, "ended"),
+        (&[Act::Cut("HTTP/1.1 200 OK\r\nContent-Le")], LIMITS, "ended"),
+        (&[Act::Cut("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal")], LIMITS, "ended"),
+        (&[Act::Hold], SHORT, "no whole answer"),
+        (&[OK], HttpLimits { largest_answer: 1, ..LIMITS }, "larger than 1 bytes"),
+    ];
+    for (acts, limits, expected) in cases {
+        let server = Server::start(acts).await;
+        let (text, nothing_left) = match once(&server.url, limits).await {
+            Ok((status, body)) => (format!("{} {body}", status.as_u16()), false),
+            Err(failure) => (failure.to_string(), failure.nothing_left()),
+        };
+        assert!(text.contains(expected) && !text.contains("hunter2"), "{acts:?}: {text}");
+        assert!(!nothing_left, "{acts:?}");
+        assert_eq!(server.seen(), (1, 1), "{acts:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_never_left_is_called_so() {
+    // Nothing listens any more.
+    let gone = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("an address");
+    let url = |scheme: &str, address| format!("{scheme}://{address}/x").parse::<Url>().expect("a URL");
+    let failure = once(&url("http", gone), LIMITS).await.expect_err("no answer");
+    assert_eq!(failure, HttpFailure::Refused);
+    assert!(failure.nothing_left());
+    // The handshake of TLS is refused, or never answered: what went out is no part of the request.
+    for (answer, limits) in [(Some("HTTP/1.1 400 Bad\r\n\r\n"), LIMITS), (None, SHORT)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = url("https", listener.local_addr().expect("an address"));
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut hello = Vec::new();
+            stream.read_buf(&mut hello).await.expect("a greeting");
+            if let Some(answer) = answer {
+                stream.write_all(answer.as_bytes()).await.expect("written");
+            }
+            let _ = stream.read_to_end(&mut hello).await;
+            String::from_utf8_lossy(&hello).into_owned()
+        });
+        let failure = once(&url, limits).await.expect_err("no answer");
+        assert!(matches!(failure, HttpFailure::Unreachable(_)) && failure.nothing_left(), "{failure}");
+        assert!(!server.await.expect("a server").contains("hunter2"));
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_time_has_passed_when_the_connection_stands_does_not_leave() {
+    let server = Server::start(&[OK]).await;
+    let client = HttpClient::to(&server.url).expect("a client");
+    let failure = client.exchange_once(post(&server.url), LIMITS, || false).await.expect_err("no answer");
+    assert_eq!(failure, HttpFailure::TooLate);
+    assert!(failure.nothing_left());
+    assert_eq!(once(&server.url, LIMITS).await, Ok((StatusCode::OK, "ok".to_owned())));
+    assert_eq!(server.requests.load(SeqCst), 1);
+}
+
+/// The moment of the reset is a race. Whoever says that nothing left must be right about each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reset_while_a_request_leaves_is_told_as_it_was() {
+    for round in 0..200 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url: Url = format!("http://{}/x", listener.local_addr().expect("an address")).parse().expect("a URL");
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut read = [0; 1];
+            let arrived = if round % 2 == 0 { stream.read(&mut read).await.unwrap_or(0) } else { 0 };
+            stream.set_zero_linger().expect("a socket");
+            arrived
+        });
+        let failure = once(&url, LIMITS).await.expect_err("no answer");
+        let arrived = server.await.expect("a server");
+        assert!(!(failure.nothing_left() && arrived > 0), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_was_shut_lets_nothing_through_and_one_that_was_passed_says_so() {
+    let (shut, passed) = (super::Gate::new(|| true), super::Gate::new(|| true));
+    assert!(matches!(shut.shut(), super::Verdict::Waiting));
+    assert!(shut.pass().is_err() && passed.pass().is_ok());
+    assert!(matches!(passed.shut(), super::Verdict::Left));
+    assert!(passed.pass().is_ok(), "the rest of a request that has begun to leave");
+}
+
+#[tokio::test]
+async fn a_kept_connection_is_used_again_and_a_lost_request_is_not_sent_again() {
+    let server = Server::start(&[OK, OK, Act::Cut("")]).await;
+    let client = HttpClient::to(&server.url).expect("a client");
+    for _ in 0..2 {
+        client.exchange(post(&server.url), LIMITS).await.expect("an answer");
+    }
+    assert_eq!(server.seen(), (1, 2));
+    let failure = client.exchange(post(&server.url), LIMITS).await.expect_err("no answer");
+    assert!(matches!(failure, HttpFailure::Lost(_)) && !failure.nothing_left(), "{failure}");
+    assert_eq!(server.seen(), (1, 3));
+}
+
+#[test]
+fn plain_http_goes_to_this_machine_alone() {
+    for (url, expected) in [
+        ("http://127.0.0.1:1/", true),
+        ("http://localhost/", true),
+        ("https://example.com/", true),
+        ("http://example.com/", false),
+        ("http://10.0.0.1/", false),
+        ("ftp://127.0.0.1/", false),
+    ] {
+        assert_eq!(HttpClient::to(&url.parse().expect("a URL")).is_ok(), expected, "{url}");
+    }
+}

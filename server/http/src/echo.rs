@@ -1,0 +1,237 @@
+//! The echo: tells from which address this server saw a request to a one-time path.
+//!
+//! What a machine says of its own address can be made up; the address that a request comes from cannot. [`EchoPaths::expect`] draws a path
+//! that nobody can guess, [`EchoListener::serve`] notes who asks for it, and [`Expected::seen`] tells. The address is the connection's
+//! own: headers of proxies are not read. Strangers reach the listener too, so whatever else is sent is not answered with a single byte,
+//! and is not logged. Start at [`EchoListener::bind`].
+
+use crate::edge::{ConnectionLimiter, ConnectionPermit, Limits};
+use std::collections::HashMap;
+use std::io::{self, Error};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use toolwarrant_core::hex;
+use toolwarrant_core::random::Random;
+
+/// Limits on open connections. A request takes one for a moment. At the cap, one that has not asked yet is given up for a new one. All
+/// of them are within what the edge leaves of a process's files.
+const CONNECTIONS: usize = 128;
+const CONNECTIONS_PER_ADDRESS: usize = 64;
+
+/// Time for the head of a request and its answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest head of a request, in bytes.
+const HEAD_BYTES: usize = 2 * 1024;
+
+/// Pause after a failure to accept a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Some clients take no other status than 200 for success.
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
+
+/// Who asked for a one-time path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenFrom {
+    /// Nobody so far.
+    Nobody,
+    /// All requests came from this address. An IPv4 address that was seen as IPv6 is given as IPv4.
+    One(IpAddr),
+    /// Requests came from different addresses: somebody repeats what was sent.
+    Several,
+}
+
+/// Draws one-time paths. Clones share them.
+#[derive(Clone, Debug)]
+pub struct EchoPaths {
+    random: Random,
+    paths: Arc<Paths>,
+}
+
+/// A one-time path. Requests to it are noted until this is dropped.
+#[derive(Debug)]
+pub struct Expected {
+    path: String,
+    paths: Arc<Paths>,
+    seen: watch::Receiver<SeenFrom>,
+}
+
+/// Listens for requests to one-time paths, and for nothing else.
+pub struct EchoListener {
+    listener: TcpListener,
+    limiter: Arc<ConnectionLimiter>,
+    paths: Arc<Paths>,
+}
+
+/// The paths that are expected.
+#[derive(Debug, Default)]
+struct Paths(Mutex<HashMap<String, watch::Sender<SeenFrom>>>);
+
+impl EchoListener {
+    /// Listens on `address`. Needs a runtime of tokio. What is expected of the returned echo is noted by [`Self::serve`].
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn bind(address: SocketAddr, random: Random) -> io::Result<(Self, EchoPaths)> {
+        let limits = Limits {
+            connections: CONNECTIONS,
+            connections_per_address: CONNECTIONS_PER_ADDRESS,
+            head: PATIENCE,
+            ..Limits::default()
+        };
+        Self::within(limits, address, random)
+    }
+
+    fn within(limits: Limits, address: SocketAddr, random: Random) -> io::Result<(Self, EchoPaths)> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let paths = Arc::<Paths>::default();
+        let echo = EchoPaths { random, paths: Arc::clone(&paths) };
+        Ok((Self { listener: TcpListener::from_std(listener)?, limiter: ConnectionLimiter::new(limits), paths }, echo))
+    }
+
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop`, or until the future is dropped. All of its tasks end with it.
+    pub async fn serve(self, stop: impl Future<Output = ()>) {
+        let Self { listener, limiter, paths } = self;
+        let (mut connections, mut failing) = (JoinSet::new(), false);
+        let mut stop = pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    failing = false;
+                    if let Some(permit) = limiter.admit(peer.ip()).await {
+                        let patience = limiter.patience();
+                        connections.spawn(drive(stream, peer.ip(), permit, Arc::clone(&paths), patience));
+                    }
+                }
+                Err(error) => {
+                    // Once, since it may repeat with each connection.
+                    if !failing {
+                        tracing::warn!(%error, "the echo cannot accept a connection; trying again");
+                    }
+                    failing = true;
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        connections.shutdown().await;
+    }
+}
+
+impl EchoPaths {
+    /// Draws a path of 128 random bits. Requests to it are noted from here on.
+    ///
+    /// # Errors
+    /// The system has no randomness to give.
+    pub fn expect(&self) -> io::Result<Expected> {
+        let bytes: [u8; 16] = self.random.bytes().map_err(|error| Error::other(error.to_string()))?;
+        let (path, paths) = (format!("/{}", hex::encode(&bytes)), Arc::clone(&self.paths));
+        let (sender, seen) = watch::channel(SeenFrom::Nobody);
+        paths.open().insert(path.clone(), sender);
+        Ok(Expected { path, paths, seen })
+    }
+}
+
+impl Expected {
+    /// The URL of the path. `base` is how the echo is reached, such as `http://203.0.113.7:8081`.
+    #[must_use]
+    pub fn url(&self, base: &str) -> String {
+        format!("{}{}", base.trim_end_matches('/'), self.path)
+    }
+
+    /// The path, with its slash.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Who has asked so far. Waits up to `patience` for somebody.
+    pub async fn seen(&self, patience: Duration) -> SeenFrom {
+        let mut seen = self.seen.clone();
+        let _ = timeout(patience, seen.wait_for(|seen| *seen != SeenFrom::Nobody)).await;
+        *seen.borrow()
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.paths.open().remove(&self.path);
+    }
+}
+
+impl Paths {
+    /// Notes a request from `address`. Returns `None` if the path is not expected.
+    fn note(&self, path: &str, address: IpAddr) -> Option<()> {
+        let asked = SeenFrom::One(address.to_canonical());
+        self.open().get(path)?.send_modify(|seen| {
+            *seen = if [SeenFrom::Nobody, asked].contains(seen) { asked } else { SeenFrom::Several };
+        });
+        Some(())
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<SeenFrom>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes one request. What is not one for an expected path ends the connection without an answer.
+async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, paths: Arc<Paths>, patience: Duration) {
+    let answered = timeout(patience, async {
+        let mut buffer = [0; HEAD_BYTES];
+        let head = read_head(&mut stream, &mut buffer).await?;
+        permit.received().ok()?;
+        paths.note(path_of(head)?, from)?;
+        stream.write_all(ANSWER).await.ok()?;
+        stream.shutdown().await.ok()
+    });
+    tokio::select! {
+        _ = answered => {}
+        () = permit.given_up() => {}
+    }
+}
+
+/// The head of a request, up to its empty line; `None` if it is too long or does not come.
+async fn read_head<'a>(stream: &mut TcpStream, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let mut length = 0;
+    loop {
+        match stream.read(buffer.get_mut(length..)?).await {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => length += read,
+        }
+        if let Some(end) = buffer[..length].windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            return Some(&buffer[..end]);
+        }
+    }
+}
+
+/// What a GET or HEAD asks for.
+fn path_of(head: &[u8]) -> Option<&str> {
+    let line = head.split(|byte| *byte == b'\r').next().and_then(|line| str::from_utf8(line).ok())?;
+    match line.split(' ').collect::<Vec<_>>()[..] {
+        ["GET" | "HEAD", target, "HTTP/1.0" | "HTTP/1.1"] => Some(target),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! Asks the operator before a command is carried out that changes what nobody can change back.
+
+use anyhow::{Context, Result, bail};
+use std::io::{IsTerminal, Write, stderr, stdin};
+use toolwarrant_operator::render::plain;
+
+/// Asks on the terminal.
+///
+/// # Errors
+/// The answer is not yes, or there is no terminal to ask on.
+pub(crate) fn ask(question: &str) -> Result<()> {
+    let question = plain(question);
+    if !(stdin().is_terminal() && stderr().is_terminal()) {
+        bail!("this asks, and there is no terminal to answer on: {question} With --yes it does not ask");
+    }
+    let mut answer = String::new();
+    let asked = write!(stderr(), "{question} [y/N] ").and_then(|()| stdin().read_line(&mut answer));
+    asked.context("cannot ask on the terminal; --yes answers")?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        bail!("nothing was done");
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! The guard before a platform: when a call may start, so that neither side is overwhelmed. For any adapter.
+//!
+//! A call asks for a [`Pass`] before it starts, and says with it how it ended. The [line](line) holds the platform's limits; the
+//! [circuit](circuit) is open while the platform cannot be reached or refuses the credentials. Nothing here sends anything, and no write
+//! is ever a trial: while the circuit is not closed writes are refused, and a read finds out whether the platform is back.
+
+mod circuit;
+mod line;
+#[cfg(test)]
+mod tests;
+
+use circuit::Circuit;
+use line::{Line, Turn};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use toolwarrant::{Clock, Timestamp};
+
+/// Guards the calls to one account of a platform.
+#[derive(Debug)]
+pub struct Guard {
+    clock: Clock,
+    state: Mutex<State>,
+    /// Wakes those who wait, so that they look again.
+    changed: Notify,
+}
+
+/// What an account may take. Zeros are taken for ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuardLimits {
+    /// Calls at a time.
+    pub concurrent: u32,
+    /// Calls that start within any second.
+    pub per_second: u32,
+    /// Calls that start within any minute.
+    pub per_minute: u32,
+}
+
+/// What a call is for. Where calls must wait, writes and reads come before the background, but for one in [`line::SHARE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It changes something.
+    Write,
+    /// Somebody waits for what it reads.
+    Read,
+    /// It keeps a list fresh.
+    Background,
+}
+
+/// How a call ended, as far as it says something of the platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// The platform answered, be it with a refusal of this request.
+    Answered,
+    /// It could not be reached, or gave no answer that can be understood.
+    Failed,
+    /// It refused the credentials.
+    Denied,
+    /// It answered that calls come too often, and for how long to wait if it said so.
+    Limited(Option<Duration>),
+}
+
+/// Why a call may not start. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// The platform could not be reached several times in a row. It is tried again at this time.
+    Unreachable(Timestamp),
+    /// It refused the credentials. Repeating that can lock the account, so it is tried again at this time.
+    Denied(Timestamp),
+    /// It asked not to be called before this time.
+    Paused(Timestamp),
+    /// Too many calls wait, or its turn would not come before its deadline.
+    Crowded,
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable(_) => {
+                "the platform could not be reached several times in a row, and is left alone for now"
+            }
+            Self::Denied(_) => "the platform refused the credentials, and is left alone for now",
+            Self::Paused(_) => "the platform asked for a pause",
+            Self::Crowded => "too many calls wait for the platform",
+        })
+    }
+}
+
+/// What a monitor may know of a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuardState {
+    /// `None` if calls may start; else why they may not. After the time that it names, reads try.
+    pub open: Option<Withheld>,
+    /// Calls that run.
+    pub running: u32,
+    /// Calls that wait for their turn.
+    pub waiting: usize,
+    /// Calls since the start.
+    pub calls: CallCounts,
+}
+
+/// Calls by how they ended, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// [`CallEnd::Answered`].
+    pub answered: u64,
+    /// [`CallEnd::Failed`].
+    pub failed: u64,
+    /// [`CallEnd::Denied`].
+    pub denied: u64,
+    /// [`CallEnd::Limited`].
+    pub limited: u64,
+    /// Given up by the caller.
+    pub abandoned: u64,
+    /// Never started.
+    pub withheld: u64,
+    /// Reads that were tried again.
+    pub retried: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    line: Line,
+    circuit: Circuit,
+    /// Tenths of a retry.
+    retries: u32,
+    counts: CallCounts,
+}
+
+/// A longer pause of the platform makes a write not worth accepting.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Calls that pay for a retry, so that an outage is not doubled by those who try again.
+const CALLS_A_RETRY: u32 = 10;
+
+/// Most that is saved up for retries, in calls.
+const RETRIES_MAX: u32 = 10 * CALLS_A_RETRY;
+
+impl Guard {
+    /// A guard under which nothing has run yet.
+    #[must_use]
+    pub fn new(limits: GuardLimits, clock: Clock) -> Self {
+        let (line, circuit) = (Line::new(limits), Circuit::default());
+        let state = State { line, circuit, retries: RETRIES_MAX / 2, counts: CallCounts::default() };
+        Self { clock, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    /// Waits until a call may start, for which it has its turn in the line.
+    ///
+    /// # Errors
+    /// It may not, or not before `deadline`. Where that is known at once, nothing waits.
+    pub async fn admit(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
+        let admitted = self.wait(class, deadline).await;
+        if admitted.is_err() {
+            self.state().counts.withheld += 1;
+        }
+        admitted
+    }
+
+    /// Returns why a write could not start soon. Charges nothing.
+    #[must_use]
+    pub fn would_refuse(&self) -> Option<Withheld> {
+        let now = self.clock.now();
+        let state = self.state();
+        let paused = state.line.paused_until().filter(|until| *until > now.plus(PATIENCE)).map(Withheld::Paused);
+        let crowded = state.line.is_crowded().then_some(Withheld::Crowded);
+        state.circuit.check(Class::Write, now).err().or(paused).or(crowded)
+    }
+
+    /// Takes a retry out of the budget. `false` if there is none.
+    pub fn may_retry(&self) -> bool {
+        let mut state = self.state();
+        let left = state.retries.checked_sub(CALLS_A_RETRY);
+        if let Some(left) = left {
+            state.retries = left;
+            state.counts.retried += 1;
+        }
+        left.is_some()
+    }
+
+    /// Returns what a monitor may know.
+    #[must_use]
+    pub fn observe(&self) -> GuardState {
+        let State { line, circuit, retries: _, counts } = &*self.state();
+        GuardState {
+            open: circuit.check(Class::Write, self.clock.now()).err(),
+            running: line.running(),
+            waiting: line.waiting(),
+            calls: *counts,
+        }
+    }
+
+    async fn wait(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
+        let number = self.state().line.join(class).ok_or(Withheld::Crowded)?;
+        let place = Place { guard: self, number, class };
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // From here on a change is not missed.
+            changed.as_mut().enable();
+            let until = match self.turn(&place, deadline)? {
+                Turn::Now(pass) => return Ok(pass),
+                Turn::At(moment) => moment.min(deadline),
+                Turn::AfterOthers => deadline,
+            };
+            let _ = self.clock.before(until, changed).await;
+        }
+    }
+
+    /// What is to be done by who stands at this place.
+    fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Pass<'a>>, Withheld> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        state.circuit.check(place.class, now)?;
+        let turn = match state.line.turn(place.number, place.class, now) {
+            _ if now >= deadline => return Err(Withheld::Crowded),
+            Turn::At(moment) if moment >= deadline => {
+                let paused = state.line.paused_until().filter(|until| *until > now);
+                return Err(paused.map_or(Withheld::Crowded, Withheld::Paused));
+            }
+            Turn::At(moment) => Turn::At(moment),
+            Turn::AfterOthers => Turn::AfterOthers,
+            Turn::Now(()) => {
+                state.line.start(place.class, now);
+                state.retries = (state.retries + 1).min(RETRIES_MAX);
+                let is_trial = state.circuit.start();
+                Turn::Now(Pass { guard: self, class: place.class, is_trial, end: None })
+            }
+        };
+        Ok(turn)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the line. Dropping it leaves the line.
+struct Place<'a> {
+    guard: &'a Guard,
+    number: u64,
+    class: Class,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.guard.state().line.leave(self.number, self.class);
+        self.guard.changed.notify_waiters();
+    }
+}
+
+/// Leave for one call. Dropping it without [`Self::end`] says that the call was given up.
+#[derive(Debug)]
+pub struct Pass<'a> {
+    guard: &'a Guard,
+    class: Class,
+    /// Whether this call finds out if the platform is back.
+    is_trial: bool,
+    end: Option<CallEnd>,
+}
+
+impl Pass<'_> {
+    /// Says how the call ended.
+    pub fn end(mut self, end: CallEnd) {
+        self.end = Some(end);
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let Self { guard, class, is_trial, end } = *self;
+        let now = guard.clock.now();
+        let mut state = guard.state();
+        state.line.end(class);
+        state.circuit.end(is_trial, end, now);
+        let CallCounts { answered, failed, denied, limited, abandoned, .. } = &mut state.counts;
+        *match end {
+            Some(CallEnd::Answered) => answered,
+            Some(CallEnd::Failed) => failed,
+            Some(CallEnd::Denied) => denied,
+            Some(CallEnd::Limited(_)) => limited,
+            None => abandoned,
+        } += 1;
+        if let Some(CallEnd::Limited(pause)) = end {
+            state.line.pause(pause, now);
+        }
+        drop(state);
+        guard.changed.notify_waiters();
+    }
+}

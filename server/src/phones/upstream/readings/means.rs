@@ -1,0 +1,137 @@
+//! What can be shown of a proxy on a phone: by the programs that the phone has, and by what the proxy asks for.
+
+use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use toolwarrant::Means;
+
+/// Most phones whose program is remembered. What is not remembered is found out at the next reading.
+const REMEMBERED_MAX: usize = 16_384;
+
+/// A program with which a phone makes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The only one that can be told to go through a proxy.
+    Curl,
+    /// toybox's wget.
+    ToyboxWget,
+    /// Another wget.
+    Wget,
+    /// Netcat by its own name.
+    Nc,
+    /// toybox's netcat.
+    ToyboxNc,
+    /// The phone has none of these.
+    Missing,
+}
+
+/// Who can ask explicitly through a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Phone,
+    Server,
+}
+
+/// The program of each phone, as its last reading found it.
+#[derive(Debug, Default)]
+pub(super) struct Tools(Mutex<HashMap<DeviceId, Tool>>);
+
+impl Tool {
+    /// Every program, in the order in which a phone tries them.
+    pub const ALL: [Self; 6] = [Self::Curl, Self::ToyboxWget, Self::Wget, Self::Nc, Self::ToyboxNc, Self::Missing];
+
+    /// Its name, for records and in scripts.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Curl => "curl",
+            Self::ToyboxWget => "toybox-wget",
+            Self::Wget => "wget",
+            Self::Nc => "nc",
+            Self::ToyboxNc => "toybox-nc",
+            Self::Missing => "missing",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.as_str() == name)
+    }
+}
+
+impl Tools {
+    pub(super) fn known(&self, id: &DeviceId) -> Option<Tool> {
+        self.open().get(id).copied()
+    }
+
+    pub(super) fn remember(&self, id: &DeviceId, tool: Tool) {
+        let mut tools = self.open();
+        if tools.len() >= REMEMBERED_MAX
+            && !tools.contains_key(id)
+            && let Some(other) = tools.keys().next().cloned()
+        {
+            tools.remove(&other);
+        }
+        tools.insert(id.clone(), tool);
+    }
+
+    pub(super) fn forget(&self, id: &DeviceId) {
+        self.open().remove(id);
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<DeviceId, Tool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The host of a proxy as an address, if it is one.
+pub(super) fn literal(proxy: &SetProxyArgs) -> Option<IpAddr> {
+    proxy.host.as_str().parse().ok().map(|address: IpAddr| address.to_canonical())
+}
+
+/// Host and port of a proxy as they stand in URLs.
+pub(super) fn authority(proxy: &SetProxyArgs) -> String {
+    let host = proxy.host.as_str();
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("[{address}]:{}", proxy.port.get()),
+        Err(_) => format!("{host}:{}", proxy.port.get()),
+    }
+}
+
+/// A proxy as curl takes it; `None` if that would take a password, or more than curl can do everywhere.
+pub(super) fn explicit(proxy: &SetProxyArgs) -> Option<String> {
+    let SetProxyArgs { device_id: _, scheme, host: _, port: _, username, password, idempotency_key: _ } = proxy;
+    let scheme = match (scheme, username, password) {
+        // The proxy looks the name up, as it does for all of the phone's traffic.
+        (ProxyScheme::Socks5, None, None) => "socks5h",
+        (ProxyScheme::Http, None, None) => "http",
+        _ => return None,
+    };
+    Some(format!("{scheme}://{}", authority(proxy)))
+}
+
+/// Who can ask through a proxy, where a phone has `tool`. As long as that is not known, the phone is taken to have curl.
+pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Option<Asker> {
+    if explicit(proxy).is_some() && matches!(tool, None | Some(Tool::Curl)) {
+        return Some(Asker::Phone);
+    }
+    (by_server && matches!(proxy.scheme, ProxyScheme::Socks5 | ProxyScheme::Http)).then_some(Asker::Server)
+}
+
+/// What can be shown of a proxy on a phone that has `tool`. [`Exits::verdict`](super::Exits::verdict) says why.
+pub(super) fn means(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Means {
+    let literal = literal(proxy).is_some();
+    match (tool, asker(proxy, tool, by_server)) {
+        (Some(Tool::Missing), _) => Means::Nothing("the phone has no program that makes a request"),
+        (_, Some(Asker::Phone)) => Means::Both,
+        (_, Some(Asker::Server)) if literal => Means::Both,
+        (_, Some(Asker::Server)) => Means::Presence,
+        (_, None) if literal => Means::Presence,
+        (_, None) if explicit(proxy).is_some() => {
+            Means::Nothing("the phone has no program that asks through a proxy, and the proxy's host is a name")
+        }
+        (_, None) => Means::Nothing(
+            "the proxy's host is a name, and nobody asks through it: a password never stands in a command on a phone",
+        ),
+    }
+}

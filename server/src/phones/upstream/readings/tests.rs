@@ -1,0 +1,413 @@
+//! What readings are worth, row by row: what really happened, who lied, and the verdict.
+
+use super::through::tests::{Manner, reader, run_proxy};
+use super::*;
+use crate::phones::contract::{Credential, Host, Port, ProxyScheme};
+use crate::phones::upstream::shell::tests::{LocalShell, phone};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
+use tokio::task::JoinHandle;
+use toolwarrant::{BoxFuture, EchoListener, Secret};
+
+/// An echo on loopback.
+pub(super) struct Running {
+    pub(super) echo: EchoPaths,
+    pub(super) url: EchoUrl,
+    served: JoinHandle<()>,
+}
+
+impl Running {
+    pub(super) fn start() -> Self {
+        let (listener, echo) = EchoListener::bind("127.0.0.1:0".parse().unwrap(), Random::System).unwrap();
+        let url = format!("http://{}", listener.address().unwrap()).parse().unwrap();
+        Self { echo, url, served: tokio::spawn(listener.serve(std::future::pending())) }
+    }
+
+    fn readings(&self) -> Readings {
+        Readings::new(Some((self.echo.clone(), self.url.clone())), Random::seeded(1))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.served.abort();
+    }
+}
+
+pub(super) fn proxy(scheme: &str, host: &str, port: u16) -> SetProxyArgs {
+    SetProxyArgs {
+        device_id: phone(),
+        scheme: ProxyScheme::ALL.iter().copied().find(|known| known.as_str() == scheme).unwrap(),
+        host: Host::new(host).unwrap(),
+        port: Port::new(port.into()).unwrap(),
+        username: None,
+        password: None,
+        idempotency_key: None,
+    }
+}
+
+/// The proxy with a login, written `NAME:PASSWORD`; either may be empty.
+pub(super) fn with_login(proxy: SetProxyArgs, login: Option<&str>) -> SetProxyArgs {
+    let Some((name, password)) = login.and_then(|login| login.split_once(':')) else { return proxy };
+    SetProxyArgs {
+        username: Credential::new(name).ok(),
+        password: Credential::new(password).ok().map(Secret::new),
+        ..proxy
+    }
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+#[test]
+fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_presence_needs_its_address() {
+    use Verdict::{Absent, Present, Unreadable};
+    let (own, exit, other) = ("192.0.2.1", "198.51.100.7", "203.0.113.9");
+    let (own6, exit6) = ("2001:db8::1", "2001:db8::7");
+    let by_phone = |text: &str| Some(Through::Phone(address(text)));
+    let by_server = |text: &str| Some(Through::Server(address(text)));
+    for (host, before, ordinary, through, verdict) in [
+        ("proxy.example", own, exit, by_phone(exit), Present),
+        ("proxy.example", own, own, by_phone(exit), Absent),
+        ("proxy.example", own, other, by_phone(exit), Unreadable),
+        ("proxy.example", own, exit, None, Unreadable),
+        ("proxy.example", own, own, None, Unreadable),
+        // The same proxy was in force before, or shows the phone's own address.
+        ("proxy.example", exit, exit, by_phone(exit), Present),
+        (exit, exit, exit, None, Present),
+        // A literal address is the proxy's way in; its way out may be another.
+        (exit, own, exit, None, Present),
+        (exit, own, exit, by_phone(other), Unreadable),
+        (exit, exit, exit, by_phone(other), Unreadable),
+        (exit, own, own, None, Unreadable),
+        (exit, own, own, by_phone(other), Absent),
+        (exit, own, other, by_phone(other), Present),
+        // Two families tell nothing of each other: a proxy may have an exit in each.
+        ("proxy.example", own, own, by_phone(exit6), Unreadable),
+        ("proxy.example", own6, own6, by_phone(exit), Unreadable),
+        ("proxy.example", own6, own6, by_phone(exit6), Absent),
+        // The server may find another proxy under the name.
+        ("proxy.example", own, exit, by_server(exit), Present),
+        ("proxy.example", own, own, by_server(exit), Unreadable),
+        (other, own, own, by_server(exit), Absent),
+        (other, own, own, by_server(exit6), Unreadable),
+        ("::ffff:198.51.100.7", own, exit, None, Present),
+    ] {
+        let exits = Exits { ordinary: address(ordinary), through };
+        let judged = exits.verdict(&proxy("socks5", host, 1080), address(before));
+        assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
+    }
+}
+
+/// What happens to the requests of a phone: the addresses that ask for the path, one after the other.
+type Askers = &'static [[u8; 4]];
+
+/// A phone on which what happens is what a test says, whatever the script wants.
+struct Staged {
+    url: EchoUrl,
+    ordinary: Askers,
+    through: [Askers; 2],
+    prints: &'static str,
+    ran: Mutex<String>,
+}
+
+impl Staged {
+    async fn ask(&self, path: &str, askers: Askers) {
+        for from in askers {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind((Ipv4Addr::from(*from), 0).into()).unwrap();
+            let mut stream = socket.connect(self.url.authority().parse().unwrap()).await.unwrap();
+            stream.write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.unwrap();
+        }
+    }
+}
+
+/// The path of the echo behind each `mark` in a script.
+fn paths_behind<'a>(script: &'a str, mark: &str) -> Vec<&'a str> {
+    script.split(mark).skip(1).map(|rest| &rest[..33]).collect()
+}
+
+impl Shell for Staged {
+    fn run<'a>(&'a self, _: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
+        Box::pin(async move {
+            script.clone_into(&mut self.ran.lock().unwrap());
+            let base = self.url.as_str();
+            let through = paths_behind(script, &format!("' '{base}"));
+            for (path, askers) in through.iter().zip(self.through) {
+                self.ask(path, askers).await;
+            }
+            let ordinary = paths_behind(script, &format!("g curl c '{base}"));
+            self.ask(ordinary[0], self.ordinary).await;
+            let nonce = &script["echo ".len()..][..16];
+            Ok(format!("{nonce}<\n{}\n{nonce}>0.", self.prints))
+        })
+    }
+}
+
+const OWN: [u8; 4] = [127, 0, 0, 2];
+const EXIT: [u8; 4] = [127, 0, 0, 3];
+const OTHER: [u8; 4] = [127, 0, 0, 4];
+
+#[tokio::test]
+async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
+    let running = Running::start();
+    let nobody: Askers = &[];
+    let (absent, present, unreadable) = ("Absent", "Present", "Unreadable");
+    let lost = "a request of the phone did not arrive";
+    let several = "a request of the phone arrived from several addresses";
+    let (name, literal) = ("proxy.example", "127.0.0.3");
+    for (what, host, login, prints, ordinary, through, verdict) in [
+        ("the proxy works", name, "", "curl", &[EXIT] as Askers, [&[EXIT] as Askers, &[EXIT]], present),
+        ("nothing happened", name, "", "curl", &[OWN], [&[EXIT], &[EXIT]], absent),
+        ("it was in force before", name, "", "curl", &[OWN], [&[OWN], &[OWN]], present),
+        ("the proxy answers for the echo", name, "", "curl", &[OWN], [nobody, nobody], unreadable),
+        ("the proxy answers for one of both", name, "", "curl", &[OWN], [&[EXIT], nobody], unreadable),
+        ("it does so for the phone's own request", name, "", "curl", nobody, [&[EXIT], &[EXIT]], lost),
+        ("the phone prints an address", name, "", "203.0.113.9", &[OWN], [nobody, nobody], unreadable),
+        (
+            "the phone prints an address of the proxy",
+            name,
+            "",
+            "curl 127.0.0.3",
+            &[OTHER],
+            [&[EXIT], &[EXIT]],
+            unreadable,
+        ),
+        ("the phone prints nothing", name, "", "", &[OWN], [nobody, nobody], unreadable),
+        ("the proxy repeats a path from elsewhere", name, "", "curl", &[OWN], [&[EXIT, OTHER], &[EXIT]], unreadable),
+        ("it repeats both from the same place", name, "", "curl", &[OWN], [&[EXIT, OTHER], &[EXIT, OTHER]], unreadable),
+        ("it repeats the phone's own", name, "", "curl", &[OWN, OTHER], [&[EXIT], &[EXIT]], several),
+        ("the exit rotates", name, "", "curl", &[OWN], [&[EXIT], &[OTHER]], unreadable),
+        ("the exit rotates in force", name, "", "curl", &[EXIT], [&[EXIT], &[OTHER]], unreadable),
+        ("the request left from elsewhere", name, "", "curl", &[OTHER], [&[EXIT], &[EXIT]], unreadable),
+        ("there is no curl, and somebody asks", name, "", "toybox-wget", &[OWN], [&[EXIT], &[EXIT]], unreadable),
+        ("there is no curl, and it works", name, "", "nc", &[EXIT], [nobody, nobody], unreadable),
+        ("there is no curl, at an address", literal, "", "nc", &[EXIT], [nobody, nobody], present),
+        ("there is no curl, and nothing happened", literal, "", "nc", &[OWN], [nobody, nobody], unreadable),
+        ("a password", name, "u:p", "curl", &[EXIT], [nobody, nobody], unreadable),
+        ("a password, at an address", literal, "u:p", "curl", &[EXIT], [nobody, nobody], present),
+        ("a password, and nothing happened", literal, "u:p", "curl", &[OWN], [nobody, nobody], unreadable),
+        ("a name without a password", literal, "u:", "curl", &[OWN], [nobody, nobody], unreadable),
+        (
+            "there is no program",
+            name,
+            "",
+            "missing",
+            nobody,
+            [nobody, nobody],
+            "the phone has no program that makes a request",
+        ),
+    ] {
+        let (url, ran) = (running.url.clone(), Mutex::default());
+        let staged = Staged { url, ordinary, through, prints, ran };
+        let proxy = with_login(proxy("socks5", host, 1080), Some(login));
+        let exits = running.readings().exits(&staged, &phone(), Some(&proxy)).await;
+        let judged = match exits {
+            Ok(exits) => format!("{:?}", exits.verdict(&proxy, OWN.into())),
+            Err(Unreachable(why)) => why.as_str().to_owned(),
+        };
+        assert_eq!(judged, verdict, "{what}");
+        let asks = staged.ran.lock().unwrap().contains("-x 'socks5h://");
+        assert_eq!(asks, login.is_empty(), "{what}: {:?}", staged.ran);
+    }
+}
+
+#[tokio::test]
+async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowhere_else() {
+    let running = Running::start();
+    let (exit, by_server) = ([127, 0, 0, 5], Some(Through::Server(address("127.0.0.5"))));
+    let by_phone = Some(Through::Phone(EXIT.into()));
+    for (manner, login, prints, connects, through) in [
+        (Manner::Demands("u:p"), "u:p", "curl", true, by_server),
+        (Manner::Demands("u:p"), "u:x", "curl", false, None),
+        (Manner::Lies, "u:p", "curl", true, None),
+        (Manner::Honest, "", "nc", true, by_server),
+        (Manner::Honest, "", "curl", false, by_phone),
+    ] {
+        let (at, heard, _tasks) = run_proxy(manner, exit).await;
+        let phones: [Askers; 2] = if prints == "curl" { [&[EXIT], &[EXIT]] } else { [&[], &[]] };
+        let (url, ran) = (running.url.clone(), Mutex::default());
+        let staged = Staged { url, ordinary: &[OWN], through: phones, prints, ran };
+        let proxy = with_login(proxy("http", "127.0.0.1", at.port()), Some(login));
+        let readings = running.readings().with_proxy_reader(reader());
+        let exits = readings.exits(&staged, &phone(), Some(&proxy)).await.unwrap();
+        assert_eq!(exits, Exits { ordinary: OWN.into(), through }, "{manner:?} {login} {prints}");
+        assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
+        assert!(!staged.ran.lock().unwrap().contains("u:"), "{:?}", staged.ran);
+    }
+}
+
+#[test]
+fn the_means_follow_what_can_be_asked_and_by_whom() {
+    let no_program = "the phone has no program that makes a request";
+    let no_curl = "the phone has no program that asks through a proxy, and the proxy's host is a name";
+    let password =
+        "the proxy's host is a name, and nobody asks through it: a password never stands in a command on a phone";
+    let (name, literal) = ("proxy.example", "198.51.100.7");
+    for (scheme, host, login, tool, by_server, expected) in [
+        ("socks5", name, None, None, false, Means::Both),
+        ("socks5", name, None, Some(Tool::Curl), false, Means::Both),
+        ("http", name, None, Some(Tool::Curl), false, Means::Both),
+        ("http", name, None, Some(Tool::Wget), false, Means::Nothing(no_curl)),
+        ("http", literal, None, Some(Tool::Wget), false, Means::Presence),
+        ("http", name, None, Some(Tool::Wget), true, Means::Presence),
+        ("http", literal, None, Some(Tool::Nc), true, Means::Both),
+        ("socks5", name, Some("u:p"), Some(Tool::Curl), false, Means::Nothing(password)),
+        ("socks5", literal, Some("u:p"), Some(Tool::Curl), false, Means::Presence),
+        ("socks5", name, Some("u:"), None, false, Means::Nothing(password)),
+        ("socks5", name, Some(":p"), None, false, Means::Nothing(password)),
+        ("socks5", name, Some("u:p"), None, true, Means::Presence),
+        ("socks5", literal, Some("u:p"), None, true, Means::Both),
+        ("https", name, None, None, true, Means::Nothing(password)),
+        ("https", literal, None, Some(Tool::Curl), true, Means::Presence),
+        ("socks5", literal, None, Some(Tool::Missing), true, Means::Nothing(no_program)),
+    ] {
+        let proxy = with_login(proxy(scheme, host, 1080), login);
+        let found = means::means(&proxy, tool, by_server);
+        assert_eq!(found, expected, "{scheme} {host} {login:?} {tool:?} {by_server}");
+    }
+}
+
+/// Writes a program for a phone.
+fn program(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// Requests the URL that comes last, or what comes in, at the host and port that come last.
+const FETCH: &str = r#"u=${@: -1}; u=${u#http://}; exec 3<>/dev/tcp/${u%%:*}/$(p=${u#*:}; echo ${p%%/*})
+printf 'GET /%s HTTP/1.0\r\n\r\n' "${u#*/}" >&3; read -r line <&3"#;
+const NETCAT: &str = r#"[ "$1" = -w ] || exit 1; exec 3<>/dev/tcp/$3/$4; while IFS= read -r line; do printf '%s\n' "$line" >&3; done; read -r line <&3"#;
+
+#[tokio::test]
+async fn a_phone_makes_its_requests_with_what_it_has() {
+    let running = Running::start();
+    let [curl, wget] =
+        ["-s -m 8 -o /dev/null", "-q -O -"].map(|options| format!(r#"[[ "$*" == "{options} "* ]] || exit 2; {FETCH}"#));
+    let other_wget = format!(r#"[[ "$*" == "-q -T 8 -O - "* ]] || exit 2; {FETCH}"#);
+    let toybox = |wget: &str, nc: &str| {
+        format!(
+            "case $1 in wget) shift; {wget};; nc) shift; {nc};; *) echo \"Unknown command $1\" >&2; exit 127;; esac"
+        )
+    };
+    let (all, nc, none) = (toybox(&wget, NETCAT), toybox("exit 127", NETCAT), toybox("exit 127", "exit 127"));
+    for (programs, tool, arrives) in [
+        (&[("curl", curl.as_str()), ("toybox", &all), ("nc", "exit 1")] as &[(&str, &str)], Tool::Curl, true),
+        (&[("toybox", &all), ("nc", "exit 1")], Tool::ToyboxWget, true),
+        (&[("toybox", &nc), ("wget", &other_wget)], Tool::Wget, true),
+        (&[("nc", NETCAT)], Tool::Nc, true),
+        (&[("toybox", &nc)], Tool::ToyboxNc, true),
+        (&[("toybox", &none)], Tool::Missing, false),
+        (&[], Tool::Missing, false),
+        // It is there and fails: that is the network's failure.
+        (&[("curl", "exit 7"), ("nc", NETCAT)], Tool::Curl, false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        programs.iter().for_each(|(name, text)| program(folder.path(), name, text));
+        let (shell, readings) = (LocalShell::new(folder.path()), running.readings());
+        let exits = readings.exits(&shell, &phone(), Some(&proxy("socks5", "proxy.example", 1080))).await;
+        assert_eq!(exits.as_ref().ok().map(|exits| exits.ordinary), arrives.then(|| address("127.0.0.1")), "{tool:?}");
+        let known = arrives || tool == Tool::Missing;
+        assert_eq!(readings.tool(&phone()), known.then_some(tool), "{exits:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_and_a_port() {
+    let running = Running::start();
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    program(folder.path(), "curl", &format!("echo \"$@\" >> {}; {FETCH}", log.display()));
+    let shell = LocalShell::new(folder.path());
+    for (scheme, host, means) in [
+        ("socks5", "proxy.example", "socks5h://proxy.example:1080"),
+        ("http", "2001:db8::7", "http://[2001:db8::7]:1080"),
+    ] {
+        let exits = running.readings().exits(&shell, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
+        let own = address("127.0.0.1");
+        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)) });
+        let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(means)).count();
+        assert_eq!(through, 2);
+    }
+    assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
+}
+
+#[tokio::test]
+async fn what_a_phone_has_is_forgotten_when_it_fails_and_the_oldest_are_not_kept_for_ever() {
+    let running = Running::start();
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path(), "nc", NETCAT);
+    let (mut shell, readings) = (LocalShell::new(folder.path()), running.readings());
+    let name = proxy("socks5", "proxy.example", 1080);
+    assert_eq!(readings.means(&phone(), &name), Means::Both);
+    readings.exits(&shell, &phone(), None).await.unwrap();
+    assert!(matches!(readings.means(&phone(), &name), Means::Nothing(_)));
+    shell.way = |_| "Success".to_owned();
+    assert!(readings.exits(&shell, &phone(), None).await.is_err());
+    assert_eq!(readings.means(&phone(), &name), Means::Both);
+
+    let tools = Tools::default();
+    for n in 0..20_000 {
+        tools.remember(&DeviceId::new(&format!("cloud-{n}")).unwrap(), Tool::Curl);
+    }
+    let kept = (0..20_000).filter(|n| tools.known(&DeviceId::new(&format!("cloud-{n}")).unwrap()).is_some());
+    assert_eq!(kept.count(), 16_384);
+}
+
+#[tokio::test]
+async fn a_start_is_read_whatever_the_first_process_is_called_and_nonsense_is_not() {
+    const ID: &str = "9f2c41d0-6a4b-4c0e-8f53-0123456789ab";
+    let fields = "S 0 1 1 0 -1 4194560 8 9 10 11 12 13 14 15 20 0 1 0 1234567 23 24 25";
+    for (name, comm) in [("init", "init"), ("blanks and brackets", "a) S 0 (b"), ("a line break", "a\nb")] {
+        let output = format!("{ID}\r\n1 ({comm}) {fields}");
+        assert_eq!(script::start_of(&output).as_deref(), Some("9f2c41d0:1234567"), "{name}");
+    }
+    let short = fields.split(" 1234567").next().unwrap();
+    for nonsense in [
+        String::new(),
+        ID.to_owned(),
+        format!("{ID}\n1 (init) {short}"),
+        format!("{ID}\n1 (init) {}", fields.replace("1234567", "-1")),
+        format!("{ID}\n2 (init) {fields}"),
+        format!("{ID}\ncat: /proc/1/stat: Permission denied"),
+        format!("cat: no such file\n1 (init) {fields}"),
+        format!("{}\n1 (init) {fields}", ID.replace('-', "0")),
+        format!("{}\n1 (init) {fields}", ID.replace("9f", "zz")),
+        format!("{ID}0\n1 (init) {fields}"),
+        format!("1 (init) {fields}\n{ID}"),
+    ] {
+        assert_eq!(script::start_of(&nonsense), None, "{nonsense}");
+    }
+    let running = Running::start();
+    let shell = LocalShell::new(Path::new("/bin"));
+    let start = running.readings().start(&shell, &phone()).await.unwrap();
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    assert!(start.starts_with(&boot_id[..8]) && start.contains(':'), "{start}");
+}
+
+#[test]
+fn an_echo_is_reached_at_a_host_and_a_port_and_nothing_more() {
+    for (text, authority, host, port) in [
+        ("http://203.0.113.7:8081", "203.0.113.7:8081", "203.0.113.7", 8081),
+        ("http://203.0.113.7:8081/", "203.0.113.7:8081", "203.0.113.7", 8081),
+        ("http://Echo.Example", "echo.example", "echo.example", 80),
+        ("http://[2001:db8::1]:81", "[2001:db8::1]:81", "2001:db8::1", 81),
+    ] {
+        let url: EchoUrl = text.parse().unwrap();
+        assert_eq!((url.authority(), url.host.as_str(), url.port), (authority, host, port));
+        assert_eq!(url.as_str(), format!("http://{authority}"));
+    }
+    for text in
+        ["", "echo", "https://x:1", "http://u@x", "http://u:p@x", "http://x/a", "http://x/?a", "http://x/#a", "ftp://x"]
+    {
+        assert_eq!(text.parse::<EchoUrl>(), Err(script::NoEchoUrl), "{text}");
+    }
+}

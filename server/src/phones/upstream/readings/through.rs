@@ -1,0 +1,202 @@
+//! Asks the echo through a proxy from this server, where an operator allows it: SOCKS5 (RFC 1928, 1929) and HTTP CONNECT (RFC 9110).
+//!
+//! The proxy's host is a client's choice, so the server connects only to what [`ProxyHosts`] passes: a name is resolved once, all of its
+//! addresses are judged, and one of them is used. What the proxy answers counts for nothing; the echo sees who asks. A password is in
+//! no error and no log, and the buffers that it is written to are wiped.
+
+use super::EchoUrl;
+use crate::phones::contract::{ProxyScheme, SetProxyArgs};
+use crate::phones::proxy_hosts::ProxyHosts;
+use crate::phones::upstream::Unreachable;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use toolwarrant::{Expected, Secret};
+
+/// Time for both requests, from the look-up of the host on.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// Readings at a time. Others wait for their turn, within their patience.
+const AT_ONCE: usize = 16;
+
+/// Longest answer of a proxy to CONNECT, in bytes.
+const HEAD_BYTES: usize = 8 * 1024;
+
+/// Reads through proxies, a few at a time.
+#[derive(Debug)]
+pub struct ProxyReader {
+    hosts: ProxyHosts,
+    /// [`ProxyHosts::judge`], but in tests, whose proxies are on loopback.
+    judge: Judge,
+    turns: Arc<Semaphore>,
+}
+
+type Judge = fn(ProxyHosts, &str) -> Result<String, &'static str>;
+
+impl ProxyReader {
+    /// Connects to the proxies that `hosts` passes, and to no other.
+    #[must_use]
+    pub fn new(hosts: ProxyHosts) -> Self {
+        Self { hosts, judge: ProxyHosts::judge, turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// Requests both paths through `proxy`. The echo tells what came of it.
+    ///
+    /// # Errors
+    /// The proxy could not be asked.
+    pub(super) async fn ask(
+        &self,
+        proxy: &SetProxyArgs,
+        url: &EchoUrl,
+        pair: &[Expected; 2],
+    ) -> Result<(), Unreachable> {
+        let asking = async {
+            let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return Err("no turn") };
+            let port = u16::try_from(proxy.port.get()).map_err(|_| "the port is none")?;
+            let host = proxy.host.as_str().to_owned();
+            // The turn goes along: the system's resolver may be more patient than this.
+            let look_up = spawn_blocking(move || ((host, port).to_socket_addrs(), turn));
+            let Ok((Ok(found), _turn)) = look_up.await else { return Err("the host was not found") };
+            let at = self.pinned(found)?;
+            let [first, second] = pair;
+            let both = tokio::try_join!(request(at, proxy, url, first.path()), request(at, proxy, url, second.path()));
+            both.map(drop).map_err(|_| "the proxy did not pass a request on")
+        };
+        let asked = timeout(PATIENCE, asking).await.unwrap_or(Err("the proxy did not answer in time"));
+        asked.map_err(|why| Unreachable(why.into()))
+    }
+
+    /// One of the addresses of a host, if all of them may be used.
+    fn pinned(&self, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, &'static str> {
+        let mut one = None;
+        for address in found {
+            let judged = (self.judge)(self.hosts, &address.ip().to_string());
+            judged.map_err(|_| "the host has an address that is refused")?;
+            one.get_or_insert(address);
+        }
+        one.ok_or("the host has no address")
+    }
+}
+
+/// Requests `path` of the echo through the proxy at `at`. Reads what comes back, since the request may still be on its way.
+async fn request(at: SocketAddr, proxy: &SetProxyArgs, url: &EchoUrl, path: &str) -> io::Result<()> {
+    let mut stream = TcpStream::connect(at).await?;
+    stream.set_nodelay(true)?;
+    match proxy.scheme {
+        ProxyScheme::Socks5 => socks5(&mut stream, proxy, url).await?,
+        ProxyScheme::Http => connect(&mut stream, proxy, url).await?,
+        ProxyScheme::Https => return Err(refused()),
+    }
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", url.authority());
+    stream.write_all(head.as_bytes()).await?;
+    stream.read(&mut [0; 512]).await.map(drop)
+}
+
+/// User name and password; either may be empty, but not both missing.
+fn login(proxy: &SetProxyArgs) -> Option<(&str, &str)> {
+    let name = proxy.username.as_ref().map(|name| name.as_str());
+    let password = proxy.password.as_ref().map(|password| password.expose().as_str());
+    (name.is_some() || password.is_some()).then(|| (name.unwrap_or_default(), password.unwrap_or_default()))
+}
+
+async fn socks5(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) -> io::Result<()> {
+    const NO_LOGIN: u8 = 0;
+    const PASSWORD: u8 = 2;
+    let login = login(proxy);
+    let methods: &[u8] = if login.is_some() { &[5, 2, NO_LOGIN, PASSWORD] } else { &[5, 1, NO_LOGIN] };
+    stream.write_all(methods).await?;
+    match (read::<2>(stream).await?, login) {
+        ([5, NO_LOGIN], _) => {}
+        ([5, PASSWORD], Some((name, password))) => {
+            let mut bytes = Vec::with_capacity(3 + name.len() + password.len());
+            bytes.push(1);
+            put(&mut bytes, name)?;
+            put(&mut bytes, password)?;
+            stream.write_all(Secret::new(bytes).expose()).await?;
+            let [1, 0] = read(stream).await? else { return Err(refused()) };
+        }
+        _ => return Err(refused()),
+    }
+    let mut wanted = vec![5, 1, 0];
+    match url.host.parse() {
+        Ok(IpAddr::V4(address)) => {
+            wanted.push(1);
+            wanted.extend(address.octets());
+        }
+        Ok(IpAddr::V6(address)) => {
+            wanted.push(4);
+            wanted.extend(address.octets());
+        }
+        Err(_) => {
+            wanted.push(3);
+            put(&mut wanted, &url.host)?;
+        }
+    }
+    wanted.extend(url.port.to_be_bytes());
+    stream.write_all(&wanted).await?;
+    let [5, 0, _, kind] = read(stream).await? else { return Err(refused()) };
+    let bound = match kind {
+        1 => 4,
+        4 => 16,
+        3 => usize::from(read::<1>(stream).await?[0]),
+        _ => return Err(refused()),
+    };
+    stream.read_exact(&mut vec![0; bound + 2]).await.map(drop)
+}
+
+async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) -> io::Result<()> {
+    let to = if url.authority().ends_with(&format!(":{}", url.port)) {
+        url.authority().to_owned()
+    } else {
+        format!("{}:{}", url.authority(), url.port)
+    };
+    let mut head = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
+    if let Some((name, password)) = login(proxy) {
+        let pair = Secret::new(format!("{name}:{password}"));
+        // Room for all of it, so that no copy stays behind where it grows.
+        head.reserve(64 + 2 * pair.expose().len());
+        head += "Proxy-Authorization: Basic ";
+        STANDARD.encode_string(pair.expose(), &mut head);
+        head += "\r\n";
+    }
+    head += "\r\n";
+    stream.write_all(Secret::new(head).expose().as_bytes()).await?;
+    let mut answer = Vec::new();
+    // Byte by byte: what follows the head is not the proxy's.
+    while !answer.ends_with(b"\r\n\r\n") {
+        if answer.len() == HEAD_BYTES {
+            return Err(refused());
+        }
+        answer.push(stream.read_u8().await?);
+    }
+    let accepted = [b"HTTP/1.0 2", b"HTTP/1.1 2"].iter().any(|start| answer.starts_with(*start));
+    if accepted { Ok(()) } else { Err(refused()) }
+}
+
+/// Appends a text behind its length.
+fn put(bytes: &mut Vec<u8>, text: &str) -> io::Result<()> {
+    bytes.push(u8::try_from(text.len()).map_err(|_| refused())?);
+    bytes.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+fn refused() -> io::Error {
+    io::ErrorKind::ConnectionRefused.into()
+}
+
+#[cfg(test)]
+pub(super) mod tests;

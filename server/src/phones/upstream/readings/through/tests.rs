@@ -1,0 +1,193 @@
+//! Readings that the server takes itself, through proxies on this machine.
+
+use super::*;
+use crate::phones::upstream::readings::tests::{Running, proxy, with_login};
+use std::net::Ipv4Addr;
+use std::sync::Mutex;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::task::JoinSet;
+use toolwarrant::SeenFrom;
+
+/// How a proxy of a test behaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Manner {
+    /// Passes everything on.
+    Honest,
+    /// Demands this login.
+    Demands(&'static str),
+    /// Says that it has connected, and answers for the echo itself.
+    Lies,
+    /// Refuses.
+    Refuses,
+    /// Answers with nonsense.
+    Babbles,
+}
+
+/// A proxy for SOCKS5 and CONNECT, whose requests leave from `exit`.
+pub(crate) async fn run_proxy(manner: Manner, exit: [u8; 4]) -> (SocketAddr, Arc<Mutex<String>>, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (at, heard) = (listener.local_addr().unwrap(), Arc::<Mutex<String>>::default());
+    let mut tasks = JoinSet::new();
+    let log = Arc::clone(&heard);
+    tasks.spawn(async move {
+        let mut served = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            let log = Arc::clone(&log);
+            served.spawn(async move { drop(pass_on(stream, manner, exit, &log).await) });
+        }
+    });
+    (at, heard, tasks)
+}
+
+async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mutex<String>) -> io::Result<()> {
+    let first = stream.read_u8().await?;
+    if manner == Manner::Babbles {
+        return stream.write_all(b"what do you want from me, stranger?\r\n\r\n").await;
+    }
+    let to = if first == 5 {
+        let methods = stream.read_u8().await?;
+        let mut offered = vec![0; methods.into()];
+        stream.read_exact(&mut offered).await?;
+        match manner {
+            Manner::Demands(login) => {
+                stream.write_all(&[5, if offered.contains(&2) { 2 } else { 255 }]).await?;
+                stream.read_u8().await?;
+                let name = text(&mut stream).await?;
+                let given = format!("{name}:{}", text(&mut stream).await?);
+                stream.write_all(&[1, u8::from(given != login)]).await?;
+            }
+            _ => stream.write_all(&[5, 0]).await?,
+        }
+        let [_, _, _, kind] = read::<4>(&mut stream).await?;
+        let host = match kind {
+            1 => Ipv4Addr::from(read::<4>(&mut stream).await?).to_string(),
+            _ => text(&mut stream).await?,
+        };
+        let to = format!("{host}:{}", stream.read_u16().await?);
+        let refused = u8::from(manner == Manner::Refuses);
+        stream.write_all(&[5, refused, 0, 3, 2, b'x', b'y', 0, 0]).await?;
+        to
+    } else {
+        let mut head = vec![first];
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let refused = match manner {
+            Manner::Refuses => true,
+            Manner::Demands(login) => !head.contains(&format!("Basic {}\r\n", STANDARD.encode(login))),
+            _ => false,
+        };
+        let answer = if refused { "HTTP/1.1 407 No\r\n\r\n" } else { "HTTP/1.1 200 Fine\r\nX: y\r\n\r\n" };
+        stream.write_all(answer.as_bytes()).await?;
+        if refused {
+            return Ok(());
+        }
+        head.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    log.lock().unwrap().push_str(&format!("{to} "));
+    if manner == Manner::Lies {
+        return stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+    }
+    let socket = TcpSocket::new_v4()?;
+    socket.bind((Ipv4Addr::from(exit), 0).into())?;
+    let port = to.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(0);
+    let mut echo = socket.connect((Ipv4Addr::LOCALHOST, port).into()).await?;
+    tokio::io::copy_bidirectional(&mut stream, &mut echo).await.map(drop)
+}
+
+async fn text(stream: &mut TcpStream) -> io::Result<String> {
+    let mut bytes = vec![0; stream.read_u8().await?.into()];
+    stream.read_exact(&mut bytes).await?;
+    Ok(String::from_utf8(bytes).unwrap())
+}
+
+const EXIT: [u8; 4] = [127, 0, 0, 5];
+
+/// Passes proxies on loopback.
+pub(crate) fn reader() -> ProxyReader {
+    ProxyReader { judge: |_, host| Ok(host.to_owned()), ..ProxyReader::new(ProxyHosts::Public) }
+}
+
+#[tokio::test]
+async fn the_echo_sees_where_a_request_through_a_proxy_leaves_and_nothing_that_the_proxy_says_counts() {
+    let running = Running::start();
+    let (own, unseen) = (SeenFrom::One(EXIT.into()), SeenFrom::Nobody);
+    let no = "the proxy did not pass a request on";
+    for (scheme, manner, login, seen, error) in [
+        ("socks5", Manner::Honest, None, own, None),
+        ("http", Manner::Honest, None, own, None),
+        ("socks5", Manner::Honest, Some("u1:p1"), own, None),
+        ("socks5", Manner::Demands("u1:p1"), Some("u1:p1"), own, None),
+        ("http", Manner::Demands("u1:p1"), Some("u1:p1"), own, None),
+        ("socks5", Manner::Demands("u1:p1"), Some("u1:p2"), unseen, Some(no)),
+        ("http", Manner::Demands("u1:p1"), Some("u1:p2"), unseen, Some(no)),
+        ("socks5", Manner::Demands("u1:p1"), None, unseen, Some(no)),
+        ("http", Manner::Demands("u1:p1"), None, unseen, Some(no)),
+        ("socks5", Manner::Lies, None, unseen, None),
+        ("http", Manner::Lies, None, unseen, None),
+        ("socks5", Manner::Refuses, None, unseen, Some(no)),
+        ("http", Manner::Refuses, None, unseen, Some(no)),
+        ("socks5", Manner::Babbles, None, unseen, Some(no)),
+        ("http", Manner::Babbles, None, unseen, Some(no)),
+        ("https", Manner::Honest, None, unseen, Some(no)),
+    ] {
+        let (at, heard, _tasks) = run_proxy(manner, EXIT).await;
+        let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+        let proxy = with_login(proxy(scheme, "127.0.0.1", at.port()), login);
+        let asked = reader().ask(&proxy, &running.url, &pair).await;
+        let why = asked.err().map(|Unreachable(why)| why.as_str().to_owned());
+        assert_eq!(why.as_deref(), error, "{scheme} {manner:?} {login:?}");
+        for expected in &pair {
+            assert_eq!(expected.seen(Duration::ZERO).await, seen, "{scheme} {manner:?} {login:?}");
+        }
+        let wanted = format!("{} ", running.url.authority()).repeat(2);
+        assert!(seen == unseen || *heard.lock().unwrap() == wanted, "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_of_the_echo_is_looked_up_by_the_proxy() {
+    let running = Running::start();
+    let url: EchoUrl = running.url.as_str().replace("127.0.0.1", "echo.example").parse().unwrap();
+    for scheme in ["socks5", "http"] {
+        let (at, heard, _tasks) = run_proxy(Manner::Honest, EXIT).await;
+        let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+        reader().ask(&proxy(scheme, "127.0.0.1", at.port()), &url, &pair).await.unwrap();
+        assert_eq!(pair[1].seen(Duration::ZERO).await, SeenFrom::One(EXIT.into()));
+        assert!(heard.lock().unwrap().starts_with("echo.example:"), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_server_connects_to_no_address_that_the_operator_does_not_pass() {
+    let running = Running::start();
+    let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+    let (at, _, _tasks) = run_proxy(Manner::Honest, EXIT).await;
+    for hosts in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
+        let reader = ProxyReader::new(hosts);
+        let asked = reader.ask(&proxy("socks5", "127.0.0.1", at.port()), &running.url, &pair).await;
+        let Err(Unreachable(why)) = asked else { panic!("it is refused") };
+        assert_eq!(why.as_str(), "the host has an address that is refused");
+    }
+    assert_eq!(pair[0].seen(Duration::ZERO).await, SeenFrom::Nobody);
+    // One address that is refused among those of a name, and none is used.
+    let reader = ProxyReader::new(ProxyHosts::Public);
+    let found = |texts: &[&str]| reader.pinned(texts.iter().map(|text| text.parse().unwrap()));
+    assert_eq!(found(&["8.8.8.8:1", "[2606:4700::1111]:1"]), Ok("8.8.8.8:1".parse().unwrap()));
+    for refused in ["10.0.0.1:1", "169.254.169.254:1", "[::1]:1", "[::ffff:10.0.0.1]:1"] {
+        assert_eq!(found(&["8.8.8.8:1", refused]), Err("the host has an address that is refused"), "{refused}");
+        assert_eq!(found(&[refused, "8.8.8.8:1"]), Err("the host has an address that is refused"), "{refused}");
+    }
+    assert_eq!(found(&[]), Err("the host has no address"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proxy_that_says_nothing_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = proxy("socks5", "127.0.0.1", listener.local_addr().unwrap().port());
+    let running = Running::start();
+    let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+    let Err(Unreachable(why)) = reader().ask(&silent, &running.url, &pair).await else { panic!("given up") };
+    assert_eq!(why.as_str(), "the proxy did not answer in time");
+}

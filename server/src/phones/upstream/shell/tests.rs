@@ -1,0 +1,140 @@
+//! Scripts in the real `/bin/sh`, and what becomes of an output on its way.
+
+use super::*;
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// A phone whose shell is this machine's, with only the programs in one folder. `way` is what happens to the output on its way.
+pub(crate) struct LocalShell {
+    pub(crate) programs: PathBuf,
+    pub(crate) way: fn(String) -> String,
+    /// The commands, as the platform sees them.
+    pub(crate) ran: Mutex<Vec<String>>,
+}
+
+impl LocalShell {
+    pub(crate) fn new(programs: &Path) -> Self {
+        Self { programs: programs.to_owned(), way: |output| output, ran: Mutex::default() }
+    }
+}
+
+impl Shell for LocalShell {
+    fn run<'a>(&'a self, _: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
+        self.ran.lock().unwrap().push(script.to_owned());
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(script).env_clear().env("PATH", &self.programs).stdin(Stdio::null());
+        Box::pin(async move {
+            let output =
+                tokio::task::spawn_blocking(move || command.output().expect("a shell")).await.expect("it runs");
+            Ok((self.way)(String::from_utf8(output.stdout).expect("text")))
+        })
+    }
+}
+
+pub(crate) fn phone() -> DeviceId {
+    DeviceId::new("cloud-1").unwrap()
+}
+
+async fn run_with(way: fn(String) -> String, script: &str) -> Result<Ran, String> {
+    let shell = LocalShell { way, ..LocalShell::new(Path::new("/nowhere")) };
+    let ran = run_whole(&shell, &Random::seeded(1), &phone(), script).await;
+    ran.map_err(|Unreachable(why)| why.as_str().to_owned())
+}
+
+#[tokio::test]
+async fn a_script_that_runs_to_its_end_gives_its_output_and_status_whatever_it_does() {
+    for (script, output, status) in [
+        ("echo a", "a", 0),
+        ("printf a", "a", 0),
+        (":", "", 0),
+        ("exit 7", "", 7),
+        ("false", "", 1),
+        ("echo a;echo b >&2;echo c", "a\nb\nc", 0),
+        ("cd /;PATH=;set -e;false;echo never", "", 1),
+        ("kill -9 $$;echo a", "", 137),
+        ("missing-program", "/bin/sh: 1: missing-program: not found", 127),
+        ("echo a &", "", 0),
+        ("echo '0<';echo '0>0.'", "0<\n0>0.", 0),
+        ("f() { echo \"$1\"; };f b|| echo c", "b", 0),
+    ] {
+        let ran = run_with(|output| output, script).await;
+        match script {
+            // The shell that prints the second mark is killed too.
+            "kill -9 $$;echo a" => assert_eq!(ran, Err("the output of a command is not whole".to_owned())),
+            "echo a &" => assert_eq!(ran.map(|ran| ran.status), Ok(0)),
+            _ => assert_eq!(ran, Ok(Ran { output: output.to_owned(), status }), "{script}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_output_that_is_cut_lost_replaced_or_followed_by_something_is_an_unknown_outcome() {
+    let ways: [fn(String) -> String; 10] = [
+        |_| String::new(),
+        |_| "Success".to_owned(),
+        |output| output[..output.len() - 2].to_owned(),
+        |output| output[..output.len() - 3].to_owned(),
+        |output| output[..output.len() / 2].to_owned(),
+        |output| output[4..].to_owned(),
+        |output| output.lines().skip(1).collect(),
+        |output| output + "and more",
+        |output| output.replace('>', "> "),
+        |output| output.replace("0.", "-1."),
+    ];
+    for (n, way) in ways.into_iter().enumerate() {
+        assert_eq!(
+            run_with(way, "echo hello world").await,
+            Err("the output of a command is not whole".to_owned()),
+            "{n}"
+        );
+    }
+    let kept: [fn(String) -> String; 3] = [
+        |output| output.replace('\n', "\r\n"),
+        |output| output.trim().to_owned(),
+        |output| format!("sh: hi\n{output}"),
+    ];
+    for way in kept {
+        assert_eq!(run_with(way, "echo hello").await, Ok(Ran { output: "hello".to_owned(), status: 0 }));
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_is_echoed_is_not_its_output() {
+    let shell = LocalShell::new(Path::new("/nowhere"));
+    run_whole(&shell, &Random::seeded(1), &phone(), "echo a").await.unwrap();
+    let [command] = &shell.ran.lock().unwrap()[..] else { panic!("one command") };
+    let nonce = hex::encode(&Random::seeded(1).bytes::<8>().unwrap());
+    assert!(command.contains(&nonce), "the seed draws the nonce");
+    assert_eq!(between(&nonce, command), None);
+    assert_eq!(between(&nonce, &command.repeat(2)), None);
+}
+
+#[tokio::test]
+async fn what_platforms_would_cut_is_not_sent_and_not_taken() {
+    let long = format!("echo {}", "x".repeat(COMMAND_MAX));
+    assert_eq!(run_with(|output| output, &long).await, Err("a command is longer than platforms take".to_owned()));
+    let print = |n: usize| format!("printf %0{n}d 0");
+    assert!(run_with(|output| output, &print(OUTPUT_MAX)).await.is_ok());
+    assert!(run_with(|output| output, &print(OUTPUT_MAX + 1)).await.is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_quoted_value_is_one_word_whatever_is_in_it(
+        values in proptest::collection::vec(
+            prop_oneof!["[^\\x00]{0,20}", "['\"\\\\$`;&|<>(){}!*?~#\\n \\-]{0,20}"],
+            1..4,
+        ),
+    ) {
+        let words: Vec<_> = values.iter().map(|value| quoted(value)).collect();
+        let script = format!("printf '%s\\0' {}", words.join(" "));
+        let output = Command::new("/bin/sh").arg("-c").arg(script).output().expect("a shell");
+        let read: Vec<_> = output.stdout.split_inclusive(|byte| *byte == 0).collect();
+        let wanted: Vec<_> = values.iter().map(|value| [value.as_bytes(), b"\0"].concat()).collect();
+        prop_assert_eq!(read, wanted);
+    }
+}

@@ -1,0 +1,68 @@
+//! What a file holds, for whom, and when it is forgotten.
+
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+fn showing(tool: &str) -> Showing {
+    Showing { at: Timestamp(1_800_000_000_000), device: "cloud-1".to_owned(), tool: tool.to_owned() }
+}
+
+const URL: &str = "https://api.example";
+
+#[test]
+fn what_was_shown_holds_for_its_account_after_a_restart_and_in_another_process_that_reads_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("platform-cloud.shown");
+    let shown = Shown::open(&path, URL, "AK1").unwrap();
+    let other = Shown::open(&path, URL, "AK1").unwrap();
+    assert_eq!((shown.has(Direction::Exit), shown.has(Direction::Start)), (None, None));
+    shown.record(Direction::Exit, showing("curl")).unwrap();
+    assert_eq!((shown.has(Direction::Exit), shown.has(Direction::Start)), (Some(showing("curl")), None));
+    shown.record(Direction::Start, showing("start")).unwrap();
+    assert_eq!(other.has(Direction::Exit), None);
+    other.renew().unwrap();
+    for again in [other, Shown::open(&path, URL, "AK1").unwrap()] {
+        assert_eq!(again.has(Direction::Exit), Some(showing("curl")));
+        assert_eq!(again.has(Direction::Start), Some(showing("start")));
+    }
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("AK1") && !text.contains("api.example"), "{text}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+}
+
+#[test]
+fn another_account_begins_anew_and_the_first_one_is_forgotten_once_it_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shown");
+    Shown::open(&path, URL, "AK1").unwrap().record(Direction::Exit, showing("curl")).unwrap();
+    for (url, key) in [(URL, "AK2"), ("https://api.other", "AK1"), ("https://api.exampleA", "K1")] {
+        assert_eq!(Shown::open(&path, url, key).unwrap().has(Direction::Exit), None, "{url} {key}");
+    }
+    assert!(Shown::open(&path, URL, "AK1").unwrap().has(Direction::Exit).is_some());
+    Shown::open(&path, URL, "AK2").unwrap().record(Direction::Start, showing("start")).unwrap();
+    let first = Shown::open(&path, URL, "AK1").unwrap();
+    assert_eq!((first.has(Direction::Exit), first.has(Direction::Start)), (None, None));
+    let second = Shown::open(&path, URL, "AK2").unwrap();
+    assert_eq!((second.has(Direction::Exit), second.has(Direction::Start)), (None, Some(showing("start"))));
+}
+
+#[test]
+fn a_damaged_file_is_set_aside_and_nothing_counts_as_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("shown");
+    let shown = Shown::open(&path, URL, "AK1").unwrap();
+    shown.record(Direction::Exit, showing("curl")).unwrap();
+    let sound = fs::read_to_string(&path).unwrap();
+    for damaged in [String::new(), sound[..sound.len() / 2].to_owned(), sound.replace("exit", "exits"), "[]".into()] {
+        fs::write(&path, &damaged).unwrap();
+        let again = Shown::open(&path, URL, "AK1").unwrap();
+        assert_eq!(again.has(Direction::Exit), None, "{damaged}");
+        assert_eq!(fs::read_to_string(folder.path().join("shown.damaged")).unwrap(), damaged);
+        assert!(!path.exists());
+    }
+    // What is in the way of a file is an error, and nothing was recorded.
+    fs::create_dir(folder.path().join("shown.new")).unwrap();
+    assert!(shown.record(Direction::Start, showing("start")).is_err());
+    assert_eq!(shown.has(Direction::Start), None);
+}

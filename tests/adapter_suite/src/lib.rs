@@ -1,0 +1,110 @@
+//! The cases that every adapter of a platform passes against a double of it: each operation on a phone that fails in each way, audited
+//! against what the double says was really done.
+//!
+//! A case calls a tool of a whole service over the wire, lets time pass until the task has ended, and compares three accounts: what the
+//! client was told, what the ledger has, and the double's journal. Which end is right may differ between platforms, and stands in a
+//! snapshot of the adapter's own tests; what no platform may lead to is judged here ([`judge`]). Start at [`run`].
+
+mod case;
+mod judge;
+
+pub use case::{FAULTS, Fault, OPERATIONS, Operation};
+pub use judge::Row;
+
+use cloudphone::phones::contract::{Contract, DeviceId};
+use cloudphone::phones::devices::Phones;
+use cloudphone::phones::proxy_hosts::ProxyHosts;
+use cloudphone::phones::upstream::Control;
+use cloudphone::phones::writes::Writes;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use toolwarrant::testing::{self, Key, Tenant, TestServer};
+use toolwarrant::{BoxFuture, Clock, PermissionSet, Service, Setup};
+
+/// A double of a platform, and the adapter that speaks to it.
+pub trait Double: Send + Sync + 'static {
+    /// Makes the adapter. Its time is that of `clock`.
+    fn adapter(&self, clock: &Clock) -> Arc<dyn Control>;
+
+    /// Prepares a running phone that no other case uses, on which `operation` meets `fault`. `None`: this platform cannot fail so.
+    fn stage(&self, operation: Operation, fault: Fault) -> BoxFuture<'_, Option<DeviceId>>;
+
+    /// Returns what was really done on a phone, in order.
+    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<Deed>>;
+
+    /// Lets a little time pass, and moves the clock of the service as much. A double that has no time of its own moves the clock alone.
+    fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            clock.advance(Duration::from_secs(1));
+            tokio::task::yield_now().await;
+        })
+    }
+}
+
+/// What was done on a phone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It was started, or it was told to and ran.
+    Booted,
+    /// It was stopped.
+    Stopped,
+    /// It was restarted.
+    Restarted,
+    /// It was given this proxy.
+    ProxySet {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// Its proxy was taken away.
+    ProxyCleared,
+}
+
+/// A service around a double.
+pub(crate) struct Rig {
+    pub(crate) server: TestServer,
+    pub(crate) key: Key,
+    pub(crate) http: reqwest::Client,
+    pub(crate) double: Arc<dyn Double>,
+}
+
+/// Carries out all cases, at the same time. Returns a row for each in a fixed order.
+///
+/// # Panics
+/// The service cannot be started, or gives no answer.
+#[expect(clippy::expect_used, reason = "a suite without its service must fail")]
+pub async fn run(double: Arc<dyn Double>) -> Vec<Row> {
+    let folder = TempDir::new().expect("a temporary folder");
+    let compose = |setup: Setup<'_, ()>| {
+        let control = double.adapter(&setup.clock);
+        let phones = Phones::new(control.clone(), ProxyHosts::PublicAndPrivate, setup.clock);
+        let writes = Writes::new(control, phones.views());
+        Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes))
+    };
+    let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
+    let (server, keys) = testing::serve(compose, tenants, folder.path().to_owned()).await;
+    // An answer that never comes shows in two minutes; no other time is measured.
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(120)).build().expect("a client");
+    let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });
+    let mut cases = JoinSet::new();
+    for (number, (operation, fault)) in case::all().into_iter().enumerate() {
+        let rig = Arc::clone(&rig);
+        cases.spawn(async move { (number, case::carry_out(&rig, operation, fault).await) });
+    }
+    let mut rows = Vec::new();
+    loop {
+        while let Some(done) = cases.try_join_next() {
+            let (number, row) = done.expect("a case that does not panic");
+            rows.extend(row.map(|row| (number, row)));
+        }
+        if cases.is_empty() {
+            break;
+        }
+        rig.double.pass(&rig.server.clock).await;
+    }
+    rows.sort_by_key(|(number, _)| *number);
+    rows.into_iter().map(|(_, row)| row).collect()
+}

@@ -1,0 +1,49 @@
+//! The addresses that requests leave from: pure functions, so that a test can say what an echo should have seen.
+//!
+//! Linux lets a socket be bound to any address of 127.0.0.0/8, so each has its own without any set-up. Every address is of the
+//! loopback network; nothing here ever leaves the machine.
+
+use sha2::{Digest as _, Sha256};
+use std::net::Ipv4Addr;
+
+/// Where requests of the pad with this number (from 0, in the order of the fleet) leave from without a proxy: `127.1.x.y`, which counts
+/// upwards from `127.1.0.1`. A pad keeps it when its code changes. Numbers beyond 65,534 repeat.
+#[must_use]
+pub fn of_pad(number: usize) -> Ipv4Addr {
+    let [.., high, low] = (number % 65_535 + 1).to_be_bytes();
+    Ipv4Addr::new(127, 1, high, low)
+}
+
+/// Where requests through the proxy at `host` and `port` leave from: the first three bytes of SHA-256 of `host:port`, as
+/// `127.(200 + a mod 50).b.c`. It is the same for every pad, for every scheme, and for the [proxies](crate) that listen.
+#[must_use]
+pub fn of_proxy(host: &str, port: u16) -> Ipv4Addr {
+    of_text(&format!("{host}:{port}"))
+}
+
+/// The same for a proxy whose exit rotates: of `host:port#n` for the request with the number `n`, from 0, counted over all pads.
+#[must_use]
+pub fn of_rotating_proxy(host: &str, port: u16, n: u64) -> Ipv4Addr {
+    of_text(&format!("{host}:{port}#{n}"))
+}
+
+fn of_text(text: &str) -> Ipv4Addr {
+    let digest = Sha256::digest(text.as_bytes());
+    Ipv4Addr::new(127, 200 + digest[0] % 50, digest[1], digest[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_pad_of_a_large_fleet_and_every_proxy_has_an_address_of_its_own() {
+        let pads: BTreeSet<Ipv4Addr> = (0..20_000).map(of_pad).collect();
+        assert_eq!(pads.len(), 20_000);
+        assert_eq!((of_pad(0), of_pad(255)), (Ipv4Addr::new(127, 1, 0, 1), Ipv4Addr::new(127, 1, 1, 0)));
+        let proxy = of_proxy("203.0.113.7", 1080);
+        assert!((200..250).contains(&proxy.octets()[1]) && proxy != of_proxy("203.0.113.7", 1081));
+        assert_ne!(of_rotating_proxy("203.0.113.7", 1080, 0), of_rotating_proxy("203.0.113.7", 1080, 1));
+    }
+}

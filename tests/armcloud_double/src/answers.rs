@@ -1,0 +1,181 @@
+//! What the platform answers with: the envelope, its codes, and the shapes that switches give it.
+
+use crate::requests::Refusal;
+use axum::body::Body;
+use axum::http::{Response, StatusCode, header};
+use serde_json::{Map, Value, json};
+
+/// An answer before it has a shape.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: i64,
+    pub(crate) msg: String,
+    pub(crate) data: Value,
+    /// Ids of the tasks that were made, for the journal.
+    pub(crate) tasks: Vec<u64>,
+}
+
+impl Answer {
+    pub(crate) fn ok(data: Value) -> Self {
+        Self { code: 200, msg: "success".to_owned(), data, tasks: Vec::new() }
+    }
+
+    pub(crate) fn refused(code: i64, msg: impl Into<String>) -> Self {
+        Refusal::new(code, msg).into()
+    }
+
+    /// What a code alone says.
+    pub(crate) fn of_code(code: i64) -> Self {
+        refusal(code).into()
+    }
+
+    /// The HTTP status: refusals of signatures and of too many calls have one of their own, all others have 200.
+    fn status(&self) -> StatusCode {
+        match self.code {
+            1116 | 2019 | 2031..=2033 | 100_003..=100_005 => StatusCode::UNAUTHORIZED,
+            429 => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::OK,
+        }
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(Refusal { code, msg }: Refusal) -> Self {
+        Self { code, msg, data: Value::Null, tasks: Vec::new() }
+    }
+}
+
+/// The refusal with a code, and what the platform says with it.
+pub(crate) fn refusal(code: i64) -> Refusal {
+    let msg = match code {
+        429 => "Too many requests, please try again later",
+        500 | 503 => "System error, please contact the administrator",
+        1116 => "the caller's address is not on the list of this account",
+        2019 => "signature mismatch",
+        2020 | 110_028 => "pad does not exist",
+        2031 => "access key does not exist",
+        2032 => "required header is missing: Authorization",
+        2033 => "timestamp expired or malformed",
+        100_010 => "processing failed, please retry",
+        100_011 => "the request is being processed, please do not repeat it",
+        110_012 => "command execution timed out",
+        110_014 => "operation too frequent",
+        110_031 => "pad is not ready",
+        110_042 => "a pad in the list does not belong to you",
+        _ => "operation failed",
+    };
+    Refusal::new(code, msg)
+}
+
+/// How an answer is dressed.
+#[derive(Debug, Default)]
+pub(crate) struct Dress {
+    /// The platform's time in milliseconds.
+    pub(crate) ts: u64,
+    pub(crate) trace: String,
+    /// One of the words of the switch `shape`.
+    pub(crate) shape: Option<String>,
+    pub(crate) body_bytes: usize,
+    /// Seconds after which a 429 says to come back.
+    pub(crate) rate_reset: i64,
+}
+
+/// The answer as HTTP, with the length of its body.
+pub(crate) fn dress(answer: Answer, dress: Dress) -> (Response<Body>, usize) {
+    let status = answer.status();
+    let is_limit = answer.code == 429;
+    let Answer { code, msg, data, tasks: _ } = answer;
+    let Dress { ts, trace, shape, body_bytes, rate_reset } = dress;
+    let shape = shape.unwrap_or_default();
+    let mut envelope = json!({"code": code, "msg": msg, "ts": ts, "data": data, "traceId": trace});
+    if let Value::Object(members) = &mut envelope {
+        reshape(&shape, members);
+        if body_bytes > 0 {
+            members.insert("padding".to_owned(), "x".repeat(body_bytes).into());
+        }
+    }
+    let body = match shape.as_str() {
+        "html" => page(200),
+        "not_json" => "{\"code\":200,".to_owned(),
+        "no_body" => String::new(),
+        "deep" => format!("{{\"code\":200,\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)),
+        _ => envelope.to_string(),
+    };
+    let kind = if shape == "html" { "text/html" } else { "application/json" };
+    let length = body.len();
+    let mut response = respond(status, kind, body);
+    if is_limit {
+        let reset = i64::try_from(ts / 1_000).unwrap_or_default() + rate_reset;
+        let told = [("limit", "200".to_owned()), ("remaining", "0".to_owned()), ("reset", reset.to_string())];
+        for (name, value) in told.into_iter().chain([("type", "qps".to_owned())]) {
+            let name = header::HeaderName::try_from(format!("x-ratelimit-{name}"));
+            if let (Ok(name), Ok(value)) = (name, value.try_into()) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+    }
+    (response, length)
+}
+
+/// A page of HTML with a status, as a proxy before the platform answers.
+pub(crate) fn html(status: u16) -> Response<Body> {
+    respond(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), "text/html", page(status))
+}
+
+/// A redirect to a URL.
+pub(crate) fn redirect(to: &str) -> Response<Body> {
+    let mut response = respond(StatusCode::FOUND, "text/html", page(302));
+    if let Ok(location) = to.try_into() {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}
+
+fn page(status: u16) -> String {
+    format!("<html><head><title>{status}</title></head><body><center><h1>{status}</h1></center></body></html>\n")
+}
+
+fn reshape(shape: &str, members: &mut Map<String, Value>) {
+    match shape {
+        "string_code" => drop(members.insert("code".to_owned(), members["code"].to_string().into())),
+        "code_zero" if members["code"] == 200 => drop(members.insert("code".to_owned(), 0.into())),
+        "null_data" => drop(members.insert("data".to_owned(), Value::Null)),
+        "no_data" => drop(members.remove("data")),
+        "string_numbers" => {
+            if let Some(data) = members.get_mut("data") {
+                strings(data);
+            }
+        }
+        "object_instead_of_array" => {
+            if let Some(Value::Array(rows)) = members.get_mut("data")
+                && !rows.is_empty()
+            {
+                let first = rows.swap_remove(0);
+                members.insert("data".to_owned(), first);
+            }
+        }
+        "array_instead_of_object" => {
+            if let Some(data @ Value::Object(_)) = members.get_mut("data") {
+                *data = json!([data.take()]);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Makes every number a string.
+fn strings(value: &mut Value) {
+    match value {
+        Value::Number(number) => *value = number.to_string().into(),
+        Value::Array(items) => items.iter_mut().for_each(strings),
+        Value::Object(members) => members.values_mut().for_each(strings),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,142 @@
+//! What tests and people ask of the double itself, under `/double` on a port of its own: switches, the state, the journal. It needs no
+//! signature, and is bound to loopback.
+
+use crate::endpoints;
+use crate::switches::{self, Switch, TABLE};
+use crate::traffic::{self, Journey};
+use crate::truth::Seat;
+use crate::world::{World, now};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{Response, StatusCode, header};
+use axum::routing::{get, post};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The world, and the platform's port.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    pub(crate) world: Arc<World>,
+    /// Whether the platform's port is to be closed.
+    pub(crate) closed: watch::Sender<bool>,
+    /// Whether it is open.
+    pub(crate) is_open: watch::Receiver<bool>,
+}
+
+type Answered = Result<Value, Refused>;
+
+/// What is wrong, with its status.
+struct Refused(StatusCode, String);
+
+/// All that is served under `/double`.
+pub(crate) fn router(control: Control) -> Router {
+    Router::new()
+        .route("/double/switches", get(known).put(set_all))
+        .route("/double/pads/{code}", get(one))
+        .route("/double/pads/{code}/switches", get(of_pad).put(set_pad))
+        .route("/double/pads/{code}/replace", post(replace))
+        .route("/double/state", get(state))
+        .route("/double/journal", get(journal))
+        .route("/double/route", post(route))
+        .with_state(control)
+}
+
+async fn known(State(control): State<Control>) -> Response<String> {
+    let rows = TABLE.iter().map(|row| {
+        json!({"name": row.name, "when": format!("{:?}", row.when).to_lowercase(), "value": row.value.describe(), "doc": row.doc})
+    });
+    respond(Ok(json!({"set": control.world.switches().show(None), "known": rows.collect::<Vec<_>>()})))
+}
+
+async fn set_all(State(control): State<Control>, body: Bytes) -> Response<String> {
+    respond(set(&control, None, &body).await)
+}
+
+async fn set_pad(State(control): State<Control>, Path(code): Path<String>, body: Bytes) -> Response<String> {
+    let seat = match seat(&control, &code) {
+        Ok(seat) => seat,
+        Err(refused) => return respond(Err(refused)),
+    };
+    respond(set(&control, Some(seat), &body).await)
+}
+
+async fn of_pad(State(control): State<Control>, Path(code): Path<String>) -> Response<String> {
+    respond(seat(&control, &code).map(|seat| control.world.switches().show(Some(seat))))
+}
+
+async fn one(State(control): State<Control>, Path(code): Path<String>) -> Response<String> {
+    respond(seat(&control, &code).map(|seat| control.world.truth().show(seat)))
+}
+
+async fn replace(State(control): State<Control>, Path(code): Path<String>) -> Response<String> {
+    let replaced = seat(&control, &code).map(|seat| {
+        let (old, new) = control.world.truth().replace(seat, now());
+        control.world.did(json!({"operation": "replace", "pad": old, "new": new}));
+        json!({"old": old, "new": new})
+    });
+    respond(replaced)
+}
+
+async fn state(State(control): State<Control>) -> Response<String> {
+    let truth = control.world.truth();
+    let pads: Vec<Value> = truth.pads.iter().map(|pad| truth.show(pad.seat)).collect();
+    let running = truth.tasks.values().filter(|task| matches!(task.status, 1 | 2 | 9)).count();
+    respond(Ok(json!({"pads": pads, "tasks": truth.tasks.len(), "tasks_running": running})))
+}
+
+async fn journal(State(control): State<Control>, RawQuery(query): RawQuery) -> Response<String> {
+    let query = query.unwrap_or_default();
+    let after = match query.strip_prefix("after=").map(str::parse) {
+        None if query.is_empty() => 0,
+        Some(Ok(after)) => after,
+        _ => return respond(Err(wrong("the query is to be after=N, with the number of the last line that was read"))),
+    };
+    respond(Ok(control.world.journal.after(after)))
+}
+
+/// Asked by the tools of phones alone.
+async fn route(State(control): State<Control>, body: Bytes) -> Response<String> {
+    let Ok(journey) = serde_json::from_slice::<Journey>(&body) else {
+        return respond(Err(wrong("this is for the tools of phones")));
+    };
+    let way = traffic::way(&control.world, &journey).and_then(|way| serde_json::to_value(way).ok());
+    respond(way.ok_or_else(|| unknown(&journey.pad)))
+}
+
+async fn set(control: &Control, seat: Option<Seat>, body: &[u8]) -> Answered {
+    let written: Map<String, Value> =
+        serde_json::from_slice(body).map_err(|error| wrong(&format!("the body is to be a JSON object: {error}")))?;
+    let set = switches::parse(&written, seat.is_none(), &endpoints::names()).map_err(|why| wrong(&why))?;
+    control.world.switches().set(seat, set);
+    let closed = control.world.switches().global(Switch::RefuseConnections).is_some();
+    control.closed.send_replace(closed);
+    let mut is_open = control.is_open.clone();
+    // An error means that the program ends.
+    let _ = is_open.wait_for(|is_open| *is_open != closed).await;
+    Ok(control.world.switches().show(seat))
+}
+
+fn seat(control: &Control, code: &str) -> Result<Seat, Refused> {
+    control.world.truth().ever(code).ok_or_else(|| unknown(code))
+}
+
+fn unknown(code: &str) -> Refused {
+    Refused(StatusCode::NOT_FOUND, format!("no pad has or had the code `{code}`; /double/state lists them"))
+}
+
+fn wrong(why: &str) -> Refused {
+    Refused(StatusCode::BAD_REQUEST, why.to_owned())
+}
+
+fn respond(answered: Answered) -> Response<String> {
+    let (status, body) = match answered {
+        Ok(body) => (StatusCode::OK, body),
+        Err(Refused(status, why)) => (status, json!({"error": why})),
+    };
+    let mut response = Response::new(format!("{body}\n"));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,64 @@
+//! The journal: one line of JSON for each request, and for everything that was really done. It holds no password and no token.
+//!
+//! `kind` is `request` (what was asked, and what was answered), `did` (what took effect, and when), or `traffic` (a request that left
+//! a pad, and from which address).
+
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+/// Older lines are only in the file.
+const KEPT: usize = 500_000;
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug)]
+struct Lines {
+    written: u64,
+    kept: VecDeque<String>,
+    file: Option<File>,
+}
+
+impl Journal {
+    /// A journal that is also appended to this file.
+    pub(crate) fn new(file: Option<File>) -> Self {
+        Self { lines: Mutex::new(Lines { written: 0, kept: VecDeque::new(), file }) }
+    }
+
+    /// Writes a line: `n` (from 1), `at` (milliseconds of the Unix epoch), `kind`, and then `entry`, an object.
+    pub(crate) fn write(&self, at: u64, kind: &str, entry: Value) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.written += 1;
+        let mut line = Map::new();
+        line.insert("n".to_owned(), lines.written.into());
+        line.insert("at".to_owned(), at.into());
+        line.insert("kind".to_owned(), kind.into());
+        if let Value::Object(members) = entry {
+            line.extend(members);
+        }
+        let line = Value::Object(line).to_string();
+        if let Some(file) = &mut lines.file
+            && let Err(error) = file.write_all(format!("{line}\n").as_bytes())
+        {
+            eprintln!("the journal cannot be written: {error}");
+        }
+        lines.kept.push_back(line);
+        if lines.kept.len() > KEPT {
+            lines.kept.pop_front();
+        }
+    }
+
+    /// The lines after number `after`: `{"last": number of the last line, "entries": [...]}`.
+    pub(crate) fn after(&self, after: u64) -> Value {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = lines.written - lines.kept.len() as u64;
+        let skipped = usize::try_from(after.saturating_sub(first)).unwrap_or(usize::MAX);
+        let parsed = lines.kept.iter().skip(skipped).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        json!({"last": lines.written, "entries": parsed.collect::<Vec<_>>()})
+    }
+}

@@ -1,0 +1,351 @@
+//! One request to the platform: who signed it, what the switches do to it, what it does, and how it is answered.
+
+use crate::answers::{self, Answer, Dress, dress, refusal};
+use crate::endpoints::{self, Call, Endpoint, HasProxyInfo};
+use crate::operations::{self, Operation};
+use crate::reads::{self, Details};
+use crate::requests::{Body, Refusal, missing};
+use crate::sign::{CommandBody, Scheme, Signed, Verifier};
+use crate::switches::{Asked, Switch};
+use crate::truth::Seat;
+use crate::wire::{Connection, Cut};
+use crate::world::{World, now};
+use axum::body::to_bytes;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Method, Response};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A larger request is none of an adapter.
+const BODY_MAX: usize = 4 << 20;
+
+/// The platform, and when it was called in the last second.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    pub(crate) world: Arc<World>,
+    pub(crate) called: Mutex<VecDeque<Instant>>,
+}
+
+/// A request that is signed by the account, or need not be.
+struct Told<'a> {
+    endpoint: &'static Endpoint,
+    path: &'a str,
+    body: Body,
+    /// The codes that it names.
+    codes: Vec<String>,
+    /// The pads of those codes, and of the tasks that it names.
+    seats: Vec<Seat>,
+}
+
+/// What is done to the answer.
+#[derive(Debug, Default)]
+struct Spoiling {
+    stall: u64,
+    cut: Option<Cut>,
+    half: bool,
+    shape: Option<String>,
+    body_bytes: usize,
+    echo: Option<String>,
+    rate_reset: i64,
+}
+
+/// Answers every request to the platform's port.
+pub(crate) async fn answer(
+    State(platform): State<Arc<Platform>>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    request: Request,
+) -> Response<axum::body::Body> {
+    let world = &platform.world;
+    let (head, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, BODY_MAX).await else { return answers::html(413) };
+    let path = head.uri.path().to_owned();
+    let has_proxy_info = HasProxyInfo(world.switches().global(Switch::ProxyInfo).is_some());
+    let Some(endpoint) = endpoints::find(&path, has_proxy_info) else {
+        log(world, json!({"path": path, "accepted": false, "http": 404, "answer": "sent"}));
+        return answers::html(404);
+    };
+    let told = told(world, endpoint, &path, &body);
+    let is_get = head.method == Method::GET;
+    let signed = Signed {
+        headers: &head.headers,
+        path: &path,
+        query: head.uri.query().unwrap_or_default(),
+        body: &body,
+        is_get,
+    };
+    if let Err(refused) = verify(world, &told, &signed) {
+        return plain(world, &told, refused.into(), Spoiling::default());
+    }
+    let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
+    // The time of a 429 is asked for with the code.
+    let take = |switch| world.switches().take(switch, asked);
+    let number = |switch| take(switch).and_then(|value| value.as_i64());
+    let flag = |switch| take(switch) == Some(Value::Bool(true));
+    let text = |switch| take(switch).and_then(|value| value.as_str().map(str::to_owned));
+    let positive = |switch| number(switch).and_then(|value| u64::try_from(value).ok()).unwrap_or_default();
+    wait(positive(Switch::Stall)).await;
+    if flag(Switch::DropBefore) {
+        connection.cut(Cut::Close);
+        log(
+            world,
+            json!({"endpoint": endpoint.name, "pads": told.codes, "accepted": false, "answer": "dropped before acting"}),
+        );
+        return answers::html(500);
+    }
+    if let Some(status) = number(Switch::HttpStatus).and_then(|status| u16::try_from(status).ok()) {
+        log(
+            world,
+            json!({"endpoint": endpoint.name, "pads": told.codes, "accepted": false, "http": status, "answer": "sent"}),
+        );
+        return answers::html(status);
+    }
+    if let Some(to) = text(Switch::Redirect) {
+        log(
+            world,
+            json!({"endpoint": endpoint.name, "pads": told.codes, "accepted": false, "http": 302, "answer": "sent"}),
+        );
+        return answers::redirect(&to);
+    }
+    let limit = number(Switch::RatePerSecond).filter(|limit| platform.exceeds(*limit)).map(|_| 429);
+    let code = limit.or_else(|| number(Switch::Code));
+    let code_after = number(Switch::CodeAfter);
+    let code_text = if code.or(code_after).is_some() { text(Switch::CodeText) } else { None };
+    let coded = |code: i64| {
+        let answer = Answer::of_code(code);
+        Answer { msg: code_text.clone().unwrap_or(answer.msg), ..answer }
+    };
+    let spoiling = Spoiling {
+        stall: positive(Switch::StallAnswer),
+        cut: [
+            (Switch::DropAfter, Cut::Close),
+            (Switch::ResetBefore, Cut::Reset),
+            (Switch::ResetAfter, Cut::ResetAfterFirstByte),
+        ]
+        .into_iter()
+        .find_map(|(switch, cut)| flag(switch).then_some(cut)),
+        half: flag(Switch::HalfBody),
+        shape: text(Switch::Shape),
+        body_bytes: usize::try_from(positive(Switch::BodyBytes)).unwrap_or_default(),
+        echo: text(Switch::EchoPadCode),
+        rate_reset: number(Switch::RateReset).unwrap_or(1),
+    };
+    if let Some(code) = code {
+        return finish(world, &told, coded(code), spoiling, &connection).await;
+    }
+    let done = act(world, &told).await;
+    let done = match code_after.filter(|_| done.code == 200) {
+        Some(code) => Answer { tasks: done.tasks, ..coded(code) },
+        None => done,
+    };
+    finish(world, &told, done, spoiling, &connection).await
+}
+
+impl Platform {
+    /// Counts a call, and says whether there were more in the last second.
+    fn exceeds(&self, limit: i64) -> bool {
+        let mut called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        while called.front().is_some_and(|at| now.duration_since(*at) >= Duration::from_secs(1)) {
+            called.pop_front();
+        }
+        let exceeds = i64::try_from(called.len()).is_ok_and(|calls| calls >= limit);
+        if !exceeds {
+            called.push_back(now);
+        }
+        exceeds
+    }
+}
+
+fn told<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, bytes: &[u8]) -> Told<'a> {
+    // What is no object is refused when it is acted on, after its signature.
+    let body = Body::read(bytes).unwrap_or_default();
+    let codes: Vec<String> = body.codes().into_iter().map(str::to_owned).collect();
+    let truth = world.truth();
+    let tasks = body.numbers("taskIds").unwrap_or_default().into_iter().filter_map(|id| u64::try_from(id).ok());
+    let of_tasks: Vec<Seat> = tasks.filter_map(|id| truth.tasks.get(&id).map(|task| task.seat)).collect();
+    let seats = codes.iter().filter_map(|code| truth.find(code)).chain(of_tasks).collect();
+    drop(truth);
+    Told { endpoint, path, body, codes, seats }
+}
+
+fn verify(world: &World, told: &Told<'_>, signed: &Signed<'_>) -> Result<(), Refusal> {
+    let seconds = i64::try_from(world.platform_time() / 1_000).unwrap_or_default();
+    let asked = Asked { endpoint: told.endpoint.name, seats: &told.seats };
+    let mut switches = world.switches();
+    let command_body = match switches.take_text(Switch::CommandSignature, asked).as_deref() {
+        Some("empty") => CommandBody::Empty,
+        Some(_) => CommandBody::Body,
+        None => CommandBody::Either,
+    };
+    // ARMCloud knows nothing of V2.
+    let armcloud = !is_vmos(told.path);
+    let only = match switches.take_text(Switch::OnlyScheme, asked).as_deref() {
+        Some("v2") => Some(Scheme::V2),
+        Some(_) => Some(Scheme::V4),
+        None if armcloud && signed.headers.contains_key("x-access-key") => Some(Scheme::V4),
+        None => None,
+    };
+    let bad_signature = switches.take_number(Switch::BadSignature, asked).unwrap_or(2019);
+    drop(switches);
+    let (access_key, secret_key) = (world.access_key.as_str(), world.secret_key.as_str());
+    let verifier = Verifier { access_key, secret_key, now: seconds, command_body, only, bad_signature };
+    let scheme = verifier.verify(signed)?;
+    if scheme == Scheme::Authver && !armcloud {
+        return Err(refusal(2032));
+    }
+    if signed.is_get {
+        return Err(Refusal::new(100_012, "the request method is not supported"));
+    }
+    Body::read(signed.body).map(drop)
+}
+
+fn is_vmos(path: &str) -> bool {
+    path.starts_with("/vcpcloud/") || path.starts_with("/vsphone/")
+}
+
+/// Does what the request says.
+async fn act(world: &Arc<World>, told: &Told<'_>) -> Answer {
+    let Told { endpoint, path, body, codes, seats: named } = told;
+    let is_list = matches!(endpoint.call, Call::Infos | Call::PadDetails | Call::UserPadList);
+    let shown = if is_list { world.switches().holders(Switch::MissingRow) } else { named.clone() };
+    let is_left_out = |seat: &Seat| {
+        let asked = Asked { endpoint: endpoint.name, seats: &[*seat] };
+        world.switches().take_flag(Switch::MissingRow, asked)
+    };
+    let left_out: BTreeSet<Seat> = shown.into_iter().filter(is_left_out).collect();
+    let details = match endpoint.call {
+        Call::PadDetails => Details::All,
+        _ if is_vmos(path) => Details::Few,
+        _ => Details::More,
+    };
+    match endpoint.call {
+        Call::Infos | Call::PadDetails => return reads::pages(world, body, details, &left_out),
+        Call::UserPadList => return reads::seat_list(world, body, &left_out),
+        Call::CodeChanges => return reads::code_changes(world, body),
+        Call::TaskDetail => return reads::task_detail(world, body, &left_out),
+        Call::ClearToken => return operations::clear_token(world, body),
+        _ => {}
+    }
+    let seats = match known(world, told) {
+        Ok(seats) => seats,
+        Err(refused) => return refused.into(),
+    };
+    let operation = Operation { endpoint, body, seats: &seats, left_out: &left_out };
+    match (endpoint.call, seats.as_slice()) {
+        (Call::PadInfo, [seat]) => reads::pad_info(world, *seat),
+        (Call::Token, [seat]) => operations::token(world, *seat),
+        (Call::PadInfo | Call::Token, _) => missing("padCode").into(),
+        (Call::SyncCommand, seats) if seats.len() > 1 || codes.len() > 1 => missing("padCode").into(),
+        (Call::SyncCommand, _) => operations::sync_command(world, operation).await,
+        (Call::ModelInfo, seats) => reads::model_info(world, seats),
+        (Call::DissolveRoom, seats) => operations::dissolve(world, seats),
+        (Call::TimingOn | Call::TimingOff, _) => operations::timing(world, operation),
+        (Call::StorageOn | Call::StorageOff, _) => operations::storage(world, operation),
+        _ => operations::flat(world, operation),
+    }
+}
+
+/// The pads that a call names, or its refusal.
+fn known(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
+    let Told { endpoint, path: _, body, codes, seats } = told;
+    if codes.is_empty() {
+        return Err(missing(if matches!(endpoint.call, Call::PadInfo | Call::Token | Call::SyncCommand) {
+            "padCode"
+        } else {
+            "padCodes"
+        }));
+    }
+    if codes.iter().collect::<BTreeSet<_>>().len() < codes.len() {
+        return Err(Refusal::new(110_027, "the list has a pad twice"));
+    }
+    let asked = Asked { endpoint: endpoint.name, seats };
+    let mut switches = world.switches();
+    let known: Vec<Seat> = seats.iter().copied().filter(|seat| reads::is_known(&switches, *seat)).collect();
+    if known.len() == codes.len() {
+        return Ok(known);
+    }
+    let usual = if body.text("padCode").is_some() { 2020 } else { 110_028 };
+    match switches.take_text(Switch::UnknownAnswer, asked).as_deref() {
+        Some("missing_row") => Ok(known),
+        Some(code) => Err(refusal(code.parse().unwrap_or(usual))),
+        None => Err(refusal(usual)),
+    }
+}
+
+async fn finish(
+    world: &World,
+    told: &Told<'_>,
+    mut answer: Answer,
+    spoiling: Spoiling,
+    connection: &Connection,
+) -> Response<axum::body::Body> {
+    wait(spoiling.stall).await;
+    if let Some(echo) = &spoiling.echo {
+        echo_code(&mut answer.data, echo);
+    }
+    if let Some(cut) = spoiling.cut {
+        connection.cut(cut);
+    }
+    let half = spoiling.half;
+    let (response, length) = dressed(world, told, answer, spoiling);
+    if half {
+        connection.cut(Cut::HalfBody(length));
+    }
+    response
+}
+
+/// An answer that nothing spoils.
+fn plain(world: &World, told: &Told<'_>, answer: Answer, spoiling: Spoiling) -> Response<axum::body::Body> {
+    dressed(world, told, answer, spoiling).0
+}
+
+/// Notes an answer, and makes HTTP of it.
+fn dressed(world: &World, told: &Told<'_>, answer: Answer, spoiling: Spoiling) -> (Response<axum::body::Body>, usize) {
+    let Spoiling { stall: _, cut, half, shape, body_bytes, echo: _, rate_reset } = spoiling;
+    let fate = match cut {
+        Some(Cut::Close) => "dropped",
+        Some(Cut::Reset) => "reset before its first byte",
+        Some(Cut::ResetAfterFirstByte) => "reset after its first byte",
+        _ if half => "cut off in its body",
+        _ => "sent",
+    };
+    let Answer { code, msg, data: _, tasks } = &answer;
+    log(
+        world,
+        json!({
+            "endpoint": told.endpoint.name, "pads": told.codes, "accepted": *code == 200 || !tasks.is_empty(), "code": code,
+            "why": msg, "tasks": tasks, "answer": fate,
+        }),
+    );
+    let trace = world.fresh("trace").chars().take(12).collect();
+    dress(answer, Dress { ts: world.platform_time(), trace, shape, body_bytes, rate_reset })
+}
+
+fn log(world: &World, entry: Value) {
+    world.journal.write(now(), "request", entry);
+}
+
+/// Writes another code wherever an answer names a pad.
+fn echo_code(value: &mut Value, code: &str) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| echo_code(item, code)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name == "padCode" {
+                    *member = code.into();
+                } else {
+                    echo_code(member, code);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+async fn wait(milliseconds: u64) {
+    if milliseconds > 0 {
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+    }
+}

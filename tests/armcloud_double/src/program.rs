@@ -1,0 +1,153 @@
+//! The command line, the two ports, and the first line of the output, which says where they are.
+
+use crate::control::{self, Control};
+use crate::endpoints;
+use crate::journal::Journal;
+use crate::platform::{self, Platform};
+use crate::switches;
+use crate::tools;
+use crate::wire::{Connection, Door, Port};
+use crate::world::{Beginning, World};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use axum::Router;
+use clap::Parser;
+use serde_json::{Map, Value, json};
+use std::fs::File;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Stands in for VMOS Cloud, VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) and ARMCloud (/openapi, /task-center) on this machine.
+///
+/// The first line on stdout is JSON: `url` of the platform, `control` for its switches, its state and its journal, the first `pads`.
+#[derive(Debug, Parser)]
+#[command(name = "armcloud-double", version)]
+struct Flags {
+    /// Where the platform listens; an address of 127.0.0.0/8
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// How many pads there are
+    #[arg(long, default_value_t = 12)]
+    pads: usize,
+    /// The account's access key
+    #[arg(long, default_value = "AKTEST0123456789")]
+    access_key: String,
+    /// The account's secret key
+    #[arg(long, default_value = "SKTEST9876543210")]
+    secret_key: String,
+    /// What the fleet is made of
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Appends the journal to this file
+    #[arg(long)]
+    journal: Option<PathBuf>,
+    /// Switches for all pads from the start: NAME=VALUE, the value in JSON; `GET /double/switches` shows all
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+/// Runs the program, or the tool of a phone that it was called as.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut arguments = std::env::args();
+    let name = arguments.next().unwrap_or_default();
+    let name = Path::new(&name).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let arguments: Vec<String> = arguments.collect();
+    if tools::is_tool(&name) {
+        return tools::run(&name, &arguments);
+    }
+    if let [word, tool, arguments @ ..] = arguments.as_slice()
+        && word == "tool"
+    {
+        return tools::run(tool, arguments);
+    }
+    match serve(Flags::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("armcloud-double: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn serve(flags: Flags) -> Result<()> {
+    let Flags { listen, pads, access_key, secret_key, seed, journal, set } = flags;
+    ensure!(listen.ip().is_loopback() && listen.is_ipv4(), "`--listen {listen}` is to be an address of 127.0.0.0/8");
+    ensure!(pads <= 60_000, "`--pads {pads}` is to be at most 60000");
+    let port = Port::take(listen).with_context(|| format!("cannot listen at {listen}"))?;
+    let control = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let opened = |path: &PathBuf| File::options().create(true).append(true).open(path);
+    let file = journal.as_ref().map(opened).transpose().context("cannot open the journal")?;
+    let folder = tempfile::Builder::new().prefix("armcloud-double").tempdir()?;
+    let urls = (format!("http://{}", port.address()), format!("http://{}/double", control.local_addr()?));
+    let world = Arc::new(World::new(Beginning {
+        access_key,
+        secret_key,
+        pads,
+        seed,
+        journal: Journal::new(file),
+        control: urls.1.clone(),
+        folder: folder.path().to_owned(),
+    }));
+    world.switches().set(None, from_flags(&set)?);
+    let (closed, is_closed) = watch::channel(false);
+    let (open, is_open) = watch::channel(false);
+    let platform = Arc::new(Platform { world: world.clone(), called: Mutex::default() });
+    let router = Router::new().fallback(platform::answer).with_state(platform);
+    let door = port.open(is_closed.clone())?;
+    open.send_replace(true);
+    let hello = hello(&world, &urls);
+    let controlled = axum::serve(control, control::router(Control { world, closed, is_open })).into_future();
+    writeln!(std::io::stdout(), "{hello}")?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        ended = keep_open(&port, door, router, is_closed, open) => ended,
+        ended = controlled => Ok(ended?),
+        _ = tokio::signal::ctrl_c() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// Serves the platform while its port is open, closes it, and opens it again.
+async fn keep_open(
+    port: &Port,
+    first: Door,
+    router: Router,
+    mut is_closed: watch::Receiver<bool>,
+    open: watch::Sender<bool>,
+) -> Result<()> {
+    let mut door = first;
+    loop {
+        let service = router.clone().into_make_service_with_connect_info::<Connection>();
+        tokio::select! {
+            ended = axum::serve(door, service).into_future() => ended?,
+            closed = is_closed.wait_for(|closed| *closed) => drop(closed?),
+        }
+        open.send_replace(false);
+        is_closed.wait_for(|closed| !closed).await?;
+        door = port.open(is_closed.clone())?;
+        open.send_replace(true);
+    }
+}
+
+fn from_flags(set: &[String]) -> Result<switches::Set> {
+    let mut written = Map::new();
+    for flag in set {
+        let (name, value) = flag.split_once('=').with_context(|| format!("`--set {flag}` is to be NAME=VALUE"))?;
+        // A word need not stand in quotes.
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+        written.insert(name.to_owned(), value);
+    }
+    switches::parse(&written, true, &endpoints::names()).map_err(|why| anyhow!("--set: {why}"))
+}
+
+fn hello(world: &World, (url, control): &(String, String)) -> Value {
+    let truth = world.truth();
+    let codes: Vec<&str> = truth.pads.iter().take(12).map(|pad| pad.code.as_str()).collect();
+    json!({"url": url, "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes})
+}

@@ -1,0 +1,147 @@
+//! A pad's shell: the script in a real `/bin/sh` with an empty environment, a folder of its own, and a PATH that has the pad's tools
+//! and nothing else.
+//!
+//! The tools are this program under other names; `tools.rs` is what they do. What they know of their pad is a file, `Phone`. A script
+//! that leaves the PATH (`/usr/bin/id`, or `< /proc/uptime`) sees this machine, as no phone would.
+
+use crate::switches::{Asked, Switch};
+use crate::tools::{ALWAYS, Phone};
+use crate::truth::Seat;
+use crate::world::{World, now};
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::Command;
+
+/// What the platform shows of an output, in characters.
+const SHOWN: usize = 2_000;
+const OPTIONAL: [&str; 3] = ["curl", "wget", "nc"];
+
+/// What came of a script.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// It ended by itself. Its exit status is not shown to anyone.
+    Output(String),
+    /// It was killed at its limit.
+    Killed,
+}
+
+/// Runs a script on a pad, at most a few at a time.
+pub(crate) async fn run(world: &World, seat: Seat, script: &str) -> Result<Ran> {
+    let _turn = world.shells.acquire().await?;
+    let limit = Duration::from_millis(world.switches().time(Switch::ShellLimit, seat));
+    let (phone, tools) = phone(world, seat);
+    let path = tool_folder(&world.folder, &tools)?;
+    let run = tempfile::Builder::new().prefix("run").tempdir_in(&world.folder)?;
+    let (home, file) = (run.path().join("home"), run.path().join("phone.json"));
+    fs::create_dir(&home)?;
+    fs::write(&file, serde_json::to_vec(&phone)?)?;
+    let (reader, writer) = std::io::pipe()?;
+    let mut child = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .env_clear()
+        .env("PATH", &path)
+        .env(Phone::VARIABLE, &file)
+        .current_dir(&home)
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .context("/bin/sh does not start")?;
+    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).context("the shell has no id")?;
+    let mut output = Receiver::from_owned_fd(OwnedFd::from(reader))?;
+    // What the script leaves running ends with it.
+    let end = async {
+        let _ = child.wait().await;
+        let _ = kill_process_group(group, Signal::KILL);
+    };
+    let both = async { tokio::join!(shown(&mut output), end).0 };
+    match tokio::time::timeout(limit, both).await {
+        Ok(output) => Ok(Ran::Output(output)),
+        Err(_) => {
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = child.wait().await;
+            Ok(Ran::Killed)
+        }
+    }
+}
+
+/// What a pad's tools know, and which of the optional ones it has.
+fn phone(world: &World, seat: Seat) -> (Phone, Vec<String>) {
+    let asked = Asked { endpoint: "", seats: &[seat] };
+    let (tools, wget_refuses_quiet, unreadable) = {
+        let mut switches = world.switches();
+        let tools = switches.take(Switch::Tools, asked);
+        let tools = tools
+            .as_ref()
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>());
+        let tools = tools.unwrap_or_else(|| OPTIONAL.map(str::to_owned).to_vec());
+        (tools, switches.take_flag(Switch::WgetQuiet, asked), switches.take_flag(Switch::ProcUnreadable, asked))
+    };
+    let truth = world.truth();
+    let pad = truth.pad(seat);
+    let files = [
+        ("/proc/1/stat", truth.stat(seat)),
+        ("/proc/uptime", truth.uptime(seat, now())),
+        ("/proc/sys/kernel/random/boot_id", format!("{}\n", truth.boot_id(seat))),
+    ];
+    let properties = [
+        ("ro.build.version.release", pad.android),
+        ("ro.product.model", pad.model),
+        ("sys.boot_completed", "1"),
+        ("ro.serialno", &pad.code),
+    ];
+    let phone = Phone {
+        pad: pad.code.clone(),
+        control: world.control.clone(),
+        tools: tools.clone(),
+        wget_refuses_quiet,
+        files: files.map(|(path, text)| (path.to_owned(), (!unreadable).then_some(text))).into(),
+        properties: properties.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+    };
+    (phone, tools)
+}
+
+/// A folder with these tools, made once.
+fn tool_folder(folder: &Path, tools: &[String]) -> Result<PathBuf> {
+    let names: BTreeMap<&str, ()> =
+        ALWAYS.iter().copied().chain(tools.iter().map(String::as_str)).map(|n| (n, ())).collect();
+    let names: Vec<&str> = names.into_keys().collect();
+    let made = folder.join(names.join("-"));
+    if !made.exists() {
+        let program = std::env::current_exe()?;
+        let draft = tempfile::Builder::new().prefix("tools").tempdir_in(folder)?;
+        for name in names {
+            std::os::unix::fs::symlink(&program, draft.path().join(name))?;
+        }
+        // Another run may have been faster.
+        let draft = draft.keep();
+        if fs::rename(&draft, &made).is_err() {
+            fs::remove_dir_all(&draft)?;
+        }
+    }
+    Ok(made)
+}
+
+/// The beginning of the output, once all of it was read.
+async fn shown(output: &mut Receiver) -> String {
+    let (mut kept, mut buffer) = (Vec::new(), [0; 4_096]);
+    while let Ok(read @ 1..) = output.read(&mut buffer).await {
+        if kept.len() < SHOWN * 4 {
+            kept.extend_from_slice(&buffer[..read]);
+        }
+    }
+    String::from_utf8_lossy(&kept).chars().take(SHOWN).collect()
+}

@@ -1,0 +1,178 @@
+//! Who signed a request, by each of the three schemes of the platform. It is written from the platform's rules and shares no code with
+//! those who sign.
+//!
+//! A scheme is known by its headers: `X-Access-Key` is V2, `authver` is ARMCloud's, all else is V4.
+
+use crate::requests::Refusal;
+use axum::http::HeaderMap;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::{Digest as _, Sha256};
+
+/// How far a signer's clock may be away, in seconds.
+const SKEW: i64 = 300;
+
+/// What is signed of a request.
+pub(crate) struct Signed<'a> {
+    pub(crate) headers: &'a HeaderMap,
+    /// With the prefix, without the query.
+    pub(crate) path: &'a str,
+    /// Without `?`.
+    pub(crate) query: &'a str,
+    pub(crate) body: &'a [u8],
+    pub(crate) is_get: bool,
+}
+
+/// The credentials of the account, and what differs between hosts of the platform.
+pub(crate) struct Verifier<'a> {
+    pub(crate) access_key: &'a str,
+    pub(crate) secret_key: &'a str,
+    /// Unix seconds by the platform's clock.
+    pub(crate) now: i64,
+    /// What V2 signs of the body of a command.
+    pub(crate) command_body: CommandBody,
+    /// The one scheme that this host takes, if it is only one.
+    pub(crate) only: Option<Scheme>,
+    /// What a wrong signature is answered with.
+    pub(crate) bad_signature: i64,
+}
+
+/// What V2 signs of the body of `asyncCmd` and `syncCmd`: the vendor's table and clients in use contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommandBody {
+    Either,
+    Empty,
+    Body,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    V2,
+    V4,
+    /// ARMCloud's "authver 2.0".
+    Authver,
+}
+
+impl Verifier<'_> {
+    /// Lets a request in by the scheme that its headers show.
+    pub(crate) fn verify(&self, signed: &Signed<'_>) -> Result<Scheme, Refusal> {
+        let scheme = if signed.headers.contains_key("authver") {
+            Scheme::Authver
+        } else if signed.headers.contains_key("x-access-key") && self.only != Some(Scheme::V4) {
+            Scheme::V2
+        } else {
+            Scheme::V4
+        };
+        if let Some(only) = self.only
+            && only != scheme
+        {
+            let name = if only == Scheme::V2 { "X-Access-Key" } else { "Authorization" };
+            return Err(missing(name));
+        }
+        match scheme {
+            Scheme::V2 => self.v2(signed)?,
+            Scheme::V4 => self.v4(signed)?,
+            Scheme::Authver => self.authver(signed)?,
+        }
+        Ok(scheme)
+    }
+
+    fn v2(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
+        self.known(header(signed, "X-Access-Key")?)?;
+        let timestamp = header(signed, "X-Timestamp")?;
+        let given = header(signed, "X-Sign")?;
+        self.fresh(timestamp.parse().ok())?;
+        let command = ["/asyncCmd", "/syncCmd"].iter().any(|end| signed.path.ends_with(end));
+        let whole: &[u8] = if signed.is_get { signed.query.as_bytes() } else { signed.body };
+        let bodies: &[&[u8]] = match (command, self.command_body) {
+            (false, _) | (true, CommandBody::Body) => &[whole],
+            (true, CommandBody::Empty) => &[b""],
+            (true, CommandBody::Either) => &[b"", whole],
+        };
+        let start = format!("{}{timestamp}{}", self.secret_key, signed.path);
+        self.matches(bodies.iter().any(|body| hex(&Sha256::digest([start.as_bytes(), body].concat())) == given))
+    }
+
+    fn v4(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
+        let authorization = header(signed, "Authorization")?;
+        let date = header(signed, "x-date")?;
+        let host = header(signed, "x-host")?;
+        let content_type = header(signed, "content-type")?;
+        let fields = authorization.strip_prefix("HMAC-SHA256 ").unwrap_or_default();
+        let field = |name: &str| {
+            let named = fields.split(',').filter_map(|field| field.trim().split_once('='));
+            named.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).unwrap_or_default()
+        };
+        let (credential, scope) = field("Credential").split_once('/').unwrap_or((field("Credential"), ""));
+        self.known(credential)?;
+        self.fresh(unix_of(date))?;
+        let short = date.get(..8).unwrap_or_default();
+        let expected_scope = format!("{short}/armcloud-paas/request");
+        let content: &[u8] = if signed.is_get { signed.query.as_bytes() } else { signed.body };
+        let canonical = format!(
+            "host:{host}\nx-date:{date}\ncontent-type:{content_type}\nsignedHeaders:{}\nx-content-sha256:{}",
+            field("SignedHeaders"),
+            hex(&Sha256::digest(content)),
+        );
+        let hash = hex(&Sha256::digest(canonical.as_bytes()));
+        let text = format!("HMAC-SHA256\n{date}\n{expected_scope}\n{hash}");
+        let day = mac(self.secret_key.as_bytes(), short.as_bytes());
+        let key = mac(&mac(&day, b"armcloud-paas"), b"request");
+        let headers = field("SignedHeaders") == "content-type;host;x-content-sha256;x-date";
+        let scoped = scope.is_empty() || scope == expected_scope;
+        self.matches(headers && scoped && hex(&mac(&key, text.as_bytes())) == field("Signature"))
+    }
+
+    fn authver(&self, signed: &Signed<'_>) -> Result<(), Refusal> {
+        self.known(header(signed, "x-ak")?)?;
+        let timestamp = header(signed, "x-timestamp")?;
+        let given = header(signed, "x-sign")?;
+        self.fresh(timestamp.parse::<i64>().ok().map(|ms| ms / 1_000))?;
+        let text = [timestamp.as_bytes(), signed.path.as_bytes(), signed.body].concat();
+        self.matches(hex(&mac(self.secret_key.as_bytes(), &text)) == given)
+    }
+
+    fn known(&self, access_key: &str) -> Result<(), Refusal> {
+        let refused = || Refusal { code: 2031, msg: "access key does not exist".to_owned() };
+        if access_key == self.access_key { Ok(()) } else { Err(refused()) }
+    }
+
+    fn fresh(&self, seconds: Option<i64>) -> Result<(), Refusal> {
+        let near = seconds.is_some_and(|seconds| seconds.saturating_sub(self.now).abs() <= SKEW);
+        let refused = || Refusal { code: 2033, msg: "timestamp expired or malformed".to_owned() };
+        if near { Ok(()) } else { Err(refused()) }
+    }
+
+    fn matches(&self, sound: bool) -> Result<(), Refusal> {
+        let refused = || Refusal { code: self.bad_signature, msg: "signature mismatch".to_owned() };
+        if sound { Ok(()) } else { Err(refused()) }
+    }
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn header<'a>(signed: &Signed<'a>, name: &str) -> Result<&'a str, Refusal> {
+    signed.headers.get(name).and_then(|value| value.to_str().ok()).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal { code: 2032, msg: format!("required header is missing: {name}") }
+}
+
+fn mac(key: &[u8], text: &[u8]) -> Vec<u8> {
+    // A key of any length is taken; the second constructor is never reached.
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| Hmac::new(&[0; 64].into()));
+    mac.update(text);
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// `YYYYMMDDTHHMMSSZ` as Unix seconds.
+fn unix_of(date: &str) -> Option<i64> {
+    let civil = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", date).ok()?;
+    Some(civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second())
+}
+
+#[cfg(test)]
+mod tests;

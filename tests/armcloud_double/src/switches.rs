@@ -1,0 +1,174 @@
+//! The switches: in what the platform departs from how it mostly is, for all pads or for one.
+//!
+//! `table.rs` names each switch, its values and what it does. A switch of a pad goes before the same one for all. It may be limited to
+//! the next so many calls, and to one endpoint.
+
+mod table;
+
+pub(crate) use table::{Switch, TABLE};
+
+use crate::truth::Seat;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+use table::{Row, When};
+
+/// What is switched at present.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    all: Set,
+    pads: HashMap<Seat, Set>,
+}
+
+/// The switches of one scope. Made by [`parse`] alone, so that every value fits its switch.
+pub(crate) type Set = BTreeMap<Switch, Setting>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    value: Value,
+    /// How many calls it is still for; all, without one.
+    calls: Option<u64>,
+    /// The one endpoint that it is for; all, without one.
+    endpoint: Option<&'static str>,
+}
+
+/// What a switch is asked for: a call, and the pads that it names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) endpoint: &'static str,
+    pub(crate) seats: &'a [Seat],
+}
+
+impl Switches {
+    /// Sets those of one pad, or those of all; others of that scope are off.
+    pub(crate) fn set(&mut self, seat: Option<Seat>, set: Set) {
+        match seat {
+            None => self.all = set,
+            Some(seat) => drop(self.pads.insert(seat, set)),
+        }
+    }
+
+    /// Those of one pad, or those of all, as they are set.
+    pub(crate) fn show(&self, seat: Option<Seat>) -> Value {
+        let set = seat.map_or(Some(&self.all), |seat| self.pads.get(&seat));
+        let shown = set.into_iter().flatten().map(|(switch, Setting { value, calls, endpoint })| {
+            let limits = calls.is_some() || endpoint.is_some();
+            let limited = || json!({"value": value, "calls": calls, "endpoint": endpoint});
+            (switch.row().name.to_owned(), if limits { limited() } else { value.clone() })
+        });
+        Value::Object(shown.collect())
+    }
+
+    /// What a switch says of one pad, without counting it as a call.
+    pub(crate) fn look(&self, switch: Switch, seat: Seat) -> Option<&Value> {
+        let set = self.pads.get(&seat).and_then(|set| set.get(&switch)).or_else(|| self.all.get(&switch));
+        set.map(|setting| &setting.value)
+    }
+
+    /// What a switch says of the platform.
+    pub(crate) fn global(&self, switch: Switch) -> Option<&Value> {
+        self.all.get(&switch).map(|setting| &setting.value)
+    }
+
+    /// The pads that have a switch of their own.
+    pub(crate) fn holders(&self, switch: Switch) -> Vec<Seat> {
+        self.pads.iter().filter(|(_, set)| set.contains_key(&switch)).map(|(seat, _)| *seat).collect()
+    }
+
+    /// What a switch says of a call, which counts as one of those that it is for.
+    pub(crate) fn take(&mut self, switch: Switch, asked: Asked<'_>) -> Option<Value> {
+        let holder = asked.seats.iter().find(|seat| {
+            self.pads.get(seat).and_then(|set| set.get(&switch)).is_some_and(|setting| setting.is_for(asked.endpoint))
+        });
+        let set = match holder {
+            Some(seat) => self.pads.get_mut(seat)?,
+            None => &mut self.all,
+        };
+        let setting = set.get_mut(&switch).filter(|setting| setting.is_for(asked.endpoint))?;
+        let value = setting.value.clone();
+        if let Some(calls) = &mut setting.calls {
+            *calls -= 1;
+            if *calls == 0 {
+                set.remove(&switch);
+            }
+        }
+        Some(value)
+    }
+
+    pub(crate) fn take_flag(&mut self, switch: Switch, asked: Asked<'_>) -> bool {
+        self.take(switch, asked) == Some(Value::Bool(true))
+    }
+
+    pub(crate) fn take_number(&mut self, switch: Switch, asked: Asked<'_>) -> Option<i64> {
+        self.take(switch, asked)?.as_i64()
+    }
+
+    pub(crate) fn take_text(&mut self, switch: Switch, asked: Asked<'_>) -> Option<String> {
+        self.take(switch, asked)?.as_str().map(str::to_owned)
+    }
+
+    pub(crate) fn look_flag(&self, switch: Switch, seat: Seat) -> bool {
+        self.look(switch, seat) == Some(&Value::Bool(true))
+    }
+
+    pub(crate) fn look_number(&self, switch: Switch, seat: Seat) -> Option<i64> {
+        self.look(switch, seat)?.as_i64()
+    }
+
+    /// How long something takes, in milliseconds.
+    pub(crate) fn time(&self, switch: Switch, seat: Seat) -> u64 {
+        self.look(switch, seat).and_then(Value::as_u64).unwrap_or(switch.row().value.usual())
+    }
+}
+
+impl Setting {
+    fn is_for(&self, endpoint: &str) -> bool {
+        self.endpoint.is_none_or(|own| own == endpoint)
+    }
+}
+
+/// Reads an object of switches: a name with its value, or with `{"value": .., "calls": N, "endpoint": NAME}`. `false` and null leave a
+/// switch off. Fails with what is wrong and what is allowed; `endpoints` are the names that a limit may have.
+pub(crate) fn parse(written: &Map<String, Value>, is_global: bool, endpoints: &[&'static str]) -> Result<Set, String> {
+    let mut set = Set::new();
+    for (name, written) in written {
+        let Some(row) = TABLE.iter().find(|row| row.name == name) else {
+            let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+            return Err(format!("no switch is called `{name}`; there are {}", known.join(", ")));
+        };
+        if row.when == When::Platform && !is_global {
+            return Err(format!("`{name}` is for the whole platform: set it at /double/switches"));
+        }
+        let setting = setting(row, written, endpoints)?;
+        if !matches!(setting.value, Value::Null | Value::Bool(false)) {
+            set.insert(row.switch, setting);
+        }
+    }
+    Ok(set)
+}
+
+fn setting(row: &Row, written: &Value, endpoints: &[&'static str]) -> Result<Setting, String> {
+    let name = row.name;
+    let Value::Object(members) = written else {
+        return Ok(Setting { value: row.value.read(name, written)?, calls: None, endpoint: None });
+    };
+    let mut setting = Setting { value: Value::Null, calls: None, endpoint: None };
+    for (member, value) in members {
+        match (member.as_str(), row.when) {
+            ("value", _) => setting.value = row.value.read(name, value)?,
+            ("calls", When::Call | When::Task | When::Shell) => {
+                let calls = value.as_u64().filter(|calls| *calls > 0);
+                setting.calls = Some(calls.ok_or_else(|| format!("`calls` of `{name}` is to be a number from 1"))?);
+            }
+            ("endpoint", When::Call | When::Task) => {
+                let known = endpoints.iter().find(|known| value.as_str() == Some(known));
+                let allowed = || format!("`endpoint` of `{name}` is to be one of {}", endpoints.join(", "));
+                setting.endpoint = Some(known.ok_or_else(allowed)?);
+            }
+            ("calls" | "endpoint", _) => {
+                return Err(format!("`{name}` cannot be limited by `{member}`: {}", row.when.why()));
+            }
+            _ => return Err(format!("`{name}` has no `{member}`; there are value, calls, endpoint")),
+        }
+    }
+    Ok(setting)
+}

@@ -1,0 +1,230 @@
+//! The tools of toybox: `cat`, `getprop`, `sleep`, `wget` and `nc`, by their own names or after `toybox`.
+
+use super::net::{self, Reply};
+use super::{Failure, Phone};
+use crate::traffic::Way;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+pub(super) async fn run(phone: &Phone, name: &str, arguments: &[String]) -> Result<(), Failure> {
+    let has = |tool: &str| phone.tools.iter().any(|known| known == tool);
+    match (name, arguments) {
+        ("cat", _) => cat(phone, arguments),
+        ("getprop", _) => getprop(phone, arguments),
+        ("sleep", _) => sleep(arguments).await,
+        ("wget", _) if has("wget") => wget(phone, arguments).await,
+        ("nc" | "netcat", _) if has("nc") => nc(phone, arguments).await,
+        ("toybox", [tool, arguments @ ..]) if tool != "toybox" => Box::pin(run(phone, tool, arguments)).await,
+        ("toybox", _) => {
+            let tools = ["cat", "getprop", "nc", "sleep", "wget"];
+            println!(
+                "{}",
+                tools
+                    .into_iter()
+                    .filter(|tool| !["nc", "wget"].contains(tool) || has(tool))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            );
+            Ok(())
+        }
+        _ => Err(Failure::new(127, format!("toybox: Unknown command {name} (see \"toybox --help\")"))),
+    }
+}
+
+fn cat(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let failed = |path: &str, what: &str| Failure::new(1, format!("cat: {path}: {what}"));
+    let mut out = io::stdout();
+    let mut ended = Ok(());
+    let stdin = ["-".to_owned()];
+    for path in if arguments.is_empty() { &stdin } else { arguments } {
+        let text = match phone.files.get(path) {
+            Some(Some(text)) => Ok(text.clone().into_bytes()),
+            Some(None) => Err(failed(path, "Permission denied")),
+            None if path == "-" => {
+                io::read_to_string(io::stdin()).map(String::into_bytes).map_err(|error| failed("-", &error.to_string()))
+            }
+            None if path.starts_with("/proc/") || path.starts_with("/sys/") => {
+                Err(failed(path, "No such file or directory"))
+            }
+            None => fs::read(path).map_err(|_| failed(path, "No such file or directory")),
+        };
+        match text {
+            // Whoever reads may have gone.
+            Ok(text) => drop(out.write_all(&text)),
+            Err(failure) => {
+                eprintln!("{}", failure.message);
+                ended = Err(Failure::new(1, ""));
+            }
+        }
+    }
+    ended
+}
+
+fn getprop(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    match arguments {
+        [] => phone.properties.iter().for_each(|(name, value)| println!("[{name}]: [{value}]")),
+        [name, rest @ ..] => {
+            let unset = rest.first().map(String::as_str).unwrap_or_default();
+            println!("{}", phone.properties.get(name).map_or(unset, String::as_str));
+        }
+    }
+    Ok(())
+}
+
+async fn sleep(arguments: &[String]) -> Result<(), Failure> {
+    let seconds =
+        arguments.first().and_then(|seconds| seconds.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let Some(seconds) = seconds else { return Err(Failure::new(1, "sleep: Needs 1 argument (see \"sleep --help\")")) };
+    tokio::time::sleep(seconds).await;
+    Ok(())
+}
+
+async fn wget(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let failed = |what: String| Failure::new(1, format!("wget: {what}"));
+    let mut known = vec!['d'];
+    known.extend((!phone.wget_refuses_quiet).then_some('q'));
+    let Given { values, operands } =
+        options("wget", arguments, &known, &['O'], &[("output-document", 'O'), ("debug", 'd')])?;
+    let [url] = operands.as_slice() else { return Err(failed("Needs 1 argument (see \"wget --help\")".to_owned())) };
+    let Some(rest) = url.strip_prefix("http://") else { return Err(failed(format!("unsupported protocol: {url}"))) };
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
+    let port: u16 = port.parse().map_err(|_| failed(format!("bad port: {port}")))?;
+    // As toybox has it, the host stands there without its port.
+    let request =
+        format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: toybox wget/0.8.11\r\nConnection: close\r\n\r\n");
+    let reply = match reach(phone, host, port).await.map_err(failed)? {
+        Reached::Told(reply) => reply,
+        Reached::Stream(stream, forwarded) => {
+            let answered = net::exchange(stream, &net::forwarded(request.as_bytes(), forwarded)).await;
+            answered.ok().flatten().ok_or_else(|| failed("response header too large".to_owned()))?
+        }
+    };
+    if reply.status != 200 {
+        return Err(failed(format!("response {}", reply.status)));
+    }
+    let last = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("index.html");
+    let written = match values.iter().find(|(letter, _)| *letter == 'O').map(|(_, path)| path.as_str()) {
+        Some("-") => io::stdout().write_all(&reply.body),
+        Some(path) => fs::write(path, &reply.body),
+        None => fs::write(last, &reply.body),
+    };
+    written.map_err(|error| failed(error.to_string()))
+}
+
+/// Like toybox's, it closes its side once stdin ends, and goes on until the other side has closed as well.
+async fn nc(phone: &Phone, arguments: &[String]) -> Result<(), Failure> {
+    let failed = |what: String| Failure::new(1, format!("nc: {what}"));
+    let Given { values, operands } = options("nc", arguments, &['4', 'n', 'v'], &['w', 'W', 'q'], &[])?;
+    let [host, port] = operands.as_slice() else {
+        return Err(failed("bad argument count (see \"nc --help\")".to_owned()));
+    };
+    let seconds =
+        |wanted: char| values.iter().find(|(letter, _)| *letter == wanted).and_then(|(_, value)| value.parse().ok());
+    let port: u16 = port.parse().map_err(|_| failed(format!("bad port: {port}")))?;
+    let mut request = Vec::new();
+    let reached = net::within(seconds('w'), reach(phone, host, port)).await;
+    let (mut stream, forwarded) = match reached.ok_or_else(|| failed("Timeout".to_owned()))?.map_err(failed)? {
+        Reached::Told(reply) => {
+            let _ = tokio::io::stdin().read_to_end(&mut request).await;
+            print!("{}{}", reply.head, String::from_utf8_lossy(&reply.body));
+            return Ok(());
+        }
+        Reached::Stream(stream, forwarded) => (stream, forwarded),
+    };
+    let (mut read, mut write) = stream.split();
+    let send = async {
+        let (mut stdin, mut piece) = (tokio::io::stdin(), [0; 4_096]);
+        let mut by = forwarded;
+        while let Ok(count @ 1..) = stdin.read(&mut piece).await {
+            if write.write_all(&net::forwarded(&piece[..count], by.take())).await.is_err() {
+                return;
+            }
+        }
+        let _ = write.shutdown().await;
+        if let Some(quit) = seconds('q') {
+            net::within(Some(quit), std::future::pending::<()>()).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
+    let receive = async {
+        let (mut stdout, mut piece) = (tokio::io::stdout(), [0; 4_096]);
+        while let Some(Ok(count @ 1..)) = net::within(seconds('W'), read.read(&mut piece)).await {
+            let _ = stdout.write_all(&piece[..count]).await;
+            let _ = stdout.flush().await;
+        }
+    };
+    tokio::select! { () = send => (), () = receive => () }
+    Ok(())
+}
+
+/// What a connection comes to.
+enum Reached {
+    /// With the header that a proxy adds.
+    Stream(TcpStream, Option<Ipv4Addr>),
+    Told(Reply),
+}
+
+async fn reach(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> {
+    let to = net::resolve(host).ok_or_else(|| format!("{host}:{port}: No address associated with hostname"))?;
+    match net::way(phone, host, port, None).await.map_err(|error| error.to_string())? {
+        Way::From { source, forwarded } => {
+            let stream = net::connect(source, to, port).await;
+            Ok(Reached::Stream(stream.map_err(|_| "connect: Connection refused".to_owned())?, forwarded))
+        }
+        Way::Told { body } => Ok(Reached::Told(net::told(&body))),
+        Way::NoLogin | Way::Dead => Err("connect: Connection reset by peer".to_owned()),
+    }
+}
+
+/// Options that were given, and what is none.
+#[derive(Debug, Default)]
+struct Given {
+    values: Vec<(char, String)>,
+    operands: Vec<String>,
+}
+
+fn options(
+    name: &str,
+    arguments: &[String],
+    flags: &[char],
+    valued: &[char],
+    long: &[(&str, char)],
+) -> Result<Given, Failure> {
+    let unknown = |what: &str| Failure::new(1, format!("{name}: Unknown option '{what}' (see \"{name} --help\")"));
+    let missing = |what: char| Failure::new(1, format!("{name}: Missing argument to '{what}' (see \"{name} --help\")"));
+    let mut given = Given::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if let Some(word) = argument.strip_prefix("--") {
+            let (word, value) = word.split_once('=').map_or((word, None), |(word, value)| (word, Some(value)));
+            let (_, letter) = long.iter().find(|(known, _)| *known == word).ok_or_else(|| unknown(word))?;
+            if valued.contains(letter) {
+                let value = value.or_else(|| rest.next().map(String::as_str)).ok_or_else(|| missing(*letter))?;
+                given.values.push((*letter, value.to_owned()));
+            }
+        } else if argument.len() > 1 && argument.starts_with('-') {
+            for (at, letter) in argument.char_indices().skip(1) {
+                if flags.contains(&letter) {
+                    continue;
+                }
+                if valued.contains(&letter) {
+                    let after = &argument[at + letter.len_utf8()..];
+                    let value = if after.is_empty() { rest.next().map(String::as_str) } else { Some(after) };
+                    given.values.push((letter, value.ok_or_else(|| missing(letter))?.to_owned()));
+                    break;
+                } else {
+                    return Err(unknown(&letter.to_string()));
+                }
+            }
+        } else {
+            given.operands.push(argument.clone());
+        }
+    }
+    Ok(given)
+}

@@ -1,0 +1,102 @@
+//! Which way a request of a phone goes: from its own address, or through a proxy and from that one's. The tools ask for it before they
+//! connect; what they do is in the journal.
+
+use crate::addresses;
+use crate::switches::{Asked, Switch};
+use crate::world::{World, now};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::net::Ipv4Addr;
+
+/// What a tool asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Journey {
+    pub(crate) pad: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// The proxy that the command names itself.
+    pub(crate) proxy: Option<Hop>,
+}
+
+/// A proxy.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Hop {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// `user:password`.
+    pub(crate) login: Option<String>,
+}
+
+/// The way that a request goes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Way {
+    /// It leaves from this address, with this `X-Forwarded-For`.
+    From { source: Ipv4Addr, forwarded: Option<Ipv4Addr> },
+    /// The proxy answers by itself.
+    Told { body: String },
+    /// The proxy wants another login.
+    NoLogin,
+    /// The proxy takes no connection.
+    Dead,
+}
+
+/// Decides a request's way, or answers with nothing for a pad that is not there.
+pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
+    let Journey { pad, host, port, proxy: named } = journey;
+    let (seat, set) = {
+        let truth = world.truth();
+        let seat = truth.ever(pad)?;
+        (seat, truth.pad(seat).condition.proxy.clone())
+    };
+    let own = addresses::of_pad(seat.0);
+    let asked = Asked { endpoint: "", seats: &[seat] };
+    let mut switches = world.switches();
+    let set = set
+        .filter(|set| !set.bypass.contains(host))
+        .filter(|_| named.is_some() || !switches.take_flag(Switch::ShellIgnoresProxy, asked));
+    let through = match (named, &set) {
+        (Some(hop), _) => Some((hop.host.as_str(), hop.port, &hop.login)),
+        (None, Some(set)) => Some((set.host.as_str(), set.port, &set.login)),
+        (None, None) => None,
+    };
+    let way = match through {
+        None => Way::From { source: own, forwarded: None },
+        Some((proxy, proxy_port, login)) => {
+            let wanted = switches.take_text(Switch::ProxyLogin, asked);
+            if switches.take_flag(Switch::ProxyDead, asked) {
+                Way::Dead
+            } else if wanted.is_some() && &wanted != login {
+                Way::NoLogin
+            } else if let Some(body) = switches.take_text(Switch::ProxyLies, asked) {
+                Way::Told { body }
+            } else {
+                let forwarded = switches.take_flag(Switch::ProxyForwards, asked).then_some(own);
+                let source = if switches.take_flag(Switch::ProxyRotates, asked) {
+                    addresses::of_rotating_proxy(proxy, proxy_port, world.count())
+                } else {
+                    addresses::of_proxy(proxy, proxy_port)
+                };
+                Way::From { source, forwarded }
+            }
+        }
+    };
+    drop(switches);
+    let through = through.map(|(proxy, proxy_port, _)| format!("{proxy}:{proxy_port}"));
+    let by = match (named, set) {
+        (Some(_), _) => "command",
+        (None, Some(_)) => "platform",
+        (None, None) => "nobody",
+    };
+    let entry = json!({"pad": pad, "to": format!("{host}:{port}"), "proxy": through, "set_by": by, "way": shown(&way)});
+    world.journal.write(now(), "traffic", entry);
+    Some(way)
+}
+
+fn shown(way: &Way) -> String {
+    match way {
+        Way::From { source, forwarded: _ } => source.to_string(),
+        Way::Told { body: _ } => "answered by the proxy".to_owned(),
+        Way::NoLogin => "refused by the proxy".to_owned(),
+        Way::Dead => "no connection to the proxy".to_owned(),
+    }
+}

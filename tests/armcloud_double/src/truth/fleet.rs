@@ -1,0 +1,58 @@
+//! How the pads of a fleet come to be, out of their number and a seed.
+
+use super::{Condition, Kind, Pad, Seat};
+use crate::sign::hex;
+use sha2::{Digest as _, Sha256};
+
+/// How many pads share a host, and so its `boot_id`.
+const PER_HOST: usize = 8;
+const MODELS: [&str; 4] = ["SM-S9180", "Pixel 8", "22081212C", "V2304A"];
+const VERSIONS: [&str; 3] = ["13", "14", "15"];
+const DAY: u64 = 86_400_000;
+
+/// Of every eight pads the sixth has a code with `ACP`, the seventh is paid by the hour, and the eighth has its storage in the network.
+pub(super) fn pad(seat: Seat, seed: u64, now: u64) -> Pad {
+    let (prefix, kind) = match seat.0 % 8 {
+        5 => ("ACP", Kind::Ordinary),
+        6 => ("AC", Kind::Timing),
+        7 => ("ACN", Kind::NetStorage),
+        _ => ("AC", Kind::Ordinary),
+    };
+    let pick = mixed(&format!("pad {seed} {}", seat.0));
+    let of = |names: &[&'static str], byte: usize| names[usize::from(pick[byte]) % names.len()];
+    Pad {
+        code: format!("{prefix}320100{:05}", seat.0),
+        seat,
+        kind,
+        name: format!("phone {}", seat.0 + 1),
+        android: of(&VERSIONS, 0),
+        model: of(&MODELS, 1),
+        created: now,
+        condition: Condition { pad_status: 10, online: true, cvm_status: 100, proxy: None },
+        started: now - 3_600_000 - u64::from(pick[2]) * 1_000,
+        restarts: 0,
+        sessions: Vec::new(),
+        before: Vec::new(),
+    }
+}
+
+/// Which host a pad runs on.
+pub(super) fn host(seat: Seat) -> usize {
+    seat.0 / PER_HOST
+}
+
+/// When a pad's host started: some days before the fleet was made.
+pub(super) fn host_start(seat: Seat, seed: u64, created: u64) -> u64 {
+    let days = u64::from(mixed(&format!("host {seed} {}", host(seat)))[0] % 60) + 3;
+    created - days * DAY
+}
+
+/// A UUID out of a text.
+pub(super) fn uuid(text: &str) -> String {
+    let digits = hex(&mixed(text)[..16]);
+    format!("{}-{}-4{}-a{}-{}", &digits[..8], &digits[8..12], &digits[13..16], &digits[17..20], &digits[20..])
+}
+
+fn mixed(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}

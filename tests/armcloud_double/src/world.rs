@@ -1,0 +1,98 @@
+//! What all parts of the program share: the account, the truth, the switches and the journal.
+
+use crate::journal::Journal;
+use crate::sign::hex;
+use crate::switches::{Switch, Switches};
+use crate::truth::Truth;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::Semaphore;
+
+/// Each is some processes.
+const SHELLS: usize = 16;
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) access_key: String,
+    pub(crate) secret_key: String,
+    pub(crate) journal: Journal,
+    /// Where the phones' tools ask which way their requests go: a URL with `/double`.
+    pub(crate) control: String,
+    /// How many scripts run at a time.
+    pub(crate) shells: Semaphore,
+    /// For the files of phones.
+    pub(crate) folder: PathBuf,
+    seed: u64,
+    truth: Mutex<Truth>,
+    switches: Mutex<Switches>,
+    counted: AtomicU64,
+}
+
+/// What a world begins with.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) access_key: String,
+    pub(crate) secret_key: String,
+    pub(crate) pads: usize,
+    pub(crate) seed: u64,
+    pub(crate) journal: Journal,
+    pub(crate) control: String,
+    pub(crate) folder: PathBuf,
+}
+
+impl World {
+    pub(crate) fn new(beginning: Beginning) -> Self {
+        let Beginning { access_key, secret_key, pads, seed, journal, control, folder } = beginning;
+        Self {
+            access_key,
+            secret_key,
+            journal,
+            control,
+            shells: Semaphore::new(SHELLS),
+            folder,
+            seed,
+            truth: Mutex::new(Truth::new(pads, seed, now())),
+            switches: Mutex::default(),
+            counted: AtomicU64::new(0),
+        }
+    }
+
+    /// Nobody who holds it takes [`Self::switches`]; the other way round is fine.
+    pub(crate) fn truth(&self) -> MutexGuard<'_, Truth> {
+        self.truth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn switches(&self) -> MutexGuard<'_, Switches> {
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The platform's own time, in milliseconds of the Unix epoch, which a switch sets wrong.
+    pub(crate) fn platform_time(&self) -> u64 {
+        let ahead = self.switches().global(Switch::ClockSkew).and_then(Value::as_i64).unwrap_or_default();
+        now().saturating_add_signed(ahead.saturating_mul(1_000))
+    }
+
+    /// A number that was not given out before, from 0.
+    pub(crate) fn count(&self) -> u64 {
+        self.counted.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Letters that nobody guesses who does not know the seed.
+    pub(crate) fn fresh(&self, what: &str) -> String {
+        hex(&Sha256::digest(format!("{what} {} {} {}", self.seed, self.secret_key, self.count())))
+    }
+
+    pub(crate) fn did(&self, entry: Value) {
+        self.journal.write(now(), "did", entry);
+    }
+}
+
+/// Milliseconds of the Unix epoch.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

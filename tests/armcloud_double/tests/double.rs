@@ -1,0 +1,8 @@
+//! The double as it is used: started as a program, called over HTTP with signatures, set by switches, audited by its journal.
+
+#[path = "double/harness.rs"]
+mod harness;
+#[path = "double/operations.rs"]
+mod operations;
+#[path = "double/phones.rs"]
+mod phones;

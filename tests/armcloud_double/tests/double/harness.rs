@@ -1,0 +1,213 @@
+//! A running double, a client that signs, and an echo that says who asked.
+
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+
+pub(crate) const VMOS: &str = "/vcpcloud/api/padApi";
+pub(crate) const ARMCLOUD: &str = "/openapi/open";
+
+/// The program, which ends with the test.
+pub(crate) struct Double {
+    pub(crate) url: String,
+    pub(crate) control: String,
+    pub(crate) pads: Vec<String>,
+    http: Client,
+    _child: Child,
+}
+
+impl Double {
+    /// Starts it with short times and these further flags.
+    pub(crate) async fn start(flags: &[&str]) -> Self {
+        let times = ["task_ms=20", "restart_ms=40", "online_ms=40", "power_ms=20", "command_ms=5"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_armcloud-double"))
+            .args(times.iter().flat_map(|time| ["--set", time]))
+            .args(flags)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the double starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let hello = lines.next_line().await.expect("its output").expect("a first line");
+        let hello: Value = serde_json::from_str(&hello).expect("JSON");
+        let text = |name: &str| hello[name].as_str().unwrap().to_owned();
+        let pads = hello["pads"].as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect();
+        let http = Client::builder()
+            .timeout(Duration::from_secs(60))
+            .redirect(reqwest::redirect::Policy::none())
+            .pool_max_idle_per_host(0)
+            .build()
+            .expect("a client");
+        Self { url: text("url"), control: text("control"), pads, http, _child: child }
+    }
+
+    /// Sends a request under `/vcpcloud/api/padApi`, signed by V2; the error is the transport's.
+    pub(crate) async fn send(&self, endpoint: &str, body: &Value) -> reqwest::Result<Response> {
+        self.send_to(&format!("{VMOS}/{endpoint}"), body, 0).await
+    }
+
+    /// The same for any path; ARMCloud's are signed by its own scheme. The signer's clock is `late` seconds behind.
+    pub(crate) async fn send_to(&self, path: &str, body: &Value, late: u64) -> reqwest::Result<Response> {
+        let body = body.to_string();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - late;
+        let sign = hex(&Sha256::digest(format!("SKTEST9876543210{time}{path}{body}")));
+        let request = self.http.post(format!("{}{path}", self.url)).header("content-type", "application/json");
+        let request = if path.starts_with(VMOS) {
+            request
+                .header("X-Access-Key", "AKTEST0123456789")
+                .header("X-Timestamp", time.to_string())
+                .header("X-Sign", sign)
+        } else {
+            armcloud(request, path, &body, time)
+        };
+        request.body(body).send().await
+    }
+
+    /// The envelope of an answer.
+    pub(crate) async fn call(&self, endpoint: &str, body: &Value) -> Value {
+        json_of(self.send(endpoint, body).await.expect("an answer")).await
+    }
+
+    pub(crate) async fn call_at(&self, path: &str, body: &Value) -> Value {
+        json_of(self.send_to(path, body, 0).await.expect("an answer")).await
+    }
+
+    /// Submits something for a pad that is accepted; answers with the id of its task.
+    pub(crate) async fn submit(&self, endpoint: &str, pad: &str, more: Value) -> u64 {
+        let mut body = json!({"padCodes": [pad]});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = self.call(endpoint, &body).await;
+        answer["data"][0]["taskId"].as_u64().unwrap_or_else(|| panic!("no task: {answer}"))
+    }
+
+    /// Polls a task until it has ended.
+    pub(crate) async fn ended(&self, task: u64) -> Value {
+        self.until("padTaskDetail", &json!({"taskIds": [task]}), |answer| {
+            let status = answer["data"][0]["taskStatus"].as_i64().unwrap_or_default();
+            status == 3 || status < 0
+        })
+        .await["data"][0]
+            .clone()
+    }
+
+    /// Calls until the answer is as wanted, for a minute.
+    pub(crate) async fn until(&self, endpoint: &str, body: &Value, wanted: impl Fn(&Value) -> bool) -> Value {
+        let polled = async {
+            loop {
+                let answer = self.call(endpoint, body).await;
+                if wanted(&answer) {
+                    break answer;
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), polled).await.expect("within a minute")
+    }
+
+    /// Runs a script on a pad; answers with its output.
+    pub(crate) async fn shell(&self, pad: &str, script: &str) -> String {
+        let task = self.submit("asyncCmd", pad, json!({"scriptContent": script})).await;
+        let ended = self.ended(task).await;
+        assert_eq!(ended["taskStatus"], 3, "{ended}");
+        ended["taskResult"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Sets the switches of a pad, and no others of it.
+    pub(crate) async fn set(&self, pad: &str, switches: Value) {
+        let (status, answer) = self.put(&format!("/pads/{pad}/switches"), &switches).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// Sets the switches of all.
+    pub(crate) async fn set_all(&self, switches: Value) {
+        let (status, answer) = self.put("/switches", &switches).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.http.put(format!("{}{path}", self.control)).body(body.to_string());
+        let answer = request.send().await.expect("an answer");
+        (answer.status().as_u16(), json_of(answer).await)
+    }
+
+    pub(crate) async fn post(&self, path: &str) -> Value {
+        json_of(self.http.post(format!("{}{path}", self.control)).send().await.expect("an answer")).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        json_of(self.http.get(format!("{}{path}", self.control)).send().await.expect("an answer")).await
+    }
+
+    /// What the double says of a pad.
+    pub(crate) async fn truth(&self, pad: &str) -> Value {
+        self.get(&format!("/pads/{pad}")).await
+    }
+
+    /// What was really done to a pad, in order: each operation.
+    pub(crate) async fn did(&self, pad: &str) -> Vec<String> {
+        let journal = self.get("/journal").await;
+        let entries = journal["entries"].as_array().unwrap().iter();
+        let own = entries.filter(|entry| entry["kind"] == "did" && entry["pad"] == pad);
+        own.map(|entry| entry["operation"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// An HTTP server that answers everyone with the address that it sees, and remembers what was sent.
+pub(crate) struct Echo {
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Echo {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let (address, seen) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let heads = seen.clone();
+        tokio::spawn(async move {
+            while let Ok((mut stream, peer)) = listener.accept().await {
+                let mut head = Vec::new();
+                while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+                    if stream.read_buf(&mut head).await.unwrap_or(0) == 0 {
+                        break;
+                    }
+                }
+                heads.lock().unwrap().push(String::from_utf8_lossy(&head).into_owned());
+                let body = peer.ip().to_string();
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        Self { address, seen }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/once", self.address)
+    }
+}
+
+pub(crate) async fn json_of(response: Response) -> Value {
+    let text = response.text().await.expect("a body");
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+fn armcloud(request: reqwest::RequestBuilder, path: &str, body: &str, time: u64) -> reqwest::RequestBuilder {
+    use hmac::{Hmac, KeyInit as _, Mac as _};
+    let milliseconds = time * 1_000;
+    let mut mac = Hmac::<Sha256>::new_from_slice(b"SKTEST9876543210").unwrap();
+    mac.update(format!("{milliseconds}{path}{body}").as_bytes());
+    request
+        .header("authver", "2.0")
+        .header("x-ak", "AKTEST0123456789")
+        .header("x-timestamp", milliseconds.to_string())
+        .header("x-sign", hex(&mac.finalize().into_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
