@@ -58,7 +58,8 @@ fn members_are_read_whatever_their_type() {
         r#"{"padCode":"AC1","equipmentId":{},"padStatus":10.5,"cvmStatus":true,"online":[1],"padName":"\u001b[31m \n","x":1}"#,
     );
     assert_eq!(odd, pad(r#"{"padCode":"AC1"}"#));
-    for seat in ["0", "-1", "\"\"", "\"0\"", "null"] {
+    let long = format!("\"{}\"", "7".repeat(65));
+    for seat in ["0", "-1", "\"\"", "\"0\"", "null", &long] {
         assert_eq!(pad(&format!(r#"{{"padCode":"AC1","equipmentId":{seat}}}"#)).seat(), None, "{seat}");
     }
     let long = pad(&format!(r#"{{"padCode":"AC1","padName":"{}"}}"#, "x".repeat(10_000)));
