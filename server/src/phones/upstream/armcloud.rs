@@ -4,12 +4,12 @@
 //! its lists lag, so each claim is checked by what a request of the phone itself shows. A mutating call names one pad. Whatever may
 //! have been carried out is no answer; only what provably was not counts as not sent. Start at [`Armcloud`].
 
-mod api;
+pub mod api;
 mod control;
-mod listing;
+pub mod listing;
 mod operations;
-mod rows;
-mod sign;
+pub mod rows;
+pub mod sign;
 
 pub use api::Family;
 pub use sign::Scheme;
@@ -78,9 +78,6 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 /// From the report of success to the latest end of a write there is the time to settle, and this for the report itself and for readings.
 const ROOM_SECONDS: u32 = 90;
 
-/// What the codes of pads with network storage begin with, which are those that ARMCloud can boot and shut down.
-const NETWORK_STORAGE: &str = "ACN";
-
 impl Armcloud {
     /// Sets an account up. Nothing is sent. `folder` keeps its roster and what was shown on it, under names with `name`.
     ///
@@ -120,9 +117,9 @@ impl Armcloud {
         let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
         let refresh = Arc::new(Refresh::new(Arc::clone(&roster), listing.clone(), clock.clone(), jitter));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
-        let usual = || if family == Family::Armcloud { vec![NETWORK_STORAGE.to_owned()] } else { Vec::new() };
+        let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
-        let abilities = Abilities { on_off: on_off.unwrap_or_else(usual), paces };
+        let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
         Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), direct, abilities, clock })
     }
 
