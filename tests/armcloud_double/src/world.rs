@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
 
 /// Each is some processes.
-const SHELLS: usize = 16;
+const SHELLS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct World {

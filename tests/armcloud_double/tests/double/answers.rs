@@ -177,6 +177,8 @@ async fn what_is_not_there_or_not_understood_is_refused() {
     for (endpoint, body, code) in cases {
         assert_eq!(double.call(endpoint, &body).await["code"], code, "{endpoint} {body}");
     }
+    let vsphone = double.call_at("/vsphone/api/padApi/infos", &json!({"page": 1, "rows": 10})).await;
+    assert_eq!(vsphone["data"]["size"], 10);
     for path in
         ["/vcpcloud/api/padApi/padDetails", "/vcpcloud/open/network/proxy/info", "/openapi/open/pad/userPadList", "/"]
     {

@@ -66,7 +66,7 @@ impl Double {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).expect("as documented").as_secs() - late;
         let sign = hex(&Sha256::digest(format!("SKTEST9876543210{time}{path}{body}")));
         let request = self.http.post(format!("{}{path}", self.url)).header("content-type", "application/json");
-        let request = if path.starts_with("/vcpcloud/") {
+        let request = if path.starts_with("/v") {
             request
                 .header("X-Access-Key", "AKTEST0123456789")
                 .header("X-Timestamp", time.to_string())

@@ -95,12 +95,13 @@ async fn pads_of_each_kind_are_turned_off_and_on_by_their_own_calls() {
 
 #[tokio::test]
 async fn commands_answer_through_their_task_or_at_once() {
-    let double = Double::start(&["--set", "sync_limit_ms=300"]).await;
+    let double = Double::start(&[]).await;
     let pad = &double.pads[2];
     assert_eq!(double.shell(pad, "echo out; echo err >&2; exit 3").await, "out\nerr\n");
     let at_once =
         double.call("syncCmd", &json!({"padCode": pad, "scriptContent": "echo out"})).await["data"][0].clone();
     assert_eq!((&at_once["taskResult"], &at_once["errorMsg"]), (&json!("Success"), &json!("out\n")));
+    double.set(pad, json!({"sync_limit_ms": 300})).await;
     let late = double.call("syncCmd", &json!({"padCode": pad, "scriptContent": "sleep 20"})).await;
     assert_eq!(late["code"], 110_012);
     let cut = double.shell(pad, "i=0; while [ $i -lt 900 ]; do echo 12345678; i=$((i+1)); done").await;

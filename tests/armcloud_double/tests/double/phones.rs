@@ -144,9 +144,10 @@ async fn what_a_pad_does_not_have_is_not_found() {
 
 #[tokio::test]
 async fn what_a_script_leaves_running_ends_with_it_and_one_that_hangs_is_killed() {
-    let double = Double::start(&["--set", "shell_limit_ms=300"]).await;
+    let double = Double::start(&[]).await;
     let pad = &double.pads[0];
     assert_eq!(double.shell(pad, "sleep 50 & printf done").await, "done");
+    double.set(pad, json!({"shell_limit_ms": 300})).await;
     let task = double.submit("asyncCmd", pad, json!({"scriptContent": "sleep 50"})).await;
     assert_eq!(double.ended(task).await["taskStatus"], -4);
 }
