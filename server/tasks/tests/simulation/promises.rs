@@ -91,6 +91,9 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
     if !policy.idempotent && truth.done > 1 {
         violated("it was done more than once");
     }
+    if truth.read_in_vain {
+        violated("it was read where nothing can be seen");
+    }
     match record.task.status() {
         Some(Status::Success) if truth.done == 0 && !truth.was_so => violated("it was not done"),
         Some(Status::SuccessUnverified) if !truth.claimed => violated("nobody said so"),

@@ -115,6 +115,11 @@ impl Sight {
         (!changes).then(|| self.means(to))
     }
 
+    /// Whether readings never show anything.
+    pub(super) fn is_blind(&self) -> bool {
+        matches!(self.shows, Means::Nothing(_))
+    }
+
     pub(super) fn gone_at(&self) -> Option<Timestamp> {
         self.gone_at
     }

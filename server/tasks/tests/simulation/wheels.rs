@@ -82,6 +82,8 @@ pub(super) struct Truth {
     pub(super) was_so: bool,
     /// Whether the upstream ever claimed that it was done.
     pub(super) claimed: bool,
+    /// Whether the wheel was read although that never shows anything.
+    pub(super) read_in_vain: bool,
     /// When it was first done.
     pub(super) done_at: Option<Timestamp>,
     /// When the upstream came to know that it does not know what became of it.
@@ -236,6 +238,7 @@ impl Wheels {
         let before = write.baseline.as_ref().and_then(|before| before.parse::<u64>().ok());
         let truth = state.truths.entry(write.id).or_default();
         truth.was_so |= painted && truth.done == 0;
+        truth.read_in_vain |= self.sights[wheel].is_blind();
         let present = if act == Act::Turn { before.map(|before| before != turns) } else { Some(painted) };
         (present, format!("{colour} {turns}"))
     }
@@ -280,6 +283,7 @@ impl Executor for Wheels {
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async move {
             let (wheel, _) = Act::of(write);
+            self.state().truths.entry(write.id).or_default().read_in_vain |= self.sights[wheel].is_blind();
             let turns = self.state().wheels[wheel].turns;
             let sees = self.look(wheel).await && !self.sights[wheel].is_dark(self.nature.clock.now());
             if sees { Ok(turns.to_string()) } else { Err(Unreadable("dark".into())) }
