@@ -92,8 +92,8 @@ pub const FAULTS: [Fault; 15] = [
 /// The proxies of the cases.
 pub(crate) const PROXY: (&str, u16) = ("203.0.113.7", 3128);
 
-pub(crate) fn all() -> Vec<(Operation, Fault)> {
-    OPERATIONS.into_iter().flat_map(|operation| FAULTS.map(|fault| (operation, fault))).collect()
+pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Fault)> {
+    operations.iter().flat_map(|operation| FAULTS.map(|fault| (*operation, fault))).collect()
 }
 
 impl Operation {

@@ -62,7 +62,9 @@ impl fmt::Display for CaseEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, fault, end, done, violations } = self;
         let (operation, fault) = (format!("{operation:?}"), format!("{fault:?}"));
-        write!(f, "{operation:14} {fault:14} {end:20} done {done}")?;
+        // What is so already is a success before it is done.
+        let done = if is_so_already(self.operation) { "done or so".to_owned() } else { format!("done {done}") };
+        write!(f, "{operation:14} {fault:14} {end:20} {done}")?;
         violations.iter().try_for_each(|violation| write!(f, "  !! {violation}"))
     }
 }

@@ -195,9 +195,7 @@ impl Control for Armcloud {
         let tool = self.readings.tool(id).map_or("", |tool| tool.as_str());
         let showing = Showing { at: self.clock.wall(), device: id.to_string(), tool: tool.to_owned() };
         let shown = Arc::clone(&self.shown);
-        Box::pin(async move {
-            written(spawn_blocking(move || shown.record(direction, showing)).await)
-        })
+        Box::pin(async move { written(spawn_blocking(move || shown.record(direction, showing)).await) })
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
