@@ -32,10 +32,11 @@ use toolwarrant::{
 /// Flags that the product has whoever runs the phones.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OwnFlags {
-    /// Whether phones may be told to use a proxy in a private network; simulated phones have none to protect
-    #[arg(long, value_name = "BOOL", default_value_t = true,
+    /// Whether phones may be told to use a proxy in a private network; if left out, only where all phones are simulated, which have
+    /// none to protect
+    #[arg(long, value_name = "BOOL",
           action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
-    pub allow_private_proxy: bool,
+    pub allow_private_proxy: Option<bool>,
 }
 
 /// The flags of the product.
@@ -64,7 +65,7 @@ pub struct ProductFlags {
 
 impl OwnFlags {
     fn proxy_hosts(self) -> ProxyHosts {
-        if self.allow_private_proxy { ProxyHosts::PublicAndPrivate } else { ProxyHosts::Public }
+        if self.allow_private_proxy == Some(true) { ProxyHosts::PublicAndPrivate } else { ProxyHosts::Public }
     }
 }
 
@@ -120,6 +121,8 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let Setup { flags, config, folder, clock, random } = setup;
     let named = configuration::platforms(&config)?;
     let echo = echo(&flags, &random)?;
+    let are_real = named.iter().any(|(_, platform)| !matches!(platform, Platform::Simulator));
+    let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
     let (listener, reached) = echo.map_or((None, None), |(listener, paths, url)| (Some(listener), Some((paths, url))));
     let mut members: Vec<(PlatformName, Arc<dyn Control>)> = Vec::new();
     let mut background: Vec<BoxFuture<'static, ()>> = Vec::new();
@@ -132,7 +135,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         let Platform::Armcloud { account, reads_through_proxy } = platform else { continue };
         let readings = PhoneReadings::new(reached.clone(), random.clone());
         let readings = match reads_through_proxy {
-            true => readings.with_proxy_reader(ProxyReader::new(flags.own.proxy_hosts())),
+            true => readings.with_proxy_reader(ProxyReader::new(own.proxy_hosts())),
             false => readings,
         };
         let cannot = format!("cannot use the platform {name}");
@@ -154,7 +157,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         }
     };
     let operated = Arc::new(Operated { members, clock: clock.clone(), random });
-    let service = service(control, flags.own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
+    let service = service(control, own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
     let service = if simulates { service.hint(HINT) } else { service };
     let service = background.into_iter().fold(service, Service::background);
     Ok(match listener {
