@@ -2,6 +2,7 @@
 
 mod crash;
 mod deny;
+mod fleet;
 mod fuzz;
 mod r#gen;
 mod graph;
@@ -10,6 +11,7 @@ mod interop;
 mod modules;
 mod python;
 mod rules;
+mod serving;
 mod siege;
 mod soak;
 mod test;
@@ -53,6 +55,8 @@ enum Verb {
     Crash(crash::Load),
     /// A client beside thousands of connections that stall: what it sees, and what they cost the program; Linux
     Siege(siege::Siege),
+    /// What the program sees of a platform with many pads, at rest, asked a lot, and while it stalls for a time; Linux
+    Fleet(fleet::Fleet),
     /// The program under signed requests that schemathesis makes of the OpenAPI document; fails where an answer is not as the document
     /// says; needs Python
     Fuzz(fuzz::Cases),
@@ -76,6 +80,7 @@ fn main() -> Result<()> {
         }
         Verb::Crash(load) => crash::run(&root(), load),
         Verb::Siege(siege) => siege::run(&root(), &siege),
+        Verb::Fleet(fleet) => fleet::run(&root(), &fleet),
         Verb::Fuzz(cases) => fuzz::run(&root(), cases),
         Verb::Hammer(blows) => hammer::run(&root(), blows),
         Verb::Interop => interop::run(&root()),

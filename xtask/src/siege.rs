@@ -5,26 +5,18 @@
 
 mod besiegers;
 
-use crate::test::step;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use crate::serving::{self, PATIENCE, Serving, exchange, quantile};
+use anyhow::{Context, Result, ensure};
 use besiegers::{Camp, Stall};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 /// Time from one request of the client to the next.
 const PACE: Duration = Duration::from_millis(20);
-
-/// Time in which a request must be answered.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A call of a tool.
 const SMALL: &str =
@@ -55,13 +47,7 @@ pub(crate) fn run(root: &Path, siege: &Siege) -> Result<()> {
     let needed = u64::from(siege.connections) + 500;
     let files = raise();
     ensure!(files >= needed, "the limit on open files is {files}; {needed} are needed: raise it with `ulimit -Hn`");
-    let program = match &siege.program {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => {
-            step(root, &["build", "--release", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
-            root.join("target/release/cloudphone")
-        }
-    };
+    let program = serving::program(root, siege.program.as_deref(), "cloudphone")?;
     let home = root.join("target/siege");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let limits = [("1024", "ulimit -n 1024"), ("1024, raised", "ulimit -Sn 1024")];
@@ -103,8 +89,7 @@ struct Seen {
 impl Seen {
     fn row(&self) -> String {
         let Self { took, failed, stalled, refused, peak, told: _, panicked: _ } = self;
-        let at = |share: f64| took.get((took.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
-        let (half, most, peak) = (at(0.5), at(0.99), peak / 1024);
+        let (half, most, peak) = (quantile(took, 0.5), quantile(took, 0.99), peak / 1024);
         format!("{half:9.1} {most:9.1} {:7} {stalled:8} {refused:8} {peak:9}", failed.len())
     }
 
@@ -121,8 +106,11 @@ impl Seen {
 async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>, siege: &Siege) -> Result<Seen> {
     let _ = fs::remove_dir_all(home);
     fs::create_dir_all(home)?;
-    let mut running = Running::start(program, home, lower)?;
-    let key = running.key()?;
+    let script = format!(r#"{lower} && exec "$0" "$@""#);
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).arg(program).args(["--sim-devices", "1000"]);
+    let running = Serving::start(command, program, home)?;
+    let key = running.key("siege", &[])?;
     let request = key.request(SMALL, "connection: close\r\n", 1);
     let camp = match stall {
         None => None,
@@ -136,135 +124,19 @@ async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>,
     for _ in 0..siege.requests {
         let begin = Instant::now();
         match timeout(PATIENCE, exchange(running.address, &request)).await {
-            Ok(Ok(())) => took.push(begin.elapsed().as_secs_f64() * 1e3),
+            Ok(Ok(_)) => took.push(begin.elapsed().as_secs_f64() * 1e3),
             Ok(Err(error)) => failed.push(format!("{error:#}")),
             Err(_) => failed.push("no answer in 10 s".to_owned()),
         }
         sleep(PACE).await;
     }
     took.sort_by(f64::total_cmp);
-    let refused = running.refused().await?;
+    let refused = running.metric("connections_refused_total").await?;
+    let refused = refused.context("no count of refused connections among the metrics")?;
     let (stalled, told) = camp.map_or((0, Vec::new()), Camp::strike);
-    let (peak, log) = running.end()?;
+    let peak = running.memory("VmHWM")?;
+    let log = running.end()?;
     Ok(Seen { took, failed, stalled, refused, peak, told, panicked: log.contains("panicked") })
-}
-
-/// Asks, and wants an answer of status 200.
-async fn exchange(address: SocketAddr, request: &str) -> Result<()> {
-    let answer = read(address, request).await?;
-    ensure!(answer.starts_with("HTTP/1.1 200"), "{}", answer.lines().next().unwrap_or("closed without an answer"));
-    Ok(())
-}
-
-async fn read(address: SocketAddr, request: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
-}
-
-/// A program that serves. Dropping it ends it.
-struct Running {
-    program: PathBuf,
-    home: PathBuf,
-    child: Child,
-    /// Kept, so that what the program prints has a reader.
-    _out: BufReader<ChildStdout>,
-    address: SocketAddr,
-    monitor: SocketAddr,
-}
-
-/// Credentials of an application that may ask a lot.
-struct Key {
-    id: String,
-    secret: String,
-}
-
-impl Key {
-    /// A request with so many of these messages.
-    fn request(&self, message: &str, headers: &str, times: usize) -> String {
-        let body = if times == 1 { message.to_owned() } else { format!("[{}]", vec![message; times].join(",")) };
-        let (Self { id, secret }, length) = (self, body.len());
-        format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-api-key: {id}\r\n\
-             x-api-secret: {secret}\r\n{headers}content-length: {length}\r\n\r\n{body}"
-        )
-    }
-}
-
-impl Running {
-    fn start(program: &Path, home: &Path, lower: &str) -> Result<Self> {
-        let script = format!(r#"{lower} && exec "$0" "$@""#);
-        let mut command = Command::new("sh");
-        command.args(["-c", &script]).arg(program).args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
-        command.args(["--sim-devices", "1000", "--data"]).arg(home.join("data"));
-        let mut child = command.stdout(Stdio::piped()).stderr(fs::File::create(home.join("log"))?).spawn()?;
-        let mut out = BufReader::new(child.stdout.take().context("its output")?);
-        let (mut address, mut monitor, mut line) = (None, None, String::new());
-        while !line.contains("Ctrl-C") {
-            line.clear();
-            if out.read_line(&mut line)? == 0 {
-                let _ = child.wait();
-                bail!("the program does not start: {}", fs::read_to_string(home.join("log"))?);
-            }
-            let at = |mark: &str| {
-                line.trim().rsplit_once(mark).and_then(|(_, rest)| rest.trim_end_matches("/mcp").parse().ok())
-            };
-            monitor = monitor.or(at("/metrics are at http://"));
-            address = address.or(at(" at http://").filter(|_| line.contains(" serves ")));
-        }
-        let (Some(address), Some(monitor)) = (address, monitor) else {
-            bail!("the program does not say where it listens")
-        };
-        Ok(Self { program: program.to_owned(), home: home.to_owned(), child, _out: out, address, monitor })
-    }
-
-    /// Makes a key, with an application of its own.
-    fn key(&self) -> Result<Key> {
-        self.operate(&["app", "create", "siege", "--permission", "device", "--requests-per-minute", "1000000"])?;
-        self.operate(&["device", "assign", "siege", "--all"])?;
-        let made = self.operate(&["key", "create", "siege"])?;
-        let text = |name: &str| made[name].as_str().map(str::to_owned).with_context(|| format!("{name} in {made}"));
-        Ok(Key { id: text("key_id")?, secret: text("secret")? })
-    }
-
-    fn operate(&self, arguments: &[&str]) -> Result<Value> {
-        let mut command = Command::new(&self.program);
-        let output = command.args(arguments).arg("--json").arg("--data").arg(self.home.join("data")).output()?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(serde_json::from_slice(&output.stdout)?)
-    }
-
-    /// Connections that were closed for a limit.
-    async fn refused(&self) -> Result<u64> {
-        let ask = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-        let page = timeout(PATIENCE, read(self.monitor, ask)).await.context("no metrics in 10 s")??;
-        let value = page
-            .lines()
-            .filter(|line| !line.starts_with('#'))
-            .find_map(|line| line.split_once("_connections_refused_total ").map(|(_, value)| value));
-        value
-            .and_then(|value| value.parse().ok())
-            .ok_or_else(|| anyhow!("no count of refused connections among the metrics"))
-    }
-
-    /// Ends the program: its peak of memory in KiB, and its log.
-    fn end(&mut self) -> Result<(u64, String)> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let peak =
-            status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok((peak.context("VmHWM")?, fs::read_to_string(self.home.join("log"))?))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Raises the limit on open files of this program as far as it may, and returns it.

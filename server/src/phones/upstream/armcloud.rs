@@ -31,7 +31,7 @@ use sign::AccountKeys;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::{BoxFuture, Clock, Random, Secret, SplitMix, Words, words};
+use toolwarrant::{BoxFuture, Clock, Random, Secret, SplitMix, Timestamp, Words, words};
 use url::Url;
 
 /// One account on one host.
@@ -232,6 +232,10 @@ impl Lists for Arc<Api> {
 
     fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>> {
         Box::pin(async move { Ok(self.read(Class::Background, ApiCall::PadChanges, &json!({})).await?) })
+    }
+
+    fn paused_until(&self) -> Option<Timestamp> {
+        self.guard().would_refuse()?.until()
     }
 }
 

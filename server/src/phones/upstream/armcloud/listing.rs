@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use toolwarrant::{BoxFuture, Clock};
+use toolwarrant::{BoxFuture, Clock, Timestamp};
 
 /// Rows of a page: the most that ARMCloud takes.
 const ROWS: u32 = 1_000;
@@ -37,6 +37,9 @@ pub trait Lists: Send + Sync + 'static {
 
     /// Calls `queryPadIdChangeRecords`.
     fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>>;
+
+    /// Until when no call goes out, if that is known.
+    fn paused_until(&self) -> Option<Timestamp>;
 }
 
 /// The body of `infos`.
@@ -288,6 +291,10 @@ impl<L: Lists> Source<Pad> for Listing<L> {
 
     fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>> {
         Box::pin(self.records())
+    }
+
+    fn paused_until(&self) -> Option<Timestamp> {
+        self.lists.paused_until()
     }
 }
 

@@ -29,6 +29,12 @@ pub trait Source<R>: Send + Sync + 'static {
 
     /// Reads which phones have another code than before. A platform that keeps no such records has none.
     fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>>;
+
+    /// Returns until when it reads nothing, to spare the platform, if it says so. After a failure the next list begins then, so that
+    /// two pauses do not add up. Default: it leaves that to the pauses of lists.
+    fn paused_until(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 /// Keeps a roster fresh.
@@ -100,7 +106,7 @@ impl<R: Row> Refresh<R> {
         self.reachable.store(outcome.is_ok(), Relaxed);
         let (failed, next) = match &outcome {
             Ok(()) => (0, began),
-            Err(_) => (before.saturating_add(1), self.clock.now().plus(self.pause(before))),
+            Err(_) => (before.saturating_add(1), self.again(before)),
         };
         *last = Some(Attempt { began, outcome: outcome.clone(), failed, next });
         outcome
@@ -137,6 +143,16 @@ impl<R: Row> Refresh<R> {
         }
         self.roster.take(rows, recoded, began).await;
         Ok(())
+    }
+
+    /// When to list again after a failure before which so many have failed.
+    fn again(&self, failed: u32) -> Timestamp {
+        let now = self.clock.now();
+        match self.source.paused_until() {
+            // Past: somebody else is finding out.
+            Some(until) => until.max(now.plus(FIRST_PAUSE)),
+            None => now.plus(self.pause(failed)),
+        }
     }
 
     /// The pause after a failure before which so many have failed.

@@ -74,6 +74,10 @@ impl Lists for Platform {
         let record = |(from, to): (&str, &str)| Recoded { from: from.into(), to: to.into() };
         Box::pin(std::future::ready(records.map(|all| CodeChanges(all.into_iter().map(record).collect()))))
     }
+
+    fn paused_until(&self) -> Option<Timestamp> {
+        None
+    }
 }
 
 impl State {

@@ -18,6 +18,9 @@ struct State {
     rows: &'static str,
     records: Option<&'static str>,
     down: bool,
+    /// For how long it reads nothing after a list that failed.
+    pauses: Option<Duration>,
+    paused_until: Option<Timestamp>,
     /// When lists began, in seconds since the start.
     lists: Vec<f64>,
     records_asked: usize,
@@ -34,7 +37,9 @@ impl Source<Told> for Slow {
         Box::pin(async {
             self.told().lists.push(self.clock.now().since(START).as_secs_f64());
             tokio::time::sleep(self.takes).await;
-            let State { rows: told, down, .. } = *self.told();
+            let mut state = self.told();
+            let State { rows: told, down, pauses, .. } = *state;
+            state.paused_until = pauses.filter(|_| down).map(|pause| self.clock.now().plus(pause));
             if down { Err(Unreachable("it is down".into())) } else { Ok(rows(told)) }
         })
     }
@@ -45,6 +50,10 @@ impl Source<Told> for Slow {
             told.records_asked += 1;
             told.records.map(records).ok_or_else(|| Unreachable("there are none".into()))
         })
+    }
+
+    fn paused_until(&self) -> Option<Timestamp> {
+        self.told().paused_until
     }
 }
 
@@ -156,6 +165,18 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     assert!(kit.refresh.is_reachable());
     assert!(kit.roster.age().unwrap() < EVERY);
     assert!(FIRST_PAUSE < EVERY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_pauses_is_listed_as_soon_as_its_pause_ends() {
+    for (pause, gap) in [(0, FIRST_PAUSE), (30, EVERY), (300, Duration::from_mins(5))] {
+        let kit = kit(Duration::from_secs(10));
+        (kit.slow.told().down, kit.slow.told().pauses) = (true, Some(Duration::from_secs(pause)));
+        kit.run(Duration::from_mins(20), || ()).await;
+        let lists = std::mem::take(&mut kit.slow.told().lists);
+        let gap = gap.as_secs_f64() + 10.0;
+        assert!(lists.len() > 2 && lists.windows(2).all(|pair| pair[1] - pair[0] == gap), "{pause}: {lists:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

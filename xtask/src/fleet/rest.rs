@@ -1,0 +1,131 @@
+//! What a platform costs that is only listed: calls to it, the age of what is shown, and memory; at rest, and beside 50 lists a second.
+
+use super::double::Double;
+use super::{FAR, Rig, call, listed};
+use crate::serving::{Key, Serving, quantile};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio::time::{interval, sleep};
+
+/// Most calls to a platform in a minute at rest.
+const CALLS: f64 = 60.0;
+
+/// Greatest age of what is shown, in seconds.
+const AGE: f64 = 60.0;
+
+/// Lists a second of those who ask.
+const ASKED: u64 = 50;
+
+/// From the first list to the measurement: by then the second one is read, as at any later time.
+const SETTLE: Duration = Duration::from_secs(35);
+
+/// What was seen for a while.
+struct Seen {
+    name: &'static str,
+    /// Calls to the platform in a minute, by endpoint.
+    called: Value,
+    calls: f64,
+    /// Greatest age, in seconds.
+    age: f64,
+    /// Resident memory in KiB, each second, in ascending order.
+    memory: Vec<f64>,
+    /// Milliseconds for each list, in ascending order.
+    took: Vec<f64>,
+    failed: Vec<String>,
+}
+
+/// Measures it without pads and with all of them: what misses a limit by far.
+pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
+    println!("\n{} pads that are only listed, {} s each", rig.pads, rig.seconds.as_secs());
+    println!("pads     while            calls/min  age s  p50 ms  p99 ms  failed  MiB usual   most   peak");
+    let (mut faults, mut usual) = (Vec::new(), Vec::new());
+    for pads in [0, rig.pads] {
+        let double = Double::start(&rig.double, pads, &[])?;
+        let began = Instant::now();
+        let serving = rig.serve("rest", &[("pads", &double)])?;
+        let started = began.elapsed();
+        let first = listed(&serving, "pads", pads).await? + started;
+        let key = serving.key("fleet", &[])?;
+        sleep(SETTLE).await;
+        let rest = watch(rig, &serving, &double, None).await?;
+        usual.push(quantile(&rest.memory, 0.5));
+        let mut all = vec![rest];
+        if pads > 0 {
+            all.push(watch(rig, &serving, &double, Some(&key)).await?);
+        }
+        for seen in all {
+            println!("{pads:7}  {} {:6}", seen.row(), serving.memory("VmHWM")? / 1024);
+            println!("         calls: {}", seen.called);
+            faults.extend(seen.faults().map(|fault| format!("{pads} pads, {}: {fault}", seen.name)));
+        }
+        println!("         first list after {} ms, {} of them for the start", first.as_millis(), started.as_millis());
+        if serving.end()?.contains("panicked") {
+            faults.push("the program panicked".to_owned());
+        }
+    }
+    if let [none, all] = usual[..] {
+        println!("{:.0} bytes a pad", (all - none) * 1024.0 / f64::from(rig.pads.max(1)));
+    }
+    Ok(faults)
+}
+
+/// Watches the program for a while, in which clients with this key list devices.
+async fn watch(rig: &Rig, serving: &Serving, double: &Double, key: Option<&Key>) -> Result<Seen> {
+    let (began, before) = (Instant::now(), double.lines().await?);
+    let (mut age, mut memory) = (0, Vec::new());
+    let look = async {
+        let mut each = interval(Duration::from_secs(1));
+        while began.elapsed() < rig.seconds {
+            each.tick().await;
+            age = age.max(serving.metric("upstream_age_seconds{upstream=\"pads\"}").await?.unwrap_or(0));
+            memory.push(serving.memory("VmRSS")? as f64);
+        }
+        anyhow::Ok(())
+    };
+    let (mut took, mut failed) = (Vec::new(), Vec::new());
+    let ask = async {
+        let Some(key) = key else { return };
+        let mut each = interval(Duration::from_micros(1_000_000 / ASKED));
+        let mut cursor = Value::Null;
+        while began.elapsed() < rig.seconds {
+            each.tick().await;
+            let arguments =
+                if cursor.is_null() { json!({"limit": 100}) } else { json!({"limit": 100, "cursor": cursor}) };
+            let asked = Instant::now();
+            match call(serving, key, "list_devices", &arguments).await {
+                Ok(Ok(page)) => {
+                    took.push(asked.elapsed().as_secs_f64() * 1e3);
+                    cursor = page["next_cursor"].clone();
+                }
+                Ok(Err(error)) => failed.push(error),
+                Err(error) => failed.push(format!("{error:#}")),
+            }
+        }
+    };
+    tokio::join!(look, ask).0?;
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
+    let called = double.called(before).await?;
+    let calls = called.as_object().into_iter().flat_map(|calls| calls.values()).filter_map(Value::as_u64).sum::<u64>();
+    took.sort_by(f64::total_cmp);
+    memory.sort_by(f64::total_cmp);
+    let name = if key.is_some() { "50 lists/s" } else { "at rest" };
+    Ok(Seen { name, called, calls: calls as f64 / minutes, age: age as f64, memory, took, failed })
+}
+
+impl Seen {
+    fn row(&self) -> String {
+        let Self { name, called: _, calls, age, memory, took, failed } = self;
+        let [usual, most] = [0.5, 0.999].map(|share| quantile(memory, share) / 1024.0);
+        let (half, slow) = (quantile(took, 0.5), quantile(took, 0.99));
+        format!("{name:15} {calls:10.1} {age:6.0} {half:7.1} {slow:7.1} {:7} {usual:10.1} {most:6.1}", failed.len())
+    }
+
+    fn faults(&self) -> impl Iterator<Item = String> {
+        let Self { calls, age, failed, .. } = self;
+        let calls = (*calls > FAR * CALLS).then(|| format!("{calls:.0} calls a minute; {CALLS} are allowed"));
+        let age = (*age > FAR * AGE).then(|| format!("what is shown is {age} s old; {AGE} are allowed"));
+        let failed = failed.first().map(|first| format!("{} lists failed, as in: {first}", failed.len()));
+        [calls, age, failed].into_iter().flatten()
+    }
+}
