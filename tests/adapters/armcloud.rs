@@ -1,7 +1,7 @@
 //! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a program of its own, with time of its own.
 
 use crate::double::{Double as Platform, KEYS};
-use adapter_suite::{Deed, Double, Fault, OPERATIONS, Operation};
+use adapter_suite::{PhoneDeed, Double, Mishap, OPERATIONS, Operation};
 use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::upstream::armcloud::{self, Armcloud, Family, Scheme};
 use cloudphone::phones::upstream::guard::GuardLimits;
@@ -76,7 +76,7 @@ impl Account {
 }
 
 /// The switches with which a pad of the double fails so; `None` if it cannot.
-fn switches(operation: Operation, fault: Fault) -> Option<Value> {
+fn switches(operation: Operation, fault: Mishap) -> Option<Value> {
     let endpoint = match operation {
         Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy => "setProxy",
         Operation::Restart => "restart",
@@ -88,21 +88,21 @@ fn switches(operation: Operation, fault: Fault) -> Option<Value> {
     let has_proxy = matches!(operation, Operation::SetProxy | Operation::SetSecretProxy);
     let has_task = !matches!(operation, Operation::Shutdown | Operation::Boot | Operation::Session);
     let set = match fault {
-        Fault::None => json!({}),
-        Fault::Refuses => json!({"code": only(json!(110_014))}),
-        Fault::LosesCommand => json!({"drop_before_acting": only(json!(true))}),
-        Fault::LosesAnswer => json!({"drop_after_acting": only(json!(true))}),
-        Fault::CutsAnswer => json!({"half_body": only(json!(true))}),
-        Fault::Swallows if has_task => json!({"effect": only(json!("never"))}),
-        Fault::Fails if has_task => json!({"task_end": only(json!(-1))}),
-        Fault::FailsButActs if has_task => json!({"task_end": only(json!(-1)), "effect": only(json!("always"))}),
-        Fault::Unsure if has_task => json!({"task_end": only(json!(-4)), "effect": only(json!("always"))}),
-        Fault::ActsLate if has_task => json!({"effect_late_ms": only(json!(1_500))}),
-        Fault::NeverEnds if has_task => json!({"task_never_ends": only(json!(true))}),
-        Fault::CannotBeRead if operation != Operation::Session => json!({"shell": "silent"}),
-        Fault::IgnoresProxy if has_proxy => json!({"shell_ignores_proxy": true}),
-        Fault::ProxyLies if has_proxy => json!({"proxy_lies": "203.0.113.7"}),
-        Fault::Rotates if has_proxy => json!({"proxy_rotates": true}),
+        Mishap::None => json!({}),
+        Mishap::Refuses => json!({"code": only(json!(110_014))}),
+        Mishap::LosesCommand => json!({"drop_before_acting": only(json!(true))}),
+        Mishap::LosesAnswer => json!({"drop_after_acting": only(json!(true))}),
+        Mishap::CutsAnswer => json!({"half_body": only(json!(true))}),
+        Mishap::Swallows if has_task => json!({"effect": only(json!("never"))}),
+        Mishap::Fails if has_task => json!({"task_end": only(json!(-1))}),
+        Mishap::FailsButActs if has_task => json!({"task_end": only(json!(-1)), "effect": only(json!("always"))}),
+        Mishap::Unsure if has_task => json!({"task_end": only(json!(-4)), "effect": only(json!("always"))}),
+        Mishap::ActsLate if has_task => json!({"effect_late_ms": only(json!(1_500))}),
+        Mishap::NeverEnds if has_task => json!({"task_never_ends": only(json!(true))}),
+        Mishap::CannotBeRead if operation != Operation::Session => json!({"shell": "silent"}),
+        Mishap::IgnoresProxy if has_proxy => json!({"shell_ignores_proxy": true}),
+        Mishap::ProxyLies if has_proxy => json!({"proxy_lies": "203.0.113.7"}),
+        Mishap::Rotates if has_proxy => json!({"proxy_rotates": true}),
         _ => return None,
     };
     Some(set)
@@ -142,7 +142,7 @@ impl Double for Account {
         made.clone()
     }
 
-    fn stage(&self, operation: Operation, fault: Fault) -> BoxFuture<'_, Option<DeviceId>> {
+    fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
         Box::pin(async move {
             let switches = switches(operation, fault)?;
             let adapter = self.adapter();
@@ -165,15 +165,15 @@ impl Double for Account {
         })
     }
 
-    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<Deed>> {
+    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
         Box::pin(async move {
             let done = self.platform.journal("did", &self.code(id)).await;
             let deed = |line: Value| match (line["operation"].as_str()?, &line["proxy"]) {
-                ("restart", _) => Some(Deed::Restarted),
-                ("power_on", _) => Some(Deed::Booted),
-                ("power_off", _) => Some(Deed::Stopped),
-                ("set_proxy", Value::Null) => Some(Deed::ProxyCleared),
-                ("set_proxy", proxy) => Some(Deed::ProxySet {
+                ("restart", _) => Some(PhoneDeed::Restarted),
+                ("power_on", _) => Some(PhoneDeed::Booted),
+                ("power_off", _) => Some(PhoneDeed::Stopped),
+                ("set_proxy", Value::Null) => Some(PhoneDeed::ProxyCleared),
+                ("set_proxy", proxy) => Some(PhoneDeed::ProxySet {
                     host: proxy["ip"].as_str().or(proxy["host"].as_str())?.to_owned(),
                     port: proxy["port"].as_u64()? as u16,
                 }),

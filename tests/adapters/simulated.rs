@@ -1,6 +1,6 @@
 //! The simulated phones, which are their own double.
 
-use adapter_suite::{Deed, Double, Fault, OPERATIONS, Operation};
+use adapter_suite::{PhoneDeed, Double, Mishap, OPERATIONS, Operation};
 use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::upstream::Control;
 use cloudphone::phones::upstream::sim::{Change, Part, Sim};
@@ -22,20 +22,20 @@ impl Simulated {
 }
 
 /// The part that fails so.
-fn part(fault: Fault) -> Option<Part> {
+fn part(fault: Mishap) -> Option<Part> {
     Some(match fault {
-        Fault::None => Part::Plain,
-        Fault::Refuses => Part::Refusing,
-        Fault::LosesCommand => Part::LosingCommands,
-        Fault::LosesAnswer => Part::LosingAnswers,
-        Fault::Swallows => Part::Swallowing,
-        Fault::Fails => Part::Failing,
-        Fault::FailsButActs => Part::ErringButActing,
-        Fault::ActsLate => Part::Late,
-        Fault::CannotBeRead => Part::Unreadable,
-        Fault::IgnoresProxy => Part::Leaking,
-        Fault::Rotates => Part::Rotating,
-        Fault::CutsAnswer | Fault::Unsure | Fault::NeverEnds | Fault::ProxyLies => return None,
+        Mishap::None => Part::Plain,
+        Mishap::Refuses => Part::Refusing,
+        Mishap::LosesCommand => Part::LosingCommands,
+        Mishap::LosesAnswer => Part::LosingAnswers,
+        Mishap::Swallows => Part::Swallowing,
+        Mishap::Fails => Part::Failing,
+        Mishap::FailsButActs => Part::ErringButActing,
+        Mishap::ActsLate => Part::Late,
+        Mishap::CannotBeRead => Part::Unreadable,
+        Mishap::IgnoresProxy => Part::Leaking,
+        Mishap::Rotates => Part::Rotating,
+        Mishap::CutsAnswer | Mishap::Unsure | Mishap::NeverEnds | Mishap::ProxyLies => return None,
     })
 }
 
@@ -44,7 +44,7 @@ impl Double for Simulated {
         self.sim.get_or_init(|| Arc::new(Sim::new(1, 5_000, clock.clone(), &[0; 32]))).clone()
     }
 
-    fn stage(&self, _: Operation, fault: Fault) -> BoxFuture<'_, Option<DeviceId>> {
+    fn stage(&self, _: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>> {
         let phone = part(fault).and_then(|part| {
             let mut taken = self.taken.lock().expect("no panic");
             let nth = taken.entry(format!("{part:?}")).or_default();
@@ -54,13 +54,13 @@ impl Double for Simulated {
         Box::pin(async { phone })
     }
 
-    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<Deed>> {
+    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>> {
         let deeds = self.sim().deeds_of(id).into_iter().map(|deed| match deed.change {
-            Change::SetProxy(proxy) => Deed::ProxySet { host: proxy.host, port: proxy.port.get() as u16 },
-            Change::ClearProxy => Deed::ProxyCleared,
-            Change::Boot => Deed::Booted,
-            Change::Shutdown => Deed::Stopped,
-            Change::Restart => Deed::Restarted,
+            Change::SetProxy(proxy) => PhoneDeed::ProxySet { host: proxy.host, port: proxy.port.get() as u16 },
+            Change::ClearProxy => PhoneDeed::ProxyCleared,
+            Change::Boot => PhoneDeed::Booted,
+            Change::Shutdown => PhoneDeed::Stopped,
+            Change::Restart => PhoneDeed::Restarted,
         });
         let deeds = deeds.collect();
         Box::pin(async { deeds })

@@ -1,6 +1,6 @@
 //! The cases: what is asked for, and what goes wrong meanwhile.
 
-use crate::Deed;
+use crate::PhoneDeed;
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub const OPERATIONS: [Operation; 7] = [
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum Mishap {
     /// Nothing.
     None,
     /// The platform refuses the command, and nothing is done.
@@ -70,29 +70,29 @@ pub enum Fault {
 }
 
 /// All faults.
-pub const FAULTS: [Fault; 15] = [
-    Fault::None,
-    Fault::Refuses,
-    Fault::LosesCommand,
-    Fault::LosesAnswer,
-    Fault::CutsAnswer,
-    Fault::Swallows,
-    Fault::Fails,
-    Fault::FailsButActs,
-    Fault::Unsure,
-    Fault::ActsLate,
-    Fault::NeverEnds,
-    Fault::CannotBeRead,
-    Fault::IgnoresProxy,
-    Fault::ProxyLies,
-    Fault::Rotates,
+pub const MISHAPS: [Mishap; 15] = [
+    Mishap::None,
+    Mishap::Refuses,
+    Mishap::LosesCommand,
+    Mishap::LosesAnswer,
+    Mishap::CutsAnswer,
+    Mishap::Swallows,
+    Mishap::Fails,
+    Mishap::FailsButActs,
+    Mishap::Unsure,
+    Mishap::ActsLate,
+    Mishap::NeverEnds,
+    Mishap::CannotBeRead,
+    Mishap::IgnoresProxy,
+    Mishap::ProxyLies,
+    Mishap::Rotates,
 ];
 
 /// The proxies of the cases.
 pub(crate) const PROXY: (&str, u16) = ("203.0.113.7", 3128);
 
-pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Fault)> {
-    operations.iter().flat_map(|operation| FAULTS.map(|fault| (*operation, fault))).collect()
+pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Mishap)> {
+    operations.iter().flat_map(|operation| MISHAPS.map(|fault| (*operation, fault))).collect()
 }
 
 impl Operation {
@@ -117,13 +117,13 @@ impl Operation {
     }
 
     /// Checks whether a deed is what was asked for.
-    pub(crate) fn is(self, deed: &Deed) -> bool {
+    pub(crate) fn is(self, deed: &PhoneDeed) -> bool {
         match (self, deed) {
-            (Self::SetProxy | Self::SetSecretProxy, Deed::ProxySet { host, port }) => (host.as_str(), *port) == PROXY,
-            (Self::ClearProxy, Deed::ProxyCleared)
-            | (Self::Restart, Deed::Restarted)
-            | (Self::Shutdown, Deed::Stopped)
-            | (Self::Boot, Deed::Booted) => true,
+            (Self::SetProxy | Self::SetSecretProxy, PhoneDeed::ProxySet { host, port }) => (host.as_str(), *port) == PROXY,
+            (Self::ClearProxy, PhoneDeed::ProxyCleared)
+            | (Self::Restart, PhoneDeed::Restarted)
+            | (Self::Shutdown, PhoneDeed::Stopped)
+            | (Self::Boot, PhoneDeed::Booted) => true,
             _ => false,
         }
     }

@@ -1,7 +1,7 @@
 //! What no platform may lead to, whatever goes wrong on it.
 
-use crate::Deed;
-use crate::case::{Fault, Operation};
+use crate::PhoneDeed;
+use crate::case::{Mishap, Operation};
 use serde_json::Value;
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct CaseEnd {
     /// What was asked for.
     pub operation: Operation,
     /// What went wrong.
-    pub fault: Fault,
+    pub fault: Mishap,
     /// The status of its task, or the code of its refusal; of a session, `issued`.
     pub end: String,
     /// How often it was really done.
@@ -21,7 +21,7 @@ pub struct CaseEnd {
 }
 
 /// Compares what a client was told with what was done.
-pub(crate) fn judge(operation: Operation, fault: Fault, told: Result<Value, Value>, deeds: &[Deed]) -> CaseEnd {
+pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Value>, deeds: &[PhoneDeed]) -> CaseEnd {
     let done = deeds.iter().filter(|deed| operation.is(deed)).count();
     let text = |value: &Value| value.as_str().unwrap_or("no text").to_owned();
     let (end, task) = match told {
@@ -37,7 +37,7 @@ pub(crate) fn judge(operation: Operation, fault: Fault, told: Result<Value, Valu
     // A restart in vain is one too many; what can be repeated is repeated at most twice.
     let most = if matches!(operation, Operation::Restart) { 1 } else { 3 };
     // Requests of such a phone do not follow its proxy: that the proxy was set is no effect.
-    let effective = done > 0 && fault != Fault::IgnoresProxy;
+    let effective = done > 0 && fault != Mishap::IgnoresProxy;
     let rules = [
         (done > most, format!("it was done {done} times")),
         (deeds.len() != done, format!("something else was done: {deeds:?}")),

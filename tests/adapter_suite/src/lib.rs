@@ -9,7 +9,7 @@ mod case;
 mod judge;
 mod play;
 
-pub use case::{FAULTS, Fault, OPERATIONS, Operation};
+pub use case::{MISHAPS, Mishap, OPERATIONS, Operation};
 pub use judge::CaseEnd;
 
 use cloudphone::phones::contract::{Contract, DeviceId};
@@ -30,10 +30,10 @@ pub trait Double: Send + Sync + 'static {
     fn adapter(&self, clock: &Clock) -> Arc<dyn Control>;
 
     /// Prepares a running phone that no other case uses, on which `operation` meets `fault`. `None`: this platform cannot fail so.
-    fn stage(&self, operation: Operation, fault: Fault) -> BoxFuture<'_, Option<DeviceId>>;
+    fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>>;
 
     /// Returns what was really done on a phone, in order.
-    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<Deed>>;
+    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>>;
 
     /// Lets a little time pass, and moves the clock of the service as much. A double that has no time of its own moves the clock alone.
     fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
@@ -46,7 +46,7 @@ pub trait Double: Send + Sync + 'static {
 
 /// What was done on a phone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum PhoneDeed {
     /// It was started, or it was told to and ran.
     Booted,
     /// It was stopped.

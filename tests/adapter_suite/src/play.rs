@@ -1,12 +1,12 @@
 //! One case: the call, the wait for its end, and the comparison.
 
 use crate::Rig;
-use crate::case::{Fault, Operation};
+use crate::case::{Mishap, Operation};
 use crate::judge::{CaseEnd, judge};
 use serde_json::{Value, json};
 
 /// Carries out one case; `None` if the platform cannot fail so.
-pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Fault) -> Option<CaseEnd> {
+pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) -> Option<CaseEnd> {
     let device = rig.double.stage(operation, fault).await?;
     let before = rig.double.deeds(&device).await.len();
     let (tool, arguments) = operation.call(&device);
