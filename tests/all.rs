@@ -25,6 +25,7 @@ mod descriptions;
 mod devices;
 mod differential;
 mod doctor;
+mod double;
 #[cfg(target_os = "linux")]
 mod edge;
 mod engine;

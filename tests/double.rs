@@ -1,7 +1,7 @@
 //! The double of ARMCloud as a program, and what a test tells it and asks of it.
 
+use crate::program::binary;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -22,7 +22,7 @@ pub(crate) const KEYS: [(&str, &str); 2] = [("access", "AKTEST0123456789"), ("se
 impl Double {
     /// Starts a double with so many pads.
     pub(crate) async fn start(pads: u32, flags: &[&str]) -> Self {
-        let program = PathBuf::from(env!("CARGO_BIN_EXE_cloudphone")).with_file_name("armcloud-double");
+        let program = binary().with_file_name("armcloud-double");
         assert!(program.is_file(), "`cargo build --package armcloud-double` makes {}", program.display());
         let mut command = Command::new(program);
         command.args(["--pads", &pads.to_string()]).args(flags).stdout(Stdio::piped()).kill_on_drop(true);
@@ -34,11 +34,11 @@ impl Double {
         Self { url: text("url"), control: text("control"), http: reqwest::Client::new(), _process: process }
     }
 
-    /// The code of the pad with this number, from 0.
+    /// The codes of all pads, in the order of the fleet.
     pub(crate) async fn codes(&self) -> Vec<String> {
         let state = self.get("state").await;
         let pads = state["pads"].as_array().expect("pads");
-        pads.iter().map(|pad| pad["padCode"].as_str().or(pad["code"].as_str()).expect("a code").to_owned()).collect()
+        pads.iter().map(|pad| pad["pad_code"].as_str().expect("a code").to_owned()).collect()
     }
 
     /// Sets the switches of one pad, or of the platform.
