@@ -52,6 +52,8 @@ pub(super) struct Books {
     acknowledged: u64,
     pub(super) lost: u64,
     refunds: u64,
+    /// Calls that were refused before anything was accepted.
+    refused: u64,
     /// Commands that the phones took; and those that they took again and must not have.
     pub(super) commands: u64,
     pub(super) repeated: u64,
@@ -96,12 +98,13 @@ impl Books {
 
     /// What a maintainer wants to know.
     pub(super) fn figures(&self) -> impl Iterator<Item = (String, u64)> {
-        let Self { tasks, acknowledged, lost, refunds, commands, repeated, pads, violations } = self;
+        let Self { tasks, acknowledged, lost, refunds, refused, commands, repeated, pads, violations } = self;
         let figures = [
             ("tasks", tasks.values().sum()),
             ("of these, told to a client", *acknowledged),
             ("told to a client and lost", *lost),
             ("refunds", *refunds),
+            ("calls refused, as the phone offers no such thing or its platform is not there", *refused),
             ("commands that the simulated phones took", *commands),
             ("commands taken once too often, on whatever phone", *repeated),
             ("violations in all; the integrity of the database is among what is checked", violations.len() as u64),
@@ -133,7 +136,14 @@ impl Books {
         for (wish, answer) in told {
             let (Ok(said) | Err(said)) = answer;
             let code = answer.as_ref().err().map(|failure| failure["code"].as_str().expect("a code"));
-            if matches!(code, Some("not_supported" | "not_offered")) {
+            // A platform that cannot be reached, or has too much to do, is sent nothing.
+            let is_refused = match code {
+                Some("not_supported" | "not_offered") => true,
+                Some("upstream_unavailable") => !wish.device.starts_with("phone-"),
+                _ => false,
+            };
+            if is_refused {
+                self.refused += 1;
                 continue;
             }
             let id = said["task_id"].as_str().unwrap_or_default();

@@ -17,10 +17,10 @@ use toolwarrant_core::random::SplitMix;
 const TIMES: [&str; 4] = ["task_ms=200", "restart_ms=1000", "online_ms=500", "command_ms=20"];
 
 /// Between two wishes.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(60);
 
 /// Lives after the last wish: tasks are then in every phase.
-const LIVES_AFTER: u64 = 12;
+const LIVES_AFTER: u64 = 8;
 
 /// Of the double, and the pad that is the operator's for `platform check`.
 pub(super) struct Pads {
@@ -91,7 +91,7 @@ impl Pads {
             Some(_) => wish(&codes, seed, number),
             None => Wish::new(seed, number),
         };
-        Plan { seed, flags: flags.split(' ').map(str::to_owned).collect(), life: 200..4_000, wish: Box::new(wish) }
+        Plan { seed, flags: flags.split(' ').map(str::to_owned).collect(), life: 500..8_000, wish: Box::new(wish) }
     }
 
     /// Has the platform misbehave on a share of the pads; on how many.
@@ -130,7 +130,7 @@ fn pad(number: u64) -> Option<usize> {
 /// A wish on a pad. Every proxy has a host of its own, so that the journal tells whose it is.
 fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     let pad = pad(number).expect("a pad");
-    let account = if pad / 8 % 4 == 3 { "blind" } else { "pads" };
+    let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
     let device = format!("{account}-{}", codes[pad].to_lowercase());
     let (_, repeated) = Wish::shared(number);
     let mut random = SplitMix(seed ^ repeated << 32);
@@ -159,7 +159,7 @@ fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
     let endpoint = if tool == "set_power" { "restart" } else { "setProxy" };
     let of = |value: Value| json!({"value": value, "endpoint": endpoint});
     let once = json!({"value": true, "endpoint": endpoint, "calls": 1});
-    let exchange = match random.below(14) {
+    let exchange = match random.below(20) {
         0 => Some(("reset_before_answer", once)),
         1 => Some(("reset_after_first_byte", once)),
         2 => Some(("half_body", once)),
@@ -170,7 +170,7 @@ fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
         6 => Some(("lag_ms", json!(5_000))),
         _ => None,
     };
-    let effect: &[(&str, Value)] = match random.below(14) {
+    let effect: &[(&str, Value)] = match random.below(20) {
         0..=2 => &[("effect", of(json!("never")))],
         3 => &[("task_end", of(json!(-1)))],
         4 => &[("task_end", of(json!(-4)))],
