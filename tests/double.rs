@@ -57,13 +57,6 @@ impl Double {
         lines.filter(|line| line["kind"] == kind && line["pad"] == pad).cloned().collect()
     }
 
-    /// Gives the seat of a pad another pad; its code.
-    pub(crate) async fn replace(&self, pad: &str) -> String {
-        let answer = self.http.post(format!("{}/pads/{pad}/replace", self.control)).send().await.expect("an answer");
-        let told: Value = serde_json::from_str(&answer.text().await.expect("a text")).expect("JSON");
-        told["new"].as_str().expect("a code").to_owned()
-    }
-
     async fn get(&self, path: &str) -> Value {
         let answer = self.http.get(format!("{}/{path}", self.control)).send().await.expect("an answer");
         serde_json::from_str(&answer.text().await.expect("a text")).expect("JSON")

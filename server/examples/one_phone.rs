@@ -122,7 +122,7 @@ impl Control for OnePhone {
             address.parse().map_err(|_| Unreachable(format!("{address} is no address").into()))
         };
         let through = proxy.map(|proxy| seen(Some(proxy.clone())).map(Through::Phone)).transpose();
-        Box::pin(async move { Ok(Exits { ordinary: seen(self.proxy())?, through: through? }) })
+        Box::pin(async move { Ok(Exits { ordinary: seen(self.proxy())?, through: through?, direct: seen(None).ok() }) })
     }
 
     fn boot_id<'a>(&'a self, _: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {

@@ -12,7 +12,7 @@ use crate::phones::proxy_hosts::ProxyHosts;
 use crate::phones::upstream::Control;
 use crate::phones::upstream::armcloud::Armcloud;
 use crate::phones::upstream::platforms::Platforms;
-use crate::phones::upstream::readings::{EchoUrl, ProxyReader, Readings};
+use crate::phones::upstream::readings::{EchoUrl, PhoneReadings, ProxyReader};
 use crate::phones::upstream::roster::PlatformName;
 use crate::phones::upstream::sim::Sim;
 use crate::phones::writes::Writes;
@@ -130,7 +130,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     }
     for (name, platform) in named {
         let Platform::Armcloud { account, reads_through_proxy } = platform else { continue };
-        let readings = Readings::new(reached.clone(), random.clone());
+        let readings = PhoneReadings::new(reached.clone(), random.clone());
         let readings = match reads_through_proxy {
             true => readings.with_proxy_reader(ProxyReader::new(flags.own.proxy_hosts())),
             false => readings,

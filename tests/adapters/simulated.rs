@@ -1,6 +1,6 @@
 //! The simulated phones, which are their own double.
 
-use adapter_suite::{Deed, Double, Fault, Operation};
+use adapter_suite::{Deed, Double, Fault, OPERATIONS, Operation};
 use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::upstream::Control;
 use cloudphone::phones::upstream::sim::{Change, Part, Sim};
@@ -69,5 +69,5 @@ impl Double for Simulated {
 
 #[tokio::test]
 async fn whatever_goes_wrong_on_simulated_phones_no_promise_is_broken() {
-    insta::assert_snapshot!(super::table(Arc::new(Simulated::default())).await);
+    insta::assert_snapshot!(super::table(Arc::new(Simulated::default()), &OPERATIONS).await);
 }

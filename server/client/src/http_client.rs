@@ -31,13 +31,13 @@ use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
 /// A client of one server.
-#[derive(Debug)]
 pub struct HttpClient {
     way: Way,
 }
@@ -68,14 +68,12 @@ pub enum HttpSetupError {
 }
 
 /// How the server is reached.
-#[derive(Debug)]
 enum Way {
     Direct(Road<HttpsConnector<HttpConnector>>),
-    ByProxy(Road<HttpsConnector<Tunnel<HttpConnector>>>),
+    ByProxy(Box<Road<HttpsConnector<Tunnel<HttpConnector>>>>),
 }
 
 /// Connections that are kept, and what makes them.
-#[derive(Debug)]
 struct Road<C> {
     kept: Client<C, Full<Bytes>>,
     connector: C,
@@ -99,7 +97,8 @@ impl HttpClient {
     /// The URL is neither https nor http to this machine, the system has no certificate authorities, or the proxy's URL is wrong.
     pub fn to(url: &Url) -> Result<Self, HttpSetupError> {
         let encrypted = url.scheme() == "https";
-        if !encrypted && !(url.scheme() == "http" && is_loopback(url)) {
+        let is_near = url.scheme() == "http" && is_loopback(url);
+        if !encrypted && !is_near {
             let message = format!("`{}://` is not spoken to other machines; expected https", url.scheme());
             return Err(HttpSetupError::Url(message));
         }
@@ -123,7 +122,7 @@ impl HttpClient {
             Some(pass) => tunnel.with_auth(pass.clone()),
             None => tunnel,
         };
-        Ok(Self { way: Way::ByProxy(Road::of(tunnel, tls, encrypted)) })
+        Ok(Self { way: Way::ByProxy(Box::new(Road::of(tunnel, tls, encrypted))) })
     }
 
     /// Returns the answer to a request, with its whole body. Uses a connection that was kept, where there is one.
@@ -164,6 +163,13 @@ impl HttpClient {
             Verdict::Refused => HttpFailure::TooLate,
             Verdict::Waiting => failure.while_nothing_left(),
         })
+    }
+}
+
+/// Shows nothing of the way: a tunnel holds the proxy's password.
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").finish_non_exhaustive()
     }
 }
 

@@ -183,16 +183,6 @@ pub struct Offers {
     pub session: Flag,
 }
 
-impl Offers {
-    /// The same as long as the platform cannot be reached: what was offered may still be, and is not to be had at present.
-    #[must_use]
-    pub fn unreachable(self) -> Self {
-        let unreachable = |flag| if flag == Flag::Offered { Flag::Unreachable } else { flag };
-        let Self { proxy, power, session } = self;
-        Self { proxy: unreachable(proxy), power: unreachable(power), session: unreachable(session) }
-    }
-}
-
 impl Snapshot {
     /// Returns the flag of one capability. The precondition of tools, `capabilities` and `notes` all use it.
     #[must_use]

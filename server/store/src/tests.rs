@@ -22,7 +22,7 @@ use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, OpenTask, Record, TaskFilter,
 };
-use toolwarrant_tasks::task::{Phase, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
+use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
 /// Each case once for each store.
 macro_rules! every_store {
@@ -265,6 +265,8 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
         baseline: Some("\"\u{0}ü\n".to_owned()),
         operation: Some(String::new()),
         outcome: Some((UpstreamAnswer::None, Timestamp(AT.0 + 1))),
+        settled: Readings { absent: 1, unreadable: 2, not_absent: 3 },
+        hindrance: Some("nothing can be checked: it has no \"eyes\"".to_owned()),
         ..record.task
     };
     let (what, task) = ("polling".to_owned(), record.task.clone());

@@ -20,7 +20,8 @@ pub trait Executor: Send + Sync + 'static {
         Facts::default()
     }
 
-    /// Takes the probe's reading before the send, to compare with. Default: unreadable, so a write that needs it is never sent.
+    /// Takes the probe's reading before the send, to compare with. Default: unreadable, so a write that needs it is never sent,
+    /// unless its facts say that nothing can be shown.
     fn baseline<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async { Err(Unreadable("this executor takes no reading before a send".into())) })
     }
@@ -30,7 +31,8 @@ pub trait Executor: Send + Sync + 'static {
     fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent>;
 
     /// Asks the upstream what became of a send: by its operation if it has one, else by the task's id. `None`: the upstream knows
-    /// no such request. Default: unreadable.
+    /// no such request. `NoAnswer`: the upstream knows it and will never know what became of it, so it is asked no more. Default:
+    /// unreadable.
     fn look_up<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async { Err(Unreadable("this executor looks nothing up".into())) })
     }

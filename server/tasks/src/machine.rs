@@ -164,7 +164,9 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
         }
         (Phase::Baseline, Event::Baseline(None)) => match facts() {
             // The reading may have found that there can be none.
-            Facts { means: Means::Nothing(_), .. } | Facts { gone: Some(_), .. } => step.ready(now, facts),
+            known @ (Facts { means: Means::Nothing(_), .. } | Facts { gone: Some(_), .. }) => {
+                step.ready(now, &|| known)
+            }
             _ => step.wait(now.plus(INTERVAL)),
         },
         (Phase::Sending, Event::Found) => step.quiesce(now),

@@ -210,6 +210,49 @@ async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
     }
 }
 
+/// Serves nothing any more.
+struct Gone;
+
+impl Executor for Gone {
+    fn facts(&self, _: &Write) -> Facts {
+        Facts { gone: Some("its printer was removed"), ..Facts::default() }
+    }
+
+    fn send<'a>(&'a self, _: &'a Write, _: Timestamp) -> BoxFuture<'a, Sent> {
+        Box::pin(async { Sent::NotSent("there is no such printer".into()) })
+    }
+
+    fn probe<'a>(&'a self, _: &'a Write) -> BoxFuture<'a, Reading> {
+        let reading = Reading { verdict: Verdict::Unreadable, expected: "paper".into(), observed: "nothing".into() };
+        Box::pin(async { reading })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_target_was_taken_away_fails_at_once_if_it_was_not_sent_and_else_is_not_known() {
+    let (store, clock) = (Arc::default(), Clock::starting(START));
+    let forgetful = Arc::new(Forgetful::default());
+    let died = engine_on(&store, forgetful.clone(), &clock).await;
+    let sent = accept(&died, write("printer", "new")).await;
+    let runner = tokio::spawn(Arc::clone(&died).run(std::future::pending()));
+    while forgetful.sends.load(Relaxed) == 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    runner.abort();
+    let _ = runner.await;
+    let policy = PolicyDef { baseline: true, settle_seconds: 60, deadline_seconds: 240, ..POLICY };
+    let unsent = accept(&died, WriteRequest { policy, now: clock.now(), ..write("printer", "p-2") }).await;
+    let found = engine_on(&store, Arc::new(Gone), &clock).await;
+    let began = clock.now();
+    let TaskView { status, evidence, finished_at, .. } = end(&found, &unsent).await;
+    assert_eq!((status, finished_at.expect("an end").since(began)), (TaskStatus::Failed, Duration::ZERO));
+    let Evidence { observed, reported, .. } = evidence.expect("an end");
+    assert_eq!(observed.as_str(), "no request ever left, so nothing was done; its printer was removed");
+    assert_eq!(reported, UpstreamReport::NotSent);
+    let TaskView { status, evidence, .. } = end(&found, &sent).await;
+    assert_eq!((status, evidence.expect("an end").reported), (TaskStatus::Timeout, UpstreamReport::NoAnswer));
+}
+
 /// Answers a send and takes a reading after so many seconds each, and knows what it can show.
 struct Slow {
     clock: Clock,

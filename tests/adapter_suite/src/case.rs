@@ -1,6 +1,6 @@
 //! The cases: what is asked for, what goes wrong meanwhile, and how the answer is waited for.
 
-use crate::judge::{Row, judge};
+use crate::judge::{CaseEnd, judge};
 use crate::{Deed, Rig};
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
@@ -92,8 +92,8 @@ pub const FAULTS: [Fault; 15] = [
 /// The proxies of the cases.
 pub(crate) const PROXY: (&str, u16) = ("203.0.113.7", 3128);
 
-pub(crate) fn all() -> Vec<(Operation, Fault)> {
-    OPERATIONS.into_iter().flat_map(|operation| FAULTS.map(|fault| (operation, fault))).collect()
+pub(crate) fn all(operations: &[Operation]) -> Vec<(Operation, Fault)> {
+    operations.iter().flat_map(|operation| FAULTS.map(|fault| (*operation, fault))).collect()
 }
 
 impl Operation {
@@ -131,7 +131,7 @@ impl Operation {
 }
 
 /// Carries out one case; `None` if the platform cannot fail so.
-pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Fault) -> Option<Row> {
+pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Fault) -> Option<CaseEnd> {
     let device = rig.double.stage(operation, fault).await?;
     let before = rig.double.deeds(&device).await.len();
     let (tool, arguments) = operation.call(&device);

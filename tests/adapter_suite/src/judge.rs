@@ -7,7 +7,7 @@ use std::fmt;
 
 /// One case, and what came of it.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct CaseEnd {
     /// What was asked for.
     pub operation: Operation,
     /// What went wrong.
@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 /// Compares what a client was told with what was done.
-pub(crate) fn judge(operation: Operation, fault: Fault, told: Result<Value, Value>, deeds: &[Deed]) -> Row {
+pub(crate) fn judge(operation: Operation, fault: Fault, told: Result<Value, Value>, deeds: &[Deed]) -> CaseEnd {
     let done = deeds.iter().filter(|deed| operation.is(deed)).count();
     let text = |value: &Value| value.as_str().unwrap_or("no text").to_owned();
     let (end, task) = match told {
@@ -50,7 +50,7 @@ pub(crate) fn judge(operation: Operation, fault: Fault, told: Result<Value, Valu
         (end == "failed" && done > 0 && reported != "failure", "a failure that was done".to_owned()),
     ];
     let violations = rules.into_iter().filter(|(broken, _)| *broken).map(|(_, what)| what).collect();
-    Row { operation, fault, end, done, violations }
+    CaseEnd { operation, fault, end, done, violations }
 }
 
 /// Whether a running phone is in the wanted state before.
@@ -58,11 +58,13 @@ fn is_so_already(operation: Operation) -> bool {
     operation == Operation::Boot
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for CaseEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, fault, end, done, violations } = self;
         let (operation, fault) = (format!("{operation:?}"), format!("{fault:?}"));
-        write!(f, "{operation:14} {fault:14} {end:20} done {done}")?;
+        // What is so already is a success before it is done.
+        let done = if is_so_already(self.operation) { "done or so".to_owned() } else { format!("done {done}") };
+        write!(f, "{operation:14} {fault:14} {end:20} {done}")?;
         violations.iter().try_for_each(|violation| write!(f, "  !! {violation}"))
     }
 }

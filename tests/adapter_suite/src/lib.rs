@@ -9,7 +9,7 @@ mod case;
 mod judge;
 
 pub use case::{FAULTS, Fault, OPERATIONS, Operation};
-pub use judge::Row;
+pub use judge::CaseEnd;
 
 use cloudphone::phones::contract::{Contract, DeviceId};
 use cloudphone::phones::devices::Phones;
@@ -71,12 +71,12 @@ pub(crate) struct Rig {
     pub(crate) double: Arc<dyn Double>,
 }
 
-/// Carries out all cases, at the same time. Returns a row for each in a fixed order.
+/// Carries out all cases of these operations, at the same time. Returns a row for each in a fixed order.
 ///
 /// # Panics
 /// The service cannot be started, or gives no answer.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
-pub async fn run(double: Arc<dyn Double>) -> Vec<Row> {
+pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");
     let compose = |setup: Setup<'_, ()>| {
         let control = double.adapter(&setup.clock);
@@ -90,7 +90,7 @@ pub async fn run(double: Arc<dyn Double>) -> Vec<Row> {
     let http = reqwest::Client::builder().timeout(Duration::from_secs(120)).build().expect("a client");
     let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });
     let mut cases = JoinSet::new();
-    for (number, (operation, fault)) in case::all().into_iter().enumerate() {
+    for (number, (operation, fault)) in case::all(operations).into_iter().enumerate() {
         let rig = Arc::clone(&rig);
         cases.spawn(async move { (number, case::carry_out(&rig, operation, fault).await) });
     }

@@ -21,7 +21,8 @@ pub fn of_proxy(host: &str, port: u16) -> Ipv4Addr {
     of_text(&format!("{host}:{port}"))
 }
 
-/// The same for a proxy whose exit rotates: of `host:port#n` for the request with the number `n`, from 0, counted over all pads.
+/// The same for a proxy whose exit rotates: of `host:port#n` for the request with the number `n`, from 0, counted over all
+/// pads and all proxies that rotate.
 #[must_use]
 pub fn of_rotating_proxy(host: &str, port: u16, n: u64) -> Ipv4Addr {
     of_text(&format!("{host}:{port}#{n}"))

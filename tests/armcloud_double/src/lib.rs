@@ -16,12 +16,15 @@ mod switches;
 mod world;
 // What is answered.
 mod answers;
+mod faults;
 mod operations;
 mod platform;
 mod reads;
 mod tasks;
 mod wire;
-// What a phone does.
+// What a phone does, and a proxy.
+mod net;
+mod proxies;
 mod shell;
 mod tools;
 mod traffic;

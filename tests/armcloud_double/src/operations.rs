@@ -2,7 +2,7 @@
 
 use crate::answers::{Answer, refusal};
 use crate::endpoints::{Call, Endpoint};
-use crate::requests::{Body, Refusal, missing};
+use crate::requests::{Members, Refusal, missing};
 use crate::switches::{Asked, Switch};
 use crate::tasks::{self, Deed, Plan, Submitted};
 use crate::truth::{Kind, Proxy, Seat};
@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(crate) struct Operation<'a> {
     pub(crate) endpoint: &'static Endpoint,
-    pub(crate) body: &'a Body,
+    pub(crate) body: &'a Members,
     pub(crate) seats: &'a [Seat],
     /// Whose rows are left out of the answer.
     pub(crate) left_out: &'a BTreeSet<Seat>,
@@ -138,7 +138,7 @@ pub(crate) fn token(world: &World, seat: Seat) -> Answer {
 }
 
 /// Ends one token.
-pub(crate) fn clear_token(world: &World, body: &Body) -> Answer {
+pub(crate) fn clear_token(world: &World, body: &Members) -> Answer {
     let Some(token) = body.text("token") else { return missing("token").into() };
     let mut truth = world.truth();
     let holder = truth.pads.iter_mut().find(|pad| pad.sessions.iter().any(|known| known == token));
@@ -189,7 +189,7 @@ fn unready(world: &World, deed: &Deed, seats: &[Seat]) -> Option<Refusal> {
     })
 }
 
-fn deed(call: Call, body: &Body) -> Result<Deed, Refusal> {
+fn deed(call: Call, body: &Members) -> Result<Deed, Refusal> {
     match call {
         Call::Restart => Ok(Deed::Restart),
         Call::Reset => Ok(Deed::Reset),
@@ -205,7 +205,7 @@ fn deed(call: Call, body: &Body) -> Result<Deed, Refusal> {
 }
 
 /// What `setProxy` sets. Fields of other names are ignored, so that a request with none that is known does nothing.
-fn proxy(body: &Body) -> Result<Deed, Refusal> {
+fn proxy(body: &Members) -> Result<Deed, Refusal> {
     let enable = body.get("enable").and_then(Value::as_bool).ok_or_else(|| missing("enable"))?;
     if !enable {
         return Ok(Deed::SetProxy(None));

@@ -2,16 +2,18 @@
 
 use crate::answers::{self, Answer, Dress, dress, refusal};
 use crate::endpoints::{self, Call, Endpoint, HasProxyInfo};
+use crate::faults::{Faults, Instead, Spoiling};
 use crate::operations::{self, Operation};
 use crate::reads::{self, Details};
-use crate::requests::{Body, Refusal, missing};
+use crate::requests::{Members, Refusal, missing};
 use crate::sign::{CommandBody, Scheme, Signed, Verifier};
 use crate::switches::{Asked, Switch};
 use crate::truth::Seat;
 use crate::wire::{Connection, Cut};
 use crate::world::{World, now};
-use axum::body::to_bytes;
+use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
+use axum::http::request::Parts;
 use axum::http::{Method, Response};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
@@ -32,114 +34,63 @@ pub(crate) struct Platform {
 struct Told<'a> {
     endpoint: &'static Endpoint,
     path: &'a str,
-    body: Body,
+    body: Members,
     /// The codes that it names.
     codes: Vec<String>,
     /// The pads of those codes, and of the tasks that it names.
     seats: Vec<Seat>,
 }
 
-/// What is done to the answer.
-#[derive(Debug, Default)]
-struct Spoiling {
-    stall: u64,
-    cut: Option<Cut>,
-    half: bool,
-    shape: Option<String>,
-    body_bytes: usize,
-    echo: Option<String>,
-    rate_reset: i64,
-}
-
-/// Answers every request to the platform's port.
+/// Answers every request to the platform's port. What has begun goes on when its client has gone.
 pub(crate) async fn answer(
     State(platform): State<Arc<Platform>>,
     ConnectInfo(connection): ConnectInfo<Connection>,
     request: Request,
-) -> Response<axum::body::Body> {
-    let world = &platform.world;
+) -> Response<Body> {
     let (head, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY_MAX).await else { return answers::html(413) };
-    let path = head.uri.path().to_owned();
+    let handled = tokio::spawn(async move { handle(&platform, &connection, &head, &body).await });
+    handled.await.unwrap_or_else(|_| answers::html(500))
+}
+
+async fn handle(platform: &Platform, connection: &Connection, head: &Parts, body: &[u8]) -> Response<Body> {
+    let world = &platform.world;
+    let path = head.uri.path();
     let has_proxy_info = HasProxyInfo(world.switches().global(Switch::ProxyInfo).is_some());
-    let Some(endpoint) = endpoints::find(&path, has_proxy_info) else {
+    let Some(endpoint) = endpoints::find(path, has_proxy_info) else {
         log(world, json!({"path": path, "accepted": false, "http": 404, "answer": "sent"}));
         return answers::html(404);
     };
-    let told = told(world, endpoint, &path, &body);
-    let is_get = head.method == Method::GET;
-    let signed = Signed {
-        headers: &head.headers,
-        path: &path,
-        query: head.uri.query().unwrap_or_default(),
-        body: &body,
-        is_get,
-    };
-    if let Err(refused) = verify(world, &told, &signed) {
-        return plain(world, &told, refused.into(), Spoiling::default());
+    let told = told(world, endpoint, path, body);
+    let (query, is_get) = (head.uri.query().unwrap_or_default(), head.method == Method::GET);
+    if let Err(refused) = verify(world, &told, &Signed { headers: &head.headers, path, query, body, is_get }) {
+        return dressed(world, &told, refused.into(), &mut Spoiling::default()).0;
     }
     let asked = Asked { endpoint: endpoint.name, seats: &told.seats };
-    // The time of a 429 is asked for with the code.
-    let take = |switch| world.switches().take(switch, asked);
-    let number = |switch| take(switch).and_then(|value| value.as_i64());
-    let flag = |switch| take(switch) == Some(Value::Bool(true));
-    let text = |switch| take(switch).and_then(|value| value.as_str().map(str::to_owned));
-    let positive = |switch| number(switch).and_then(|value| u64::try_from(value).ok()).unwrap_or_default();
-    wait(positive(Switch::Stall)).await;
-    if flag(Switch::DropBefore) {
-        connection.cut(Cut::Close);
-        log(
-            world,
-            json!({"endpoint": endpoint.name, "pads": told.codes, "accepted": false, "answer": "dropped before acting"}),
-        );
-        return answers::html(500);
-    }
-    if let Some(status) = number(Switch::HttpStatus).and_then(|status| u16::try_from(status).ok()) {
-        log(
-            world,
-            json!({"endpoint": endpoint.name, "pads": told.codes, "accepted": false, "http": status, "answer": "sent"}),
-        );
-        return answers::html(status);
-    }
-    if let Some(to) = text(Switch::Redirect) {
-        log(
-            world,
-            json!({"endpoint": endpoint.name, "pads": told.codes, "accepted": false, "http": 302, "answer": "sent"}),
-        );
-        return answers::redirect(&to);
-    }
-    let limit = number(Switch::RatePerSecond).filter(|limit| platform.exceeds(*limit)).map(|_| 429);
-    let code = limit.or_else(|| number(Switch::Code));
-    let code_after = number(Switch::CodeAfter);
-    let code_text = if code.or(code_after).is_some() { text(Switch::CodeText) } else { None };
+    let Faults { stall, instead, rate, code_after, code_text, spoiling } = Faults::take(&mut world.switches(), asked);
+    wait(stall).await;
     let coded = |code: i64| {
-        let answer = Answer::of_code(code);
-        Answer { msg: code_text.clone().unwrap_or(answer.msg), ..answer }
+        let Refusal { code, msg } = refusal(code);
+        Answer::refused(code, code_text.clone().unwrap_or(msg))
     };
-    let spoiling = Spoiling {
-        stall: positive(Switch::StallAnswer),
-        cut: [
-            (Switch::DropAfter, Cut::Close),
-            (Switch::ResetBefore, Cut::Reset),
-            (Switch::ResetAfter, Cut::ResetAfterFirstByte),
-        ]
-        .into_iter()
-        .find_map(|(switch, cut)| flag(switch).then_some(cut)),
-        half: flag(Switch::HalfBody),
-        shape: text(Switch::Shape),
-        body_bytes: usize::try_from(positive(Switch::BodyBytes)).unwrap_or_default(),
-        echo: text(Switch::EchoPadCode),
-        rate_reset: number(Switch::RateReset).unwrap_or(1),
+    let limited = rate.is_some_and(|rate| platform.exceeds(rate)).then_some(Instead::Code(429));
+    let answer = match limited.or(instead) {
+        Some(Instead::Drop) => {
+            connection.cut(Cut::Close);
+            return without(world, &told, "dropped before acting", answers::html(500));
+        }
+        Some(Instead::Html(status)) => return without(world, &told, "sent", answers::html(status)),
+        Some(Instead::Redirect(to)) => return without(world, &told, "sent", answers::redirect(&to)),
+        Some(Instead::Code(code)) => coded(code),
+        None => {
+            let done = act(world, &told).await;
+            match code_after.filter(|_| done.code == 200) {
+                Some(code) => Answer { tasks: done.tasks, ..coded(code) },
+                None => done,
+            }
+        }
     };
-    if let Some(code) = code {
-        return finish(world, &told, coded(code), spoiling, &connection).await;
-    }
-    let done = act(world, &told).await;
-    let done = match code_after.filter(|_| done.code == 200) {
-        Some(code) => Answer { tasks: done.tasks, ..coded(code) },
-        None => done,
-    };
-    finish(world, &told, done, spoiling, &connection).await
+    finish(world, &told, answer, spoiling, connection).await
 }
 
 impl Platform {
@@ -160,7 +111,7 @@ impl Platform {
 
 fn told<'a>(world: &World, endpoint: &'static Endpoint, path: &'a str, bytes: &[u8]) -> Told<'a> {
     // What is no object is refused when it is acted on, after its signature.
-    let body = Body::read(bytes).unwrap_or_default();
+    let body = Members::read(bytes).unwrap_or_default();
     let codes: Vec<String> = body.codes().into_iter().map(str::to_owned).collect();
     let truth = world.truth();
     let tasks = body.numbers("taskIds").unwrap_or_default().into_iter().filter_map(|id| u64::try_from(id).ok());
@@ -198,7 +149,7 @@ fn verify(world: &World, told: &Told<'_>, signed: &Signed<'_>) -> Result<(), Ref
     if signed.is_get {
         return Err(Refusal::new(100_012, "the request method is not supported"));
     }
-    Body::read(signed.body).map(drop)
+    Members::read(signed.body).map(drop)
 }
 
 fn is_vmos(path: &str) -> bool {
@@ -274,53 +225,53 @@ fn known(world: &World, told: &Told<'_>) -> Result<Vec<Seat>, Refusal> {
     }
 }
 
+/// Notes an answer, and sends it when and as far as its spoiling lets it.
 async fn finish(
     world: &World,
     told: &Told<'_>,
     mut answer: Answer,
-    spoiling: Spoiling,
+    mut spoiling: Spoiling,
     connection: &Connection,
-) -> Response<axum::body::Body> {
-    wait(spoiling.stall).await;
+) -> Response<Body> {
     if let Some(echo) = &spoiling.echo {
         echo_code(&mut answer.data, echo);
     }
-    if let Some(cut) = spoiling.cut {
+    let (response, length) = dressed(world, told, answer, &mut spoiling);
+    wait(spoiling.stall).await;
+    if let Some(cut) = spoiling.cut.or(spoiling.half.then_some(Cut::HalfBody(length))) {
         connection.cut(cut);
-    }
-    let half = spoiling.half;
-    let (response, length) = dressed(world, told, answer, spoiling);
-    if half {
-        connection.cut(Cut::HalfBody(length));
     }
     response
 }
 
-/// An answer that nothing spoils.
-fn plain(world: &World, told: &Told<'_>, answer: Answer, spoiling: Spoiling) -> Response<axum::body::Body> {
-    dressed(world, told, answer, spoiling).0
-}
-
-/// Notes an answer, and makes HTTP of it.
-fn dressed(world: &World, told: &Told<'_>, answer: Answer, spoiling: Spoiling) -> (Response<axum::body::Body>, usize) {
+/// Notes an answer, and makes HTTP of it, with the length of its body.
+fn dressed(world: &World, told: &Told<'_>, answer: Answer, spoiling: &mut Spoiling) -> (Response<Body>, usize) {
     let Spoiling { stall: _, cut, half, shape, body_bytes, echo: _, rate_reset } = spoiling;
     let fate = match cut {
         Some(Cut::Close) => "dropped",
         Some(Cut::Reset) => "reset before its first byte",
         Some(Cut::ResetAfterFirstByte) => "reset after its first byte",
-        _ if half => "cut off in its body",
+        _ if *half => "cut off in its body",
         _ => "sent",
     };
     let Answer { code, msg, data: _, tasks } = &answer;
     log(
         world,
         json!({
-            "endpoint": told.endpoint.name, "pads": told.codes, "accepted": *code == 200 || !tasks.is_empty(), "code": code,
-            "why": msg, "tasks": tasks, "answer": fate,
+            "endpoint": told.endpoint.name, "pads": told.codes, "accepted": *code == 200 || !tasks.is_empty(),
+            "code": code, "why": msg, "tasks": tasks, "answer": fate,
         }),
     );
     let trace = world.fresh("trace").chars().take(12).collect();
+    let (shape, body_bytes, rate_reset) = (shape.take(), *body_bytes, *rate_reset);
     dress(answer, Dress { ts: world.platform_time(), trace, shape, body_bytes, rate_reset })
+}
+
+/// Notes an answer that is no envelope: nothing was done.
+fn without(world: &World, told: &Told<'_>, fate: &str, response: Response<Body>) -> Response<Body> {
+    let (endpoint, pads, http) = (told.endpoint.name, &told.codes, response.status().as_u16());
+    log(world, json!({"endpoint": endpoint, "pads": pads, "accepted": false, "http": http, "answer": fate}));
+    response
 }
 
 fn log(world: &World, entry: Value) {

@@ -4,6 +4,7 @@ use crate::control::{self, Control};
 use crate::endpoints;
 use crate::journal::Journal;
 use crate::platform::{self, Platform};
+use crate::proxies::Proxies;
 use crate::switches;
 use crate::tools;
 use crate::wire::{Connection, Door, Port};
@@ -12,18 +13,20 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use axum::Router;
 use clap::Parser;
 use serde_json::{Map, Value, json};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Stands in for VMOS Cloud, VSPhone (/vcpcloud/api/padApi, /vsphone/api/padApi) and ARMCloud (/openapi, /task-center) on this machine.
 ///
-/// The first line on stdout is JSON: `url` of the platform, `control` for its switches, its state and its journal, the first `pads`.
+/// The first line on stdout is JSON: `url` of the platform, `control` for its switches, its state and its journal, the first `pads`, and
+/// the `proxies`.
 #[derive(Debug, Parser)]
 #[command(name = "armcloud-double", version)]
 struct Flags {
@@ -42,6 +45,12 @@ struct Flags {
     /// What the fleet is made of
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// How many proxies listen on ports of their own, each for SOCKS5 and for HTTP, for requests to this machine
+    #[arg(long, default_value_t = 0)]
+    proxies: u16,
+    /// user:password that these proxies ask for
+    #[arg(long)]
+    proxy_login: Option<String>,
     /// Appends the journal to this file
     #[arg(long)]
     journal: Option<PathBuf>,
@@ -76,14 +85,14 @@ pub fn main() -> ExitCode {
 
 #[tokio::main]
 async fn serve(flags: Flags) -> Result<()> {
-    let Flags { listen, pads, access_key, secret_key, seed, journal, set } = flags;
+    let Flags { listen, pads, access_key, secret_key, seed, proxies, proxy_login, journal, set } = flags;
     ensure!(listen.ip().is_loopback() && listen.is_ipv4(), "`--listen {listen}` is to be an address of 127.0.0.0/8");
     ensure!(pads <= 60_000, "`--pads {pads}` is to be at most 60000");
     let port = Port::take(listen).with_context(|| format!("cannot listen at {listen}"))?;
     let control = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let opened = |path: &PathBuf| File::options().create(true).append(true).open(path);
     let file = journal.as_ref().map(opened).transpose().context("cannot open the journal")?;
-    let folder = tempfile::Builder::new().prefix("armcloud-double").tempdir()?;
+    let folder = folder()?;
     let urls = (format!("http://{}", port.address()), format!("http://{}/double", control.local_addr()?));
     let world = Arc::new(World::new(Beginning {
         access_key,
@@ -101,13 +110,16 @@ async fn serve(flags: Flags) -> Result<()> {
     let router = Router::new().fallback(platform::answer).with_state(platform);
     let door = port.open(is_closed.clone())?;
     open.send_replace(true);
-    let hello = hello(&world, &urls);
+    let proxies = Proxies::listen(proxies, proxy_login).await?;
+    let hello = hello(&world, &urls, &proxies);
+    let proxied = proxies.serve(world.clone());
     let controlled = axum::serve(control, control::router(Control { world, closed, is_open })).into_future();
     writeln!(std::io::stdout(), "{hello}")?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         ended = keep_open(&port, door, router, is_closed, open) => ended,
         ended = controlled => Ok(ended?),
+        () = proxied => Ok(()),
         _ = tokio::signal::ctrl_c() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
@@ -135,6 +147,21 @@ async fn keep_open(
     }
 }
 
+/// A folder for the files of phones. Those of doubles that were killed are removed.
+fn folder() -> Result<TempDir> {
+    const NAME: &str = "armcloud-double-";
+    for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
+        if id.and_then(|id| id.parse::<u32>().ok()).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists())
+        {
+            // Another double may be faster, or not allowed to.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(tempfile::Builder::new().prefix(&format!("{NAME}{}-", std::process::id())).tempdir()?)
+}
+
 fn from_flags(set: &[String]) -> Result<switches::Set> {
     let mut written = Map::new();
     for flag in set {
@@ -146,8 +173,11 @@ fn from_flags(set: &[String]) -> Result<switches::Set> {
     switches::parse(&written, true, &endpoints::names()).map_err(|why| anyhow!("--set: {why}"))
 }
 
-fn hello(world: &World, (url, control): &(String, String)) -> Value {
+fn hello(world: &World, (url, control): &(String, String), proxies: &Proxies) -> Value {
     let truth = world.truth();
     let codes: Vec<&str> = truth.pads.iter().take(12).map(|pad| pad.code.as_str()).collect();
-    json!({"url": url, "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes})
+    json!({
+        "url": url, "control": control, "access_key": world.access_key, "secret_key": world.secret_key, "pads": codes,
+        "proxies": proxies.show(),
+    })
 }

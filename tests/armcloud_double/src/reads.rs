@@ -1,12 +1,15 @@
 //! Lists and readings: views of the truth as it was, where a switch makes them lag.
 
 use crate::answers::Answer;
-use crate::requests::{Body, missing};
+use crate::requests::{Members, missing};
 use crate::switches::{Switch, Switches};
 use crate::truth::{Pad, Seat, Truth};
 use crate::world::{World, now};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+
+/// How long a seat is bought for, in milliseconds.
+const MONTH: u64 = 30 * 86_400_000;
 
 /// What is shown of a pad.
 struct View<'a> {
@@ -19,7 +22,7 @@ struct View<'a> {
 }
 
 /// A page of pads: `infos`, and ARMCloud's `padDetails` with more of each.
-pub(crate) fn pages(world: &World, body: &Body, details: Details, left_out: &BTreeSet<Seat>) -> Answer {
+pub(crate) fn pages(world: &World, body: &Members, details: Details, left_out: &BTreeSet<Seat>) -> Answer {
     let Some(page) = body.number("page").and_then(|page| usize::try_from(page).ok()).filter(|page| *page > 0) else {
         return missing("page").into();
     };
@@ -36,10 +39,22 @@ pub(crate) fn pages(world: &World, body: &Body, details: Details, left_out: &BTr
         .map(|seat| view(&switches, &truth, seat))
         .filter(|view| status.is_none_or(|status| status == view.pad_status))
         .collect();
+    let lie = switches.global(Switch::Pages).and_then(Value::as_str).unwrap_or_default();
     let (total, from) = (all.len(), (page - 1).saturating_mul(rows));
+    let from = match lie {
+        "endless" => from % total.max(1),
+        "shifted" => from.saturating_sub(page - 1),
+        _ => from,
+    };
     let data: Vec<Value> = all.iter().skip(from).take(rows).map(|view| row(view, details)).collect();
+    let (total, pages) = match lie {
+        "total_is_zero" => (0, 0),
+        "endless" => (total + page * rows, page + 1),
+        _ => (total, total.div_ceil(rows)),
+    };
+    let shown = if lie == "rows_are_the_size" { data.len() } else { rows };
     Answer::ok(json!({
-        "page": page, "rows": rows, "size": data.len(), "total": total, "totalPage": total.div_ceil(rows), "pageData": data,
+        "page": page, "rows": shown, "size": data.len(), "total": total, "totalPage": pages, "pageData": data,
     }))
 }
 
@@ -55,17 +70,20 @@ pub(crate) enum Details {
 }
 
 /// The seats of VMOS Cloud and VSPhone, without pages.
-pub(crate) fn seat_list(world: &World, body: &Body, left_out: &BTreeSet<Seat>) -> Answer {
+pub(crate) fn seat_list(world: &World, body: &Members, left_out: &BTreeSet<Seat>) -> Answer {
     let switches = world.switches();
     let truth = world.truth();
     let code = body.text("padCode").filter(|code| !code.is_empty());
     let equipment = body.numbers("equipmentIds").filter(|ids| !ids.is_empty());
     let wanted = equipment.map(|ids| ids.into_iter().filter_map(Seat::of_equipment).collect::<BTreeSet<_>>());
     let named = code.map(|code| vec![code]);
+    // A fleet is made at one time.
+    let created = truth.pads.first().map_or(0, |pad| pad.created);
+    let dates = [created, created + MONTH].map(local);
     let rows: Vec<Value> = seats(&truth, named.as_deref())
         .filter(|seat| wanted.as_ref().is_none_or(|wanted| wanted.contains(seat)))
         .filter(|seat| is_known(&switches, *seat) && !left_out.contains(seat))
-        .map(|seat| seat_row(&view(&switches, &truth, seat)))
+        .map(|seat| seat_row(&view(&switches, &truth, seat), &dates))
         .collect();
     if switches.global(Switch::Records) == Some(&Value::Bool(true)) {
         return Answer::ok(json!({"page": 1, "rows": rows.len(), "total": rows.len(), "records": rows}));
@@ -102,7 +120,7 @@ pub(crate) fn model_info(world: &World, seats: &[Seat]) -> Answer {
 }
 
 /// Which pads got another code, in the last three days or on one.
-pub(crate) fn code_changes(world: &World, body: &Body) -> Answer {
+pub(crate) fn code_changes(world: &World, body: &Members) -> Answer {
     const THREE_DAYS: u64 = 3 * 86_400_000;
     let truth = world.truth();
     let day = body.text("queryDate");
@@ -116,7 +134,7 @@ pub(crate) fn code_changes(world: &World, body: &Body) -> Answer {
 }
 
 /// `padTaskDetail`: tasks that are not found have no row.
-pub(crate) fn task_detail(world: &World, body: &Body, left_out: &BTreeSet<Seat>) -> Answer {
+pub(crate) fn task_detail(world: &World, body: &Members, left_out: &BTreeSet<Seat>) -> Answer {
     let Some(ids) = body.numbers("taskIds") else { return missing("taskIds").into() };
     let mut truth = world.truth();
     let mut rows = Vec::new();
@@ -194,13 +212,13 @@ fn row(view: &View<'_>, details: Details) -> Value {
     row
 }
 
-fn seat_row(view: &View<'_>) -> Value {
+fn seat_row(view: &View<'_>, [created, expires]: &[String; 2]) -> Value {
     let View { pad, pad_status: _, online: _, cvm_status, proxy } = view;
     json!({
         "padCode": pad.code, "padName": pad.name, "equipmentId": pad.seat.equipment(), "userId": 100_200, "cvmStatus": cvm_status,
         "status": 1, "deviceIp": null, "padIp": null, "androidVersion": pad.android, "configName": "M2-3", "goodName": "M2-3",
-        "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": local(pad.created),
-        "signExpirationTime": local(pad.created + 30 * 86_400_000), "signExpirationTimeTamp": pad.created + 30 * 86_400_000,
+        "goodId": 7, "supplierType": "8", "bootTime": pad.started, "createTime": created,
+        "signExpirationTime": expires, "signExpirationTimeTamp": pad.created + MONTH,
         "proxyIp": proxy, "proxyId": null, "ipAddress": "Singapore", "publicIp": proxy, "groupId": 0, "groupName": null,
         "remark": null, "screenshotLink": null, "maintainContent": null,
     })

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 /// The body of a request, an object.
 #[derive(Debug, Default)]
-pub(crate) struct Body(Map<String, Value>);
+pub(crate) struct Members(Map<String, Value>);
 
-impl Body {
+impl Members {
     /// An empty body is an empty object.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         if bytes.iter().all(u8::is_ascii_whitespace) {

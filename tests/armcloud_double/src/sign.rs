@@ -53,21 +53,15 @@ pub(crate) enum Scheme {
 }
 
 impl Verifier<'_> {
-    /// Lets a request in by the scheme that its headers show.
+    /// Lets a request in by the scheme that its headers show, or by the only one that is taken.
     pub(crate) fn verify(&self, signed: &Signed<'_>) -> Result<Scheme, Refusal> {
-        let scheme = if signed.headers.contains_key("authver") {
-            Scheme::Authver
-        } else if signed.headers.contains_key("x-access-key") && self.only != Some(Scheme::V4) {
-            Scheme::V2
-        } else {
-            Scheme::V4
+        let has = |name: &str| signed.headers.contains_key(name);
+        let scheme = match self.only {
+            Some(only) => only,
+            None if has("authver") => Scheme::Authver,
+            None if has("x-access-key") => Scheme::V2,
+            None => Scheme::V4,
         };
-        if let Some(only) = self.only
-            && only != scheme
-        {
-            let name = if only == Scheme::V2 { "X-Access-Key" } else { "Authorization" };
-            return Err(missing(name));
-        }
         match scheme {
             Scheme::V2 => self.v2(signed)?,
             Scheme::V4 => self.v4(signed)?,

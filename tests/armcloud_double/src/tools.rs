@@ -2,12 +2,16 @@
 //! refuses others as the real one does. None of them reaches anything but this machine's loopback addresses.
 
 mod curl;
-mod net;
 mod toybox;
 
+use crate::net;
+use crate::traffic::{Hop, Journey, Way};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use tokio::net::TcpStream;
 
 /// What every phone has. `cat` shows the pad's own values of some files of /proc.
 pub(crate) const ALWAYS: [&str; 4] = ["cat", "getprop", "sleep", "toybox"];
@@ -32,6 +36,19 @@ impl Phone {
     fn read() -> Option<Self> {
         let path = std::env::var_os(Self::VARIABLE)?;
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    }
+
+    /// Asks which way a request goes.
+    async fn way(&self, host: &str, port: u16, proxy: Option<Hop>) -> io::Result<Way> {
+        let journey = Journey { pad: self.pad.clone(), host: host.to_owned(), port, proxy };
+        let body = serde_json::to_string(&journey)?;
+        let control = self.control.trim_start_matches("http://").trim_end_matches("/double");
+        let address: SocketAddr = control.parse().map_err(io::Error::other)?;
+        let request =
+            format!("POST /double/route HTTP/1.1\r\nHost: {control}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let reply = net::exchange(TcpStream::connect(address).await?, request.as_bytes()).await?;
+        let reply = reply.ok_or_else(|| io::Error::other("the double does not answer"))?;
+        Ok(serde_json::from_slice(&reply.body)?)
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn way(world: &World, journey: &Journey) -> Option<Way> {
             } else {
                 let forwarded = switches.take_flag(Switch::ProxyForwards, asked).then_some(own);
                 let source = if switches.take_flag(Switch::ProxyRotates, asked) {
-                    addresses::of_rotating_proxy(proxy, proxy_port, world.count())
+                    addresses::of_rotating_proxy(proxy, proxy_port, world.rotate())
                 } else {
                     addresses::of_proxy(proxy, proxy_port)
                 };

@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
 
 /// Each is some processes.
-const SHELLS: usize = 16;
+const SHELLS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -30,6 +30,7 @@ pub(crate) struct World {
     truth: Mutex<Truth>,
     switches: Mutex<Switches>,
     counted: AtomicU64,
+    rotated: AtomicU64,
 }
 
 /// What a world begins with.
@@ -58,6 +59,7 @@ impl World {
             truth: Mutex::new(Truth::new(pads, seed, now())),
             switches: Mutex::default(),
             counted: AtomicU64::new(0),
+            rotated: AtomicU64::new(0),
         }
     }
 
@@ -76,14 +78,15 @@ impl World {
         now().saturating_add_signed(ahead.saturating_mul(1_000))
     }
 
-    /// A number that was not given out before, from 0.
-    pub(crate) fn count(&self) -> u64 {
-        self.counted.fetch_add(1, Ordering::Relaxed)
+    /// The number of a request through a proxy that rotates, from 0.
+    pub(crate) fn rotate(&self) -> u64 {
+        self.rotated.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Letters that nobody guesses who does not know the seed.
     pub(crate) fn fresh(&self, what: &str) -> String {
-        hex(&Sha256::digest(format!("{what} {} {} {}", self.seed, self.secret_key, self.count())))
+        let count = self.counted.fetch_add(1, Ordering::Relaxed);
+        hex(&Sha256::digest(format!("{what} {} {} {}", self.seed, self.secret_key, count)))
     }
 
     pub(crate) fn did(&self, entry: Value) {

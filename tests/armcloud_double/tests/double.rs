@@ -1,8 +1,16 @@
 //! The double as it is used: started as a program, called over HTTP with signatures, set by switches, audited by its journal.
 
+#[path = "double/answers.rs"]
+mod answers;
+#[path = "double/control.rs"]
+mod control;
 #[path = "double/harness.rs"]
 mod harness;
 #[path = "double/operations.rs"]
 mod operations;
 #[path = "double/phones.rs"]
 mod phones;
+#[path = "double/proxies.rs"]
+mod proxies;
+#[path = "double/switches.rs"]
+mod switches;

@@ -1,7 +1,10 @@
 //! What the client does against servers that fail at each moment, and whether what it says of that is true.
 
-use super::{HttpClient, HttpFailure, HttpLimits};
+use super::gate::{Gate, Verdict};
+use super::{HttpClient, HttpFailure, HttpLimits, Road, Way};
 use http::{Request, StatusCode};
+use hyper_util::client::legacy::connect::HttpConnector;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
@@ -9,6 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use url::Url;
 
 /// What a server does with one request.
@@ -80,10 +84,19 @@ async fn act(mut stream: TcpStream, acts: &[Act], requests: Arc<AtomicUsize>) {
 const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(20), largest_answer: 1_000 };
 
 /// For a server that never answers: this time passes in the test.
-const SHORT: HttpLimits = HttpLimits { deadline: Duration::from_millis(100), ..LIMITS };
+const SHORT: HttpLimits = HttpLimits { deadline: Duration::from_millis(500), ..LIMITS };
 
 fn post(url: &Url) -> Request<&'static str> {
     Request::post(url.as_str()).header("x-secret", "hunter2").body("{}").expect("a request")
+}
+
+/// A client that trusts these authorities, whatever the system says, and asks for no proxy.
+fn encrypted(roots: RootCertStore) -> HttpClient {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    HttpClient { way: Way::Direct(Road::of(tcp, tls.with_root_certificates(roots).with_no_client_auth(), true)) }
 }
 
 async fn once(url: &Url, limits: HttpLimits) -> Result<(StatusCode, String), HttpFailure> {
@@ -137,7 +150,8 @@ async fn what_never_left_is_called_so() {
             let _ = stream.read_to_end(&mut hello).await;
             String::from_utf8_lossy(&hello).into_owned()
         });
-        let failure = once(&url, limits).await.expect_err("no answer");
+        let client = encrypted(RootCertStore::empty());
+        let failure = client.exchange_once(post(&url), limits, || true).await.expect_err("no answer");
         assert!(matches!(failure, HttpFailure::Unreachable(_)) && failure.nothing_left(), "{failure}");
         assert!(!server.await.expect("a server").contains("hunter2"));
     }
@@ -152,6 +166,46 @@ async fn a_request_whose_time_has_passed_when_the_connection_stands_does_not_lea
     assert!(failure.nothing_left());
     assert_eq!(once(&server.url, LIMITS).await, Ok((StatusCode::OK, "ok".to_owned())));
     assert_eq!(server.requests.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn the_gate_stands_behind_the_handshake_and_an_untrusted_server_gets_nothing() {
+    let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let key = rustls::pki_types::PrivateKeyDer::try_from(issued.signing_key.serialize_der()).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_no_client_auth();
+    let config = config.with_single_cert(vec![issued.cert.der().clone()], key).expect("a configuration");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url: Url =
+        format!("https://localhost:{}/x", listener.local_addr().expect("an address").port()).parse().expect("a URL");
+    let server = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            let mut read = Vec::new();
+            if let Ok(mut stream) = acceptor.accept(stream).await {
+                while !read.ends_with(b"{}") && stream.read_buf(&mut read).await.is_ok_and(|bytes| bytes > 0) {}
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+            }
+            seen.push(String::from_utf8_lossy(&read).contains("hunter2"));
+        }
+        seen
+    });
+    let mut roots = RootCertStore::empty();
+    roots.add(issued.cert.der().clone()).expect("a root");
+    let trusting = encrypted(roots);
+    let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let mut roots = RootCertStore::empty();
+    roots.add(stranger.cert.der().clone()).expect("a root");
+    let untrusted = encrypted(roots).exchange_once(post(&url), LIMITS, || true).await.expect_err("no answer");
+    assert!(matches!(untrusted, HttpFailure::Certificate(_)) && untrusted.nothing_left(), "{untrusted}");
+    for (may_leave, expected) in [(false, Err(HttpFailure::TooLate)), (true, Ok(StatusCode::OK))] {
+        let answer = trusting.exchange_once(post(&url), LIMITS, move || may_leave).await;
+        assert_eq!(answer.map(|answer| answer.status()), expected);
+    }
+    assert_eq!(server.await.expect("a server"), [false, false, true]);
 }
 
 /// The moment of the reset is a race. Whoever says that nothing left must be right about each.
@@ -175,10 +229,10 @@ async fn a_reset_while_a_request_leaves_is_told_as_it_was() {
 
 #[tokio::test]
 async fn a_gate_that_was_shut_lets_nothing_through_and_one_that_was_passed_says_so() {
-    let (shut, passed) = (super::Gate::new(|| true), super::Gate::new(|| true));
-    assert!(matches!(shut.shut(), super::Verdict::Waiting));
+    let (shut, passed) = (Gate::new(|| true), Gate::new(|| true));
+    assert!(matches!(shut.shut(), Verdict::Waiting));
     assert!(shut.pass().is_err() && passed.pass().is_ok());
-    assert!(matches!(passed.shut(), super::Verdict::Left));
+    assert!(matches!(passed.shut(), Verdict::Left));
     assert!(passed.pass().is_ok(), "the rest of a request that has begun to leave");
 }
 

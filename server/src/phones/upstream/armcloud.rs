@@ -4,25 +4,25 @@
 //! its lists lag, so each claim is checked by what a request of the phone itself shows. A mutating call names one pad. Whatever may
 //! have been carried out is no answer; only what provably was not counts as not sent. Start at [`Armcloud`].
 
-mod api;
+pub mod api;
 mod control;
-mod listing;
+pub mod listing;
 mod operations;
-mod rows;
-mod sign;
+pub mod rows;
+pub mod sign;
 
 pub use api::Family;
 pub use sign::Scheme;
 
 use super::guard::{Class, GuardLimits};
-use super::readings::Readings;
+use super::readings::{DirectAddresses, PhoneReadings};
 use super::roster::refresh::Refresh;
 use super::roster::{Listed, PlatformName, Roster, Row};
 use super::shown::Shown;
 use super::{Pace, Paces, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use anyhow::Context;
-use api::{Api, ApiCall, ApiError, ApiSettings};
+use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};
 use rows::{Abilities, CodeChanges, Pad, PadRows, Reach};
 use serde::Deserialize;
@@ -41,8 +41,9 @@ pub struct Armcloud {
     roster: Arc<Roster<Pad>>,
     listing: Arc<Listing<Arc<Api>>>,
     refresh: Arc<Refresh<Pad>>,
-    readings: Readings,
+    readings: PhoneReadings,
     shown: Arc<Shown>,
+    direct: Arc<DirectAddresses>,
     abilities: Abilities,
     clock: Clock,
 }
@@ -71,15 +72,11 @@ pub struct Account {
     pub proxy_seconds: u32,
 }
 
-/// Time for an exchange, by whether it reads.
-const READ_WITHIN: Duration = Duration::from_secs(10);
-const WRITE_WITHIN: Duration = Duration::from_secs(8);
+/// Longest time until a call that somebody waits for leaves.
+const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
 /// From the report of success to the latest end of a write there is the time to settle, and this for the report itself and for readings.
 const ROOM_SECONDS: u32 = 90;
-
-/// What the codes of pads with network storage begin with, which are those that ARMCloud can boot and shut down.
-const NETWORK_STORAGE: &str = "ACN";
 
 impl Armcloud {
     /// Sets an account up. Nothing is sent. `folder` keeps its roster and what was shown on it, under names with `name`.
@@ -89,7 +86,7 @@ impl Armcloud {
     pub fn new(
         name: PlatformName,
         account: Account,
-        readings: Readings,
+        readings: PhoneReadings,
         folder: &Path,
         clock: Clock,
         random: &Random,
@@ -108,6 +105,8 @@ impl Armcloud {
         } = account;
         let shown = Shown::open(&folder.join(format!("{name}.shown.json")), base_url.as_str(), access_key.expose())
             .with_context(|| format!("cannot read what was shown on {name}"))?;
+        let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")));
+        let direct = Arc::new(direct.with_context(|| format!("cannot read the addresses of the phones of {name}"))?);
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
         let settings =
             ApiSettings { base_url, prefix, family, scheme, read_within: READ_WITHIN, write_within: WRITE_WITHIN };
@@ -118,10 +117,10 @@ impl Armcloud {
         let jitter = SplitMix(u64::from_le_bytes(random.bytes()?));
         let refresh = Arc::new(Refresh::new(Arc::clone(&roster), listing.clone(), clock.clone(), jitter));
         let pace = |settle_seconds| Some(Pace { settle_seconds, deadline_seconds: settle_seconds + ROOM_SECONDS });
-        let usual = || if family == Family::Armcloud { vec![NETWORK_STORAGE.to_owned()] } else { Vec::new() };
+        let usual = if family == Family::Armcloud { Abilities::of_network_storage() } else { Abilities::default() };
         let paces = Paces { proxy: pace(proxy_seconds), power: pace(power_seconds) };
-        let abilities = Abilities { on_off: on_off.unwrap_or_else(usual), paces };
-        Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), abilities, clock })
+        let abilities = Abilities { on_off: on_off.unwrap_or(usual.on_off), paces };
+        Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), direct, abilities, clock })
     }
 
     /// Keeps the list of its phones fresh for as long as it is polled.
@@ -199,7 +198,7 @@ impl Upstream for Armcloud {
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async move {
             let code = self.code(id)?;
-            let not_after = self.clock.now().plus(WRITE_WITHIN);
+            let not_after = self.clock.now().plus(LEAVES_WITHIN);
             let issued = self.api.write::<Issued>(ApiCall::ScreenToken, &json!({"padCode": code}), not_after).await;
             let Issued { token } = issued.map_err(|error| match error {
                 ApiError::Unknown(why) => SessionError::Unreachable(Unreachable(why)),

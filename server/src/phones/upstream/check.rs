@@ -178,7 +178,7 @@ impl Prover<'_> {
             "proxies on this account end as timeout where no address of theirs is seen, and are never refunded";
         let faulty = |step, found: String| vec![Finding::faulty(step, found, REMEDY)];
         let (before, through) = match self.control.exits(self.id, Some(proxy)).await {
-            Ok(Exits { ordinary, through: Some(through) }) => (ordinary, through.address()),
+            Ok(Exits { ordinary, through: Some(through), .. }) => (ordinary, through.address()),
             Ok(_) => return faulty(THERE, "no request can be made through the proxy explicitly".to_owned()),
             Err(error) => return faulty(THERE, error.to_string()),
         };
@@ -236,7 +236,7 @@ impl Prover<'_> {
         match sign {
             Sign::OtherStart(before) => self.control.boot_id(self.id).await.ok().filter(|now| now != before),
             Sign::Through(proxy) => {
-                let Exits { ordinary, through } = self.control.exits(self.id, Some(proxy)).await.ok()?;
+                let Exits { ordinary, through, .. } = self.control.exits(self.id, Some(proxy)).await.ok()?;
                 (through.map(Through::address) == Some(ordinary)).then(|| ordinary.to_string())
             }
             Sign::From(address) => {

@@ -1,7 +1,7 @@
 //! The guard before a platform: when a call may start, so that neither side is overwhelmed. For any adapter.
 //!
-//! A call asks for a [`Pass`] before it starts, and says with it how it ended. The [line](line) holds the platform's limits; the
-//! [circuit](circuit) is open while the platform cannot be reached or refuses the credentials. Nothing here sends anything, and no write
+//! A call asks for a [`Pass`] before it starts, and says with it how it ended. The line holds the platform's limits; the circuit is open
+//! while the platform cannot be reached or refuses the credentials. Nothing here sends anything, and no write
 //! is ever a trial: while the circuit is not closed writes are refused, and a read finds out whether the platform is back.
 
 mod circuit;
@@ -37,7 +37,14 @@ pub struct GuardLimits {
     pub per_minute: u32,
 }
 
-/// What a call is for. Where calls must wait, writes and reads come before the background, but for one in [`line::SHARE`].
+/// Far less than ARMCloud documents (200 a second and 5,000 a minute for a trial). VMOS Cloud documents no limit.
+impl Default for GuardLimits {
+    fn default() -> Self {
+        Self { concurrent: 8, per_second: 10, per_minute: 300 }
+    }
+}
+
+/// What a call is for. Where calls must wait, writes and reads come before the background, but for one in eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// It changes something.
@@ -72,6 +79,17 @@ pub enum Withheld {
     Paused(Timestamp),
     /// Too many calls wait, or its turn would not come before its deadline.
     Crowded,
+}
+
+impl Withheld {
+    /// When it is worth asking again, if that is known.
+    #[must_use]
+    pub fn until(self) -> Option<Timestamp> {
+        match self {
+            Self::Unreachable(until) | Self::Denied(until) | Self::Paused(until) => Some(until),
+            Self::Crowded => None,
+        }
+    }
 }
 
 impl fmt::Display for Withheld {

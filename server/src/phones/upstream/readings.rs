@@ -1,14 +1,16 @@
-//! Readings on a phone that nobody can forge by what he prints: from which address it makes requests, and since when it runs.
+//! PhoneReadings on a phone that nobody can forge by what he prints: from which address it makes requests, and since when it runs.
 //!
 //! An address is never what a phone or a proxy says. It is the one from which this server saw a request to a one-time path
 //! ([`EchoPaths`]). A phone is asked to make an ordinary request, which takes the way that all its traffic takes, and, where that
 //! needs no password, requests that go explicitly through the proxy. What such readings show is [`Exits::verdict`]'s to say; an absence
-//! is refunded, so it needs more than a presence. Start at [`Readings::exits`].
+//! is refunded, so it needs more than a presence. Start at [`PhoneReadings::exits`].
 
+mod direct;
 mod means;
 mod script;
 mod through;
 
+pub use direct::DirectAddresses;
 pub use means::Tool;
 pub use script::EchoUrl;
 pub use through::ProxyReader;
@@ -23,7 +25,7 @@ use toolwarrant::{EchoPaths, Means, Random, SeenFrom, Verdict};
 
 /// Takes readings on phones.
 #[derive(Debug)]
-pub struct Readings {
+pub struct PhoneReadings {
     /// The echo, and how phones reach it.
     echo: Option<(EchoPaths, EchoUrl)>,
     random: Random,
@@ -38,6 +40,8 @@ pub struct Exits {
     pub ordinary: IpAddr,
     /// Two requests that went explicitly through the proxy. `None` if they could not be made, or left from different addresses.
     pub through: Option<Through>,
+    /// That of its ordinary requests before a proxy was ever set on it through this server, where that is known.
+    pub direct: Option<IpAddr>,
 }
 
 /// An address that a proxy shows, by who has asked through it.
@@ -49,7 +53,7 @@ pub enum Through {
     Server(IpAddr),
 }
 
-impl Readings {
+impl PhoneReadings {
     /// Takes readings of starts, and of addresses at the echo, if there is one, which phones reach at the URL.
     #[must_use]
     pub fn new(echo: Option<(EchoPaths, EchoUrl)>, random: Random) -> Self {
@@ -106,7 +110,7 @@ impl Readings {
             }),
             _ => None,
         };
-        Ok(Exits { ordinary, through })
+        Ok(Exits { ordinary, through, direct: None })
     }
 
     /// Says what [`Self::exits`] can show of this proxy on this phone, by what is known of the phone so far.
@@ -142,9 +146,11 @@ impl Exits {
     /// Judges whether the phone uses `proxy`, given the address that an ordinary request left from before the send.
     ///
     /// Present: the request left from the address that the proxy shows, or, where nobody could ask through it, from the proxy's own
-    /// literal address. Absent: it left from the address of before, and the proxy shows another one. So without a reading through the
-    /// proxy nothing is absent: had it been in force before, both addresses would be the same too. The same could be if this server
-    /// asks another proxy of the same name than the phone uses, or if only one of both addresses is IPv6; neither shows an absence.
+    /// literal address. Absent: it left from the address of before, which is the phone's own, and the proxy shows another one.
+    ///
+    /// Without a reading through the proxy nothing is absent, since a proxy that was in force before already looks the same. Two addresses
+    /// of which one is IPv6 do not contradict each other: a proxy may have an exit in each family. Nor does a reading that this server
+    /// took at a proxy with a name, which may be another machine where the phone looks it up.
     #[must_use]
     pub fn verdict(&self, proxy: &SetProxyArgs, before: IpAddr) -> Verdict {
         let (ordinary, before) = (self.ordinary.to_canonical(), before.to_canonical());
@@ -158,7 +164,8 @@ impl Exits {
             Some(Through::Server(shown)) => shown.is_ipv4() == ordinary.is_ipv4() && literal.is_some(),
             None => false,
         };
-        match comparable && ordinary == before && Some(ordinary) != literal {
+        let own = self.direct.map(|address| address.to_canonical()) == Some(before);
+        match comparable && own && ordinary == before && Some(ordinary) != literal {
             true => Verdict::Absent,
             false => Verdict::Unreadable,
         }

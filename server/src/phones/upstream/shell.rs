@@ -30,7 +30,8 @@ pub struct Ran {
     pub status: u8,
 }
 
-/// Runs a script of one line on a phone. It may end in `&`, but not within a comment or a quotation.
+/// Runs a script of one line on a phone. It may end in `&`, but not within a comment or a quotation, and what it leaves running may
+/// print nothing.
 ///
 /// # Errors
 /// The platform gave no answer, or one that is not the whole output of this script.

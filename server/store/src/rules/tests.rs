@@ -46,11 +46,12 @@ pub(crate) async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn Store>) {
     ended(&store, 2, SENT, Status::Success, vec![Charge, Release(AT)]).await;
     ended(&store, 3, UNSENT, Status::Failed, vec![Charge, ReverseCharge, Release(AT)]).await;
     ended(&store, 4, NEVER, Status::Failed, vec![Release(AT)]).await;
+    ended(&store, 7, SENT, Status::SuccessUnverified, vec![Charge, Release(AT)]).await;
     accept(&store, new(5, "k5", "t5")).await;
     accept(&store, new(6, "k6", "t1")).await;
     step(&store, 6, UNSENT, Phase::Sending, vec![Charge]).await;
     // What the ledger has outlives its task.
-    for purged in [0, 1, 3] {
+    for purged in [0, 1, 4] {
         assert_eq!(store.purge(Timestamp(AT.0 + 1), purged).await.unwrap(), purged);
         for rule in ALL {
             assert_eq!(store.violations(rule).await.unwrap(), [""; 0], "{rule:?}");

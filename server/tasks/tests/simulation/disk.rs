@@ -160,6 +160,9 @@ impl Disk {
             (Some(Mutant::RefundOnFirstAbsent), Some(task)) if task.phase == Phase::Verifying => {
                 task.settled.absent = task.settled.absent.max(1);
             }
+            (Some(Mutant::InventBaseline), Some(task)) if task.left && task.baseline.is_none() => {
+                task.baseline = Some("?".to_owned());
+            }
             _ => {}
         }
         Ok(record)

@@ -1,20 +1,23 @@
 //! The promises of the engine, compared with what really happened.
 
+use super::sight::Sight;
 use super::wheels::Truth;
 use super::{Said, World, short};
 use std::collections::HashMap;
 use std::time::Duration;
+use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::tasks::AcceptedTask;
 use toolwarrant_store::{Integrity, IntegrityRule};
+use toolwarrant_tasks::machine::Means;
 use toolwarrant_tasks::store::{Record, TaskFilter, TaskStore};
-use toolwarrant_tasks::task::{Status, Task, TaskId, UpstreamAnswer};
+use toolwarrant_tasks::task::{Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
-/// Longest time from the deadline or the last start to the end of a task: a found send may still arrive, then comes a last
+/// Longest time from the deadline or the last start to the end of a task: a found send may still arrive, then come a look-up and a last
 /// reading, and the disk may fail a few times.
-const GRACE: Duration = Duration::from_secs(90);
+const GRACE: Duration = Duration::from_secs(130);
 
-/// Longest time that two readings take.
-const TWO_READINGS: Duration = Duration::from_secs(12);
+/// Longest time in which a step comes after another where the disk is sound, without the readings between.
+const STEPS: Duration = Duration::from_secs(9);
 
 impl World {
     /// Returns every broken promise.
@@ -37,6 +40,7 @@ impl World {
             let ends =
                 ends.iter().filter(|step| Status::ALL.iter().any(|status| status.as_str() == step.phase)).count();
             let entries = ledger.get(&record.id).map_or(&[][..], |entries| entries);
+            let sight = self.wheels.sight(&record.target);
             let truths = &self.wheels.state().truths;
             let never = Truth::default();
             let truth = truths.get(&record.id).unwrap_or(&never);
@@ -45,8 +49,10 @@ impl World {
             self.ends(record, ends, &mut violated);
             money(record, entries, truth, &mut violated);
             says_what_happened(record, truth, &mut violated);
+            says_no_more_than_was_shown(record, &sight, &mut violated);
             if !self.disturbed && self.nature.weather.broken_disk == 0 && self.nature.weather.dark == 0 {
-                says_all_that_can_be_known(record, truth, &mut violated);
+                says_all_that_can_be_known(record, truth, &sight, &mut violated);
+                comes_as_soon_as_it_can(record, truth, &sight, &mut violated);
             }
         }
         let said = self.said.lock().expect("no panic");
@@ -85,13 +91,17 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
     if !policy.idempotent && truth.done > 1 {
         violated("it was done more than once");
     }
+    if truth.read_in_vain {
+        violated("it was read where nothing can be seen");
+    }
     match record.task.status() {
         Some(Status::Success) if truth.done == 0 && !truth.was_so => violated("it was not done"),
-        Some(Status::SuccessUnverified) if policy.probe.is_some() || !truth.claimed => violated("nobody said so"),
+        Some(Status::SuccessUnverified) if !truth.claimed => violated("nobody said so"),
         Some(Status::FailedSilent) if truth.done > 0 => violated("it is refunded and was done"),
         Some(Status::FailedSilent) if !truth.claimed => violated("it is refunded and nobody said that it was done"),
         Some(Status::Failed) if said.is_none() && truth.left > 0 => violated("it left, and says that it did not"),
         Some(Status::Failed) if settled.absent > 0 && truth.done > 0 => violated("it was done"),
+        Some(Status::Failed) if truth.done > 1 => violated("it was done, by a send that was not answered"),
         Some(Status::Failed) if !matches!(said, None | Some(UpstreamAnswer::Err)) => {
             violated("nobody said that it failed")
         }
@@ -99,22 +109,103 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
     }
 }
 
+/// A task with a probe rests on what the probe could show when it ended, and its evidence says where that was nothing.
+fn says_no_more_than_was_shown(record: &Record, sight: &Sight, violated: &mut impl FnMut(&str)) {
+    let Task { policy: TaskPolicy { probe: Some(probe), .. }, finished_at: Some(at), outcome, .. } = &record.task
+    else {
+        return;
+    };
+    let compared = !probe.baseline || record.task.baseline.is_some();
+    let answer = outcome.map(|(upstream, _)| upstream);
+    match (record.task.status(), sight.means(*at)) {
+        (Some(Status::Success), Means::Absence | Means::Nothing(_)) => violated("its success was not shown"),
+        (Some(Status::FailedSilent), Means::Presence | Means::Nothing(_)) => violated("its absence was not shown"),
+        (Some(Status::FailedSilent), _) if !compared => violated("its absence was compared with nothing"),
+        (Some(Status::SuccessUnverified), Means::Both | Means::Presence) => violated("its success could be shown"),
+        (Some(Status::Timeout), Means::Nothing(_)) if answer == Some(UpstreamAnswer::Ok) => {
+            violated("it waited for what nothing can show");
+        }
+        (_, Means::Nothing(why)) if answer.is_some() => {
+            let evidence = record.task.evidence().expect("an end");
+            if !evidence.observed.as_str().contains(why) {
+                violated("it does not say why nothing was checked");
+            }
+        }
+        _ => {}
+    }
+}
+
 /// If nothing interferes, an answer and readings decide the status.
-fn says_all_that_can_be_known(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
-    let Task { policy, outcome: Some((upstream, answered_at)), deadline_at, .. } = &record.task else { return };
-    if answered_at.plus(policy.settle() + TWO_READINGS) > *deadline_at {
+fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, violated: &mut impl FnMut(&str)) {
+    let Task { policy, outcome, deadline_at, finished_at: Some(finished_at), attempts, .. } = &record.task else {
+        return;
+    };
+    let means = sight.throughout(record.created_at, *finished_at);
+    let Some((upstream, answered_at)) = outcome else {
+        if *attempts == 0 && matches!(means, Some(Means::Nothing(_))) {
+            violated("it was not sent, for want of a reading that shows nothing");
+        }
+        return;
+    };
+    if policy.probe.is_none() || answered_at.plus(policy.settle() + two_readings(sight)) > *deadline_at {
         return;
     }
-    let must = match (upstream, truth.done > 0 || truth.was_so) {
-        (_, _) if policy.probe.is_none() => return,
-        (_, true) => Status::Success,
-        (UpstreamAnswer::Ok, false) => Status::FailedSilent,
-        (UpstreamAnswer::Err, false) => Status::Failed,
-        (UpstreamAnswer::None, false) => Status::Timeout,
+    let must: &[Status] = match (means, upstream, truth.done > 0 || truth.was_so) {
+        (Some(Means::Both), _, true) => &[Status::Success],
+        (Some(Means::Presence), _, true) | (None, ..) => return,
+        (Some(Means::Both), UpstreamAnswer::Ok, false) => &[Status::FailedSilent],
+        (Some(Means::Absence), UpstreamAnswer::Ok, true) => &[Status::SuccessUnverified],
+        // Readings lie of what is not there, so that either can come first.
+        (Some(Means::Absence), UpstreamAnswer::Ok, false) => &[Status::FailedSilent, Status::SuccessUnverified],
+        (Some(Means::Nothing(_)), UpstreamAnswer::Ok, _) => &[Status::SuccessUnverified],
+        (Some(Means::Presence), UpstreamAnswer::Ok, false) => &[Status::Timeout],
+        (Some(_), UpstreamAnswer::Err, _) => &[Status::Failed],
+        (Some(_), UpstreamAnswer::None, _) => &[Status::Timeout],
     };
-    if record.task.status() != Some(must) {
-        violated(must.as_str());
+    // Where an earlier send was not answered, nothing shows that nothing happened.
+    let open = |status: Status| if record.task.unanswered && never(status) { Status::Timeout } else { status };
+    let must: Vec<_> = must.iter().map(|status| open(*status)).collect();
+    if !record.task.status().is_some_and(|status| must.contains(&status)) {
+        violated(&format!("it must be {must:?}"));
     }
+}
+
+/// Whether it says that nothing happened.
+fn never(status: Status) -> bool {
+    matches!(status, Status::Failed | Status::FailedSilent)
+}
+
+/// If nothing interferes, a task ends soon after nothing more can be learned of it.
+fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violated: &mut impl FnMut(&str)) {
+    let Task { policy, outcome, deadline_at, not_before, finished_at: Some(finished_at), left, .. } = &record.task
+    else {
+        return;
+    };
+    let settled = two_readings(sight);
+    let known_at = match (sight.gone_at(), truth.lost_at, truth.done_at) {
+        (Some(gone_at), ..) if !left => Some(gone_at.max(*not_before).max(record.created_at)),
+        _ if policy.probe.is_none() => None,
+        (_, Some(lost_at), Some(done_at)) if means_both(sight, record.created_at, *finished_at) => {
+            Some(lost_at.max(done_at))
+        }
+        _ => match (sight.throughout(record.created_at, *finished_at), outcome) {
+            (Some(Means::Nothing(_)), Some((UpstreamAnswer::Ok, at))) => Some(*at),
+            (Some(Means::Nothing(_)), Some((UpstreamAnswer::Err, at))) if !record.task.unanswered => Some(*at),
+            _ => None,
+        },
+    };
+    if known_at.is_some_and(|at| *finished_at > at.plus(settled) && at.plus(settled) < *deadline_at) {
+        violated("it could have ended sooner");
+    }
+}
+
+fn means_both(sight: &Sight, from: Timestamp, to: Timestamp) -> bool {
+    sight.throughout(from, to) == Some(Means::Both)
+}
+
+/// Longest time that two readings take.
+fn two_readings(sight: &Sight) -> Duration {
+    STEPS + 2 * sight.reads_for()
 }
 
 /// Returns a wrong answer to a client.

@@ -2,8 +2,10 @@
 //! really left, arrived and was done.
 //!
 //! They keep what the engine relies on. A request arrives within 10 s of leaving, or never. It acts within the settle time after
-//! its arrival or its answer, even if the answer is lost. `NotSent` is never reported of a request that left. A reading never lies.
+//! its arrival or its answer, even if the answer is lost. `NotSent` is never reported of a request that left. A reading lies only in a
+//! direction in which the wheel's [`Sight`] shows nothing, and what is said of that is true.
 
+use super::sight::Sight;
 use super::{Mutant, Nature, short};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,26 +14,17 @@ use tokio::sync::oneshot;
 use toolwarrant_core::BoxFuture;
 use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::random::SplitMix;
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
-use toolwarrant_tasks::machine::{Facts, Sent};
+use toolwarrant_tasks::machine::{Facts, Means, Sent};
 use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
-const SETTLE_SECONDS: u32 = 6;
-const DEADLINE_SECONDS: u32 = 40;
-
-/// Longest time that an operation takes, if it ever ends.
-const WORKS_FOR: Duration = Duration::from_secs(20);
-
 /// After this time, nothing acts any more.
-pub(super) const LATEST: Duration = Duration::from_secs(60);
+pub(super) const LATEST: Duration = Duration::from_secs(240);
 
 const fn policy(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
-    PolicyDef { probe, baseline, idempotent, settle_seconds: SETTLE_SECONDS, deadline_seconds: DEADLINE_SECONDS }
+    PolicyDef { probe, baseline, idempotent, settle_seconds: 0, deadline_seconds: 0 }
 }
-
-static PAINT: PolicyDef = policy(Some("colour"), false, true);
-static TURN: PolicyDef = policy(Some("turns"), true, false);
-static RINSE: PolicyDef = policy(None, false, false);
 
 /// What can be done to a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +46,11 @@ impl Act {
         }
     }
 
-    pub(super) fn policy(self) -> &'static PolicyDef {
+    fn policy(self) -> PolicyDef {
         match self {
-            Self::Paint(_) => &PAINT,
-            Self::Turn => &TURN,
-            Self::Rinse => &RINSE,
+            Self::Paint(_) => policy(Some("colour"), false, true),
+            Self::Turn => policy(Some("turns"), true, false),
+            Self::Rinse => policy(None, false, false),
         }
     }
 
@@ -89,9 +82,17 @@ pub(super) struct Truth {
     pub(super) was_so: bool,
     /// Whether the upstream ever claimed that it was done.
     pub(super) claimed: bool,
+    /// Whether the wheel was read although that never shows anything.
+    pub(super) read_in_vain: bool,
+    /// When it was first done.
+    pub(super) done_at: Option<Timestamp>,
+    /// When the upstream came to know that it does not know what became of it.
+    pub(super) lost_at: Option<Timestamp>,
     answer: Option<Sent>,
     /// The result of an operation, and when it is known.
     operation: Option<(Timestamp, Option<Sent>)>,
+    /// What a mutant said of it once.
+    facts: Option<Facts>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -103,6 +104,8 @@ struct Wheel {
 #[derive(Debug, Default)]
 pub(super) struct State {
     wheels: [Wheel; 2],
+    /// When it was first asked what readings of a wheel show.
+    asked_at: [Option<Timestamp>; 2],
     pub(super) truths: HashMap<TaskId, Truth>,
 }
 
@@ -110,15 +113,26 @@ pub(super) struct State {
 #[derive(Clone, Debug)]
 pub(super) struct Wheels {
     nature: Arc<Nature>,
-    facts: Facts,
+    sights: [Sight; 2],
     state: Arc<Mutex<State>>,
 }
 
 impl Wheels {
-    pub(super) fn new(nature: &Arc<Nature>) -> Self {
-        let facts = Facts { dedupes: nature.chance(30), looks_up: nature.chance(30), ..Facts::default() };
-        nature.note(|| format!("{facts:?}"));
-        Self { nature: Arc::clone(nature), facts, state: Arc::default() }
+    /// Wheels of which `sights` decides what is known, or that show everything.
+    pub(super) fn new(nature: &Arc<Nature>, sights: Option<SplitMix>) -> Self {
+        let clear = Sight::clear(nature.chance(30), nature.chance(30));
+        let sights = sights.map_or([clear; 2], |mut random| [Sight::new(&mut random), Sight::new(&mut random)]);
+        nature.note(|| format!("{sights:#?}"));
+        Self { nature: Arc::clone(nature), sights, state: Arc::default() }
+    }
+
+    pub(super) fn sight(&self, wheel: &str) -> Sight {
+        let wheel: usize = wheel.parse().expect("a number");
+        self.sights[wheel].asked(self.state().asked_at[wheel])
+    }
+
+    pub(super) fn policy(&self, wheel: usize, act: Act) -> PolicyDef {
+        self.sights[wheel].paced(act.policy())
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -148,9 +162,10 @@ impl Wheels {
 
     fn arrive(&self, id: TaskId, wheel: usize, act: Act) -> Sent {
         let Nature { clock, weather, .. } = &*self.nature;
-        self.state().truths.entry(id).or_default().left += u32::from(self.facts.looks_up);
+        let sight = self.sights[wheel];
+        self.state().truths.entry(id).or_default().left += u32::from(sight.looks_up);
         if let Some(Truth { answer: Some(answer), .. }) = self.state().truths.get(&id)
-            && self.facts.dedupes
+            && sight.dedupes
         {
             return answer.clone();
         }
@@ -159,21 +174,25 @@ impl Wheels {
         let acts = if claims { !self.nature.chance(weather.swallowed) } else { self.nature.chance(20) };
         let says = if claims { Sent::Ok } else { Sent::Err("jam".into()) };
         let works = self.nature.chance(weather.pending);
-        let ends = if works { now.plus(self.spread(WORKS_FOR)) } else { now };
-        let settle = Duration::from_secs(SETTLE_SECONDS.into());
-        let acts_at = if self.nature.chance(weather.late) { ends.plus(self.spread(settle)) } else { ends };
+        let lost = works && self.nature.chance(sight.lost_operations);
+        let ends = if works { now.plus(self.spread(sight.works_for())) } else { now };
+        // Nobody knows of one whose fate is lost when it acts, but that it takes no longer than the deadline.
+        let late_by = if lost { sight.works_for() * 3 / 4 } else { sight.settle() };
+        let acts_at = if self.nature.chance(weather.late) { ends.plus(self.spread(late_by)) } else { ends };
         if acts {
             tokio::spawn(self.clone().act(id, wheel, act, acts_at));
         }
         let never = works && self.nature.chance(20);
+        let becomes = if lost { Sent::NoAnswer("it took too long".into()) } else { says.clone() };
         self.nature.note(|| {
             let (acts_at, ends) = (acts_at.since(now), ends.since(now));
-            format!("{} arrives; it says {says:?} after {ends:?}; it acts: {acts}, after {acts_at:?}", short(id))
+            format!("{} arrives; it says {becomes:?} after {ends:?}; it acts: {acts}, after {acts_at:?}", short(id))
         });
         let mut state = self.state();
         let truth = state.truths.entry(id).or_default();
         truth.claimed |= claims;
-        truth.operation = works.then(|| (ends, (!never).then(|| says.clone())));
+        truth.lost_at = truth.lost_at.or((lost && !never).then_some(ends));
+        truth.operation = works.then_some((ends, (!never).then_some(becomes)));
         let answer = if works { Sent::Pending("7".to_owned()) } else { says };
         truth.answer.insert(answer).clone()
     }
@@ -188,7 +207,9 @@ impl Wheels {
             Act::Turn => *painted = Wheel { colour: 0, turns: painted.turns + 1 },
             Act::Rinse => painted.colour = 0,
         }
-        state.truths.entry(id).or_default().done += 1;
+        let truth = state.truths.entry(id).or_default();
+        truth.done += 1;
+        truth.done_at = truth.done_at.or(Some(at));
     }
 
     fn spread(&self, over: Duration) -> Duration {
@@ -200,46 +221,72 @@ impl Wheels {
         let state = self.state();
         let truth = state.truths.get(&write.id)?;
         match &truth.operation {
+            Some((_, Some(Sent::NoAnswer(_)))) if self.nature.is(Mutant::WaitForTheLost) => {
+                Some(Sent::Pending("7".to_owned()))
+            }
             Some((ends, Some(says))) if *ends <= self.nature.clock.now() => Some(says.clone()),
             Some(_) => Some(Sent::Pending("7".to_owned())),
             None => truth.answer.clone(),
         }
     }
 
-    /// Returns whether the wheel is in the wanted state, and its state.
-    fn seen(&self, write: &Write, wheel: usize, act: Act) -> (bool, String) {
+    /// Returns whether the wheel is in the wanted state, if that can be told, and its state.
+    fn seen(&self, write: &Write, wheel: usize, act: Act) -> (Option<bool>, String) {
         let mut state = self.state();
         let Wheel { colour, turns } = state.wheels[wheel];
         let painted = act == Act::Paint(colour);
-        let turned = act == Act::Turn && write.baseline != Some(turns.to_string());
+        let before = write.baseline.as_ref().and_then(|before| before.parse::<u64>().ok());
         let truth = state.truths.entry(write.id).or_default();
         truth.was_so |= painted && truth.done == 0;
-        (painted || turned, format!("{colour} {turns}"))
+        truth.read_in_vain |= self.sights[wheel].is_blind();
+        let present = if act == Act::Turn { before.map(|before| before != turns) } else { Some(painted) };
+        (present, format!("{colour} {turns}"))
     }
 
     /// Takes a while, sometimes for ever. Returns whether the wheel can be read.
-    async fn look(&self) -> bool {
+    async fn look(&self, wheel: usize) -> bool {
+        let sight = self.sights[wheel];
         let dark = self.nature.weather.dark;
         if dark > 0 && self.nature.chance(dark / 8) {
             std::future::pending::<()>().await;
         }
         if self.nature.chance(30) {
-            self.nature.pause(Duration::from_millis(1_500)).await;
+            self.nature.pause(sight.reads_for()).await;
         }
-        !self.nature.chance(dark)
+        !self.nature.chance(dark) && !sight.is_gone(self.nature.clock.now())
+    }
+
+    /// What a mutant says that is not so.
+    fn claimed(&self, write: &Write, honest: Facts) -> Facts {
+        let mut state = self.state();
+        let told = state.truths.entry(write.id).or_default().facts.get_or_insert(honest);
+        let means = match (self.nature.mutant, honest.means) {
+            (Some(Mutant::BelieveEachAbsence), Means::Presence) => Means::Both,
+            (Some(Mutant::BelieveEachPresence), Means::Absence) => Means::Both,
+            (Some(Mutant::HopeToSee), Means::Nothing(_)) => Means::Both,
+            (Some(Mutant::AskOnce), _) => told.means,
+            (_, honest) => honest,
+        };
+        let gone = honest.gone.filter(|_| !self.nature.is(Mutant::HopeForReturn));
+        Facts { means, gone, ..honest }
     }
 }
 
 impl Executor for Wheels {
-    fn facts(&self, _: &Write) -> Facts {
-        self.facts
+    fn facts(&self, write: &Write) -> Facts {
+        let (wheel, _) = Act::of(write);
+        let now = self.nature.clock.now();
+        self.state().asked_at[wheel].get_or_insert(now);
+        self.claimed(write, self.sight(&write.target).facts(now))
     }
 
     fn baseline<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async move {
             let (wheel, _) = Act::of(write);
+            self.state().truths.entry(write.id).or_default().read_in_vain |= self.sights[wheel].is_blind();
             let turns = self.state().wheels[wheel].turns;
-            if self.look().await { Ok(turns.to_string()) } else { Err(Unreadable("dark".into())) }
+            let sees = self.look(wheel).await && !self.sights[wheel].is_dark(self.nature.clock.now());
+            if sees { Ok(turns.to_string()) } else { Err(Unreadable("dark".into())) }
         })
     }
 
@@ -249,11 +296,12 @@ impl Executor for Wheels {
             if clock.now() > not_after && !self.nature.is(Mutant::NoSendNotAfter) {
                 return Sent::NotSent("the moment has passed".into());
             }
-            if self.nature.chance(weather.refused) {
+            let (wheel, act) = Act::of(write);
+            let sight = self.sights[wheel];
+            if self.nature.chance(weather.refused) || sight.is_gone(clock.now()) {
                 return Sent::NotSent("refused".into());
             }
-            let (wheel, act) = Act::of(write);
-            self.state().truths.entry(write.id).or_default().left += u32::from(!self.facts.looks_up);
+            self.state().truths.entry(write.id).or_default().left += u32::from(!sight.looks_up);
             self.nature.note(|| format!("{} leaves", short(write.id)));
             let (tell, told) = oneshot::channel();
             tokio::spawn(self.clone().travel(write.id, wheel, act, tell));
@@ -262,17 +310,23 @@ impl Executor for Wheels {
     }
 
     fn look_up<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        Box::pin(async move { if self.look().await { Ok(self.known(write)) } else { Err(Unreadable("dark".into())) } })
+        Box::pin(async move {
+            let (wheel, _) = Act::of(write);
+            if self.look(wheel).await { Ok(self.known(write)) } else { Err(Unreadable("dark".into())) }
+        })
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
         Box::pin(async move {
             let (wheel, act) = Act::of(write);
             let (present, observed) = self.seen(write, wheel, act);
-            let verdict = match self.look().await {
-                false => Verdict::Unreadable,
-                true if present => Verdict::Present,
-                true => Verdict::Absent,
+            let sight = self.sights[wheel];
+            let sees = self.look(wheel).await && !sight.is_dark(self.nature.clock.now());
+            let verdict = match present {
+                _ if !sees => Verdict::Unreadable,
+                Some(present) => sight.verdict(present, || self.nature.chance(50)),
+                // An absence without anything to compare with is no evidence, and nobody may believe it.
+                None => Verdict::Absent,
             };
             Reading { verdict, expected: format!("{act:?}").into(), observed: observed.into() }
         })

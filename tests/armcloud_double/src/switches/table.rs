@@ -182,6 +182,8 @@ switches! {
         ClockSkew "clock_skew_s" Integer, "how far the platform's clock is ahead";
         TimingAnswer "timing_answer" OneOf(&["tasks"]), "timingPadOn and Off answer with tasks, usually with null";
         ProxyInfo "proxy_info" Flag, "the exit of a pad's proxy can be read by a task under /vcpcloud too, usually 404";
+        Pages "pages" OneOf(&["rows_are_the_size", "total_is_zero", "endless", "shifted"]),
+            "infos lies of its pages: rows has the size, the total is 0, every page is full and none the last, or each begins one row early";
         Records "records" Flag, "userPadList answers with pages: data.records, page, rows";
     }
 }

@@ -1,7 +1,7 @@
 //! `curl`, as far as an ordinary command uses it: one plain HTTP request, perhaps through a proxy.
 
-use super::net::{self, Reply};
 use super::{Failure, Phone};
+use crate::net::{self, Reply};
 use crate::traffic::{Hop, Way};
 use std::fs;
 use std::io::{self, Write as _};
@@ -94,7 +94,7 @@ async fn transfer(phone: &Phone, options: &Options) -> Result<Reply, (Failure, u
     if to.is_none() && is_socks.is_none() {
         return Err(failed(6, &format!("Could not resolve host: {host}")));
     }
-    let way = net::way(phone, host, port, proxy.map(|(_, hop)| hop)).await;
+    let way = phone.way(host, port, proxy.map(|(_, hop)| hop)).await;
     let refused = || failed(7, &format!("Failed to connect to {host} port {port}: Connection refused"));
     let (source, forwarded) = match (way.map_err(|error| failed(7, &error.to_string()))?, is_socks) {
         (Way::From { source, forwarded }, _) => (source, forwarded),

@@ -1,7 +1,7 @@
 //! The tools of toybox: `cat`, `getprop`, `sleep`, `wget` and `nc`, by their own names or after `toybox`.
 
-use super::net::{self, Reply};
 use super::{Failure, Phone};
+use crate::net::{self, Reply};
 use crate::traffic::Way;
 use std::fs;
 use std::io::{self, Write as _};
@@ -172,7 +172,7 @@ enum Reached {
 
 async fn reach(phone: &Phone, host: &str, port: u16) -> Result<Reached, String> {
     let to = net::resolve(host).ok_or_else(|| format!("{host}:{port}: No address associated with hostname"))?;
-    match net::way(phone, host, port, None).await.map_err(|error| error.to_string())? {
+    match phone.way(host, port, None).await.map_err(|error| error.to_string())? {
         Way::From { source, forwarded } => {
             let stream = net::connect(source, to, port).await;
             Ok(Reached::Stream(stream.map_err(|_| "connect: Connection refused".to_owned())?, forwarded))

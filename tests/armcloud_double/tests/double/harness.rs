@@ -19,6 +19,7 @@ pub(crate) struct Double {
     pub(crate) url: String,
     pub(crate) control: String,
     pub(crate) pads: Vec<String>,
+    pub(crate) proxies: Vec<Value>,
     http: Client,
     _child: Child,
 }
@@ -37,15 +38,21 @@ impl Double {
         let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         let hello = lines.next_line().await.expect("its output").expect("a first line");
         let hello: Value = serde_json::from_str(&hello).expect("JSON");
-        let text = |name: &str| hello[name].as_str().unwrap().to_owned();
-        let pads = hello["pads"].as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect();
+        let text = |name: &str| hello[name].as_str().expect("as documented").to_owned();
+        let pads = hello["pads"]
+            .as_array()
+            .expect("as documented")
+            .iter()
+            .map(|code| code.as_str().expect("as documented").to_owned())
+            .collect();
+        let proxies = hello["proxies"].as_array().expect("as documented").clone();
         let http = Client::builder()
             .timeout(Duration::from_secs(60))
             .redirect(reqwest::redirect::Policy::none())
             .pool_max_idle_per_host(0)
             .build()
             .expect("a client");
-        Self { url: text("url"), control: text("control"), pads, http, _child: child }
+        Self { url: text("url"), control: text("control"), pads, proxies, http, _child: child }
     }
 
     /// Sends a request under `/vcpcloud/api/padApi`, signed by V2; the error is the transport's.
@@ -56,10 +63,10 @@ impl Double {
     /// The same for any path; ARMCloud's are signed by its own scheme. The signer's clock is `late` seconds behind.
     pub(crate) async fn send_to(&self, path: &str, body: &Value, late: u64) -> reqwest::Result<Response> {
         let body = body.to_string();
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - late;
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).expect("as documented").as_secs() - late;
         let sign = hex(&Sha256::digest(format!("SKTEST9876543210{time}{path}{body}")));
         let request = self.http.post(format!("{}{path}", self.url)).header("content-type", "application/json");
-        let request = if path.starts_with(VMOS) {
+        let request = if path.starts_with("/v") {
             request
                 .header("X-Access-Key", "AKTEST0123456789")
                 .header("X-Timestamp", time.to_string())
@@ -82,7 +89,7 @@ impl Double {
     /// Submits something for a pad that is accepted; answers with the id of its task.
     pub(crate) async fn submit(&self, endpoint: &str, pad: &str, more: Value) -> u64 {
         let mut body = json!({"padCodes": [pad]});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut().expect("as documented").extend(more.as_object().expect("as documented").clone());
         let answer = self.call(endpoint, &body).await;
         answer["data"][0]["taskId"].as_u64().unwrap_or_else(|| panic!("no task: {answer}"))
     }
@@ -149,12 +156,18 @@ impl Double {
         self.get(&format!("/pads/{pad}")).await
     }
 
+    /// Waits until something was done to a pad, for a minute.
+    pub(crate) async fn acted(&self, pad: &str) {
+        let acted = async { while self.did(pad).await.is_empty() {} };
+        tokio::time::timeout(Duration::from_secs(60), acted).await.expect("within a minute");
+    }
+
     /// What was really done to a pad, in order: each operation.
     pub(crate) async fn did(&self, pad: &str) -> Vec<String> {
         let journal = self.get("/journal").await;
-        let entries = journal["entries"].as_array().unwrap().iter();
+        let entries = journal["entries"].as_array().expect("as documented").iter();
         let own = entries.filter(|entry| entry["kind"] == "did" && entry["pad"] == pad);
-        own.map(|entry| entry["operation"].as_str().unwrap().to_owned()).collect()
+        own.map(|entry| entry["operation"].as_str().expect("as documented").to_owned()).collect()
     }
 }
 
@@ -167,7 +180,7 @@ pub(crate) struct Echo {
 impl Echo {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let (address, seen) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let (address, seen) = (listener.local_addr().expect("as documented"), Arc::new(Mutex::new(Vec::new())));
         let heads = seen.clone();
         tokio::spawn(async move {
             while let Ok((mut stream, peer)) = listener.accept().await {
@@ -177,7 +190,7 @@ impl Echo {
                         break;
                     }
                 }
-                heads.lock().unwrap().push(String::from_utf8_lossy(&head).into_owned());
+                heads.lock().expect("as documented").push(String::from_utf8_lossy(&head).into_owned());
                 let body = peer.ip().to_string();
                 let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
                 let _ = stream.write_all(answer.as_bytes()).await;
@@ -199,7 +212,7 @@ pub(crate) async fn json_of(response: Response) -> Value {
 fn armcloud(request: reqwest::RequestBuilder, path: &str, body: &str, time: u64) -> reqwest::RequestBuilder {
     use hmac::{Hmac, KeyInit as _, Mac as _};
     let milliseconds = time * 1_000;
-    let mut mac = Hmac::<Sha256>::new_from_slice(b"SKTEST9876543210").unwrap();
+    let mut mac = Hmac::<Sha256>::new_from_slice(b"SKTEST9876543210").expect("as documented");
     mac.update(format!("{milliseconds}{path}{body}").as_bytes());
     request
         .header("authver", "2.0")

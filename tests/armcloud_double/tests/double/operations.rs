@@ -26,6 +26,23 @@ async fn a_restart_goes_through_11_and_is_done_before_the_pad_is_online_again() 
 }
 
 #[tokio::test]
+async fn a_pad_that_starts_again_is_not_online_before_its_last_start_is() {
+    let double = Double::start(&["--set", "restart_ms=0", "--set", "online_ms=200"]).await;
+    let (pad, other) = (&double.pads[0], &double.pads[1]);
+    let restart = |pad| {
+        let double = &double;
+        async move { double.ended(double.submit("restart", pad, json!({})).await).await }
+    };
+    restart(pad).await;
+    double.set(pad, json!({"online_ms": 600_000})).await;
+    restart(pad).await;
+    // It comes online later than the first start would.
+    restart(other).await;
+    double.until("userPadList", &json!({"padCode": other}), |answer| answer["data"][0]["cvmStatus"] == 100).await;
+    assert_eq!(double.truth(pad).await["online"], false);
+}
+
+#[tokio::test]
 async fn a_proxy_is_set_at_the_end_of_its_task_and_cleared_again_and_the_journal_has_no_password() {
     let double = Double::start(&["--set", "task_ms=200"]).await;
     let pad = &double.pads[1];
@@ -78,12 +95,13 @@ async fn pads_of_each_kind_are_turned_off_and_on_by_their_own_calls() {
 
 #[tokio::test]
 async fn commands_answer_through_their_task_or_at_once() {
-    let double = Double::start(&["--set", "sync_limit_ms=300"]).await;
+    let double = Double::start(&[]).await;
     let pad = &double.pads[2];
     assert_eq!(double.shell(pad, "echo out; echo err >&2; exit 3").await, "out\nerr\n");
     let at_once =
         double.call("syncCmd", &json!({"padCode": pad, "scriptContent": "echo out"})).await["data"][0].clone();
     assert_eq!((&at_once["taskResult"], &at_once["errorMsg"]), (&json!("Success"), &json!("out\n")));
+    double.set(pad, json!({"sync_limit_ms": 300})).await;
     let late = double.call("syncCmd", &json!({"padCode": pad, "scriptContent": "sleep 20"})).await;
     assert_eq!(late["code"], 110_012);
     let cut = double.shell(pad, "i=0; while [ $i -lt 900 ]; do echo 12345678; i=$((i+1)); done").await;
@@ -103,6 +121,7 @@ async fn screens_have_tokens_of_their_pad_which_end_one_by_one_or_together() {
     let dissolved = double.call("dissolveRoom", &dissolve).await["data"].clone();
     assert_eq!(dissolved["successList"][0]["padCode"], *pad);
     assert_eq!(dissolved["failList"][0]["errorCode"], 120_004);
+    assert_eq!(double.call("clearStsToken", &json!({"token": second})).await["code"], 120_008);
     assert!(!double.get("/journal").await.to_string().contains(second.as_str().unwrap()));
 }
 

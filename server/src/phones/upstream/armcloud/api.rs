@@ -55,9 +55,9 @@ pub struct ApiSettings {
     pub family: Family,
     /// How requests are signed.
     pub scheme: Scheme,
-    /// Time for one exchange of a read. A read with its waits and repeats has twice as much.
+    /// Time for one exchange of a read, usually [`READ_WITHIN`]. A read with its waits and repeats has twice as much.
     pub read_within: Duration,
-    /// Time for the exchange of a call that changes something. After it, nobody can tell what became of it.
+    /// Time for the exchange of a call that changes something, usually [`WRITE_WITHIN`]. After it, nobody can tell what became of it.
     pub write_within: Duration,
 }
 
@@ -104,8 +104,24 @@ impl ApiError {
     }
 }
 
+/// Long for a read: the platform runs commands for 5 seconds.
+pub const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// Long, because an answer that comes too late costs certainty.
+pub const WRITE_WITHIN: Duration = Duration::from_secs(30);
+
 /// What one attempt came to.
 type Attempt<T> = Result<T, Trouble>;
+
+/// What is to be exchanged.
+struct Order<'a> {
+    class: Class,
+    call: ApiCall,
+    path: &'a str,
+    body: &'a str,
+    /// Nothing is sent after it.
+    deadline: Timestamp,
+}
 
 /// An attempt without a result.
 #[derive(Debug)]
@@ -238,13 +254,15 @@ impl Api {
             return Err(last(ApiError::unsupported("the platform answered 404 to such a call a while ago")));
         }
         let path = format!("{}{path}", self.settings.prefix);
+        let order = Order { class, call, path: &path, body, deadline };
         let may_leave_out = call.is_command() && self.settings.scheme == Scheme::V2;
         let signs_body = !may_leave_out || self.signs_commands.load(Relaxed);
-        let (mut judged, mut pass) = self.exchange(class, call, &path, body, signs_body, deadline).await?;
+        let signed = |signs_body| if signs_body { body } else { "" };
+        let (mut judged, mut pass) = self.exchange(&order, signed(signs_body)).await?;
         // Which of the two an account wants is not documented. A wrong signature has done nothing, so the other one is tried, once.
         if may_leave_out && judged.code == Some(codes::WRONG_SIGNATURE) {
             pass.end(CallEnd::Answered);
-            (judged, pass) = self.exchange(class, call, &path, body, !signs_body, deadline).await?;
+            (judged, pass) = self.exchange(&order, signed(!signs_body)).await?;
             if judged.code != Some(codes::WRONG_SIGNATURE) {
                 self.signs_commands.store(!signs_body, Relaxed);
             }
@@ -259,41 +277,22 @@ impl Api {
         })
     }
 
-    /// One exchange under the guard, which is still to be told how it ended.
-    async fn exchange(
-        &self,
-        class: Class,
-        call: ApiCall,
-        path: &str,
-        body: &str,
-        signs_body: bool,
-        deadline: Timestamp,
-    ) -> Attempt<(Judged, Pass<'_>)> {
-        let pass = self.guard.admit(class, deadline).await.map_err(|withheld| Trouble {
-            error: ApiError::NotDone { code: None, why: withheld.to_string().into() },
-            may_pass: false,
-        })?;
+    /// One exchange under the guard, which is still to be told how it ended. Of the body, `signed` is signed.
+    async fn exchange(&self, order: &Order<'_>, signed: &str) -> Attempt<(Judged, Pass<'_>)> {
+        let Order { class, call, path, body, deadline } = *order;
+        let pass = self.guard.admit(class, deadline).await.map_err(|withheld| unsent(&withheld.to_string()))?;
         let (began, wall) = (self.clock.now(), self.clock.wall());
-        let signed = Signable { host: &self.host, path, body: if signs_body { body } else { "" }, at: wall };
-        let mut request = http::Request::post(format!("{}{path}", self.origin));
-        for (name, value) in self.keys.headers(self.settings.scheme, signed) {
-            let value = http::HeaderValue::try_from(value).map(|mut value| {
-                value.set_sensitive(true);
-                value
-            });
-            request = match value {
-                Ok(value) => request.header(name, value),
-                Err(_) => return Err(unsent("the access key is none that a header can carry")),
-            };
-        }
-        let request = request.body(body.to_owned()).map_err(|_| unsent("the prefix is no path of a URL"))?;
+        let signed = Signable { host: &self.host, path, body: signed, at: wall };
+        let request = self
+            .request(signed, body)
+            .map_err(|_| unsent("no header can carry the access key, or no URL the prefix"))?;
         let limits = |deadline| HttpLimits { deadline, largest_answer: call.largest_answer() };
         let answer = if class == Class::Write {
             let clock = self.clock.clone();
             let may_leave = move || clock.now() <= deadline;
             self.http.exchange_once(request, limits(self.settings.write_within), may_leave).await
         } else {
-            self.http.exchange(request, limits(self.settings.read_within)).await
+            self.http.exchange(request, limits(self.settings.read_within.min(deadline.since(began)))).await
         };
         let took = self.clock.now().since(began);
         let middle = wall.plus(took / 2);
@@ -321,6 +320,16 @@ impl Api {
                 Err(Trouble { error, may_pass: !matches!(failure, HttpFailure::TooLarge(_)) })
             }
         }
+    }
+
+    fn request(&self, signed: Signable<'_>, body: &str) -> http::Result<http::Request<String>> {
+        let mut request = http::Request::post(format!("{}{}", self.origin, signed.path));
+        for (name, value) in self.keys.headers(self.settings.scheme, signed) {
+            let mut value = http::HeaderValue::try_from(value)?;
+            value.set_sensitive(true);
+            request = request.header(name, value);
+        }
+        request.body(body.to_owned())
     }
 }
 

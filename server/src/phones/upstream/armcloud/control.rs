@@ -2,7 +2,7 @@
 
 use super::api::{Accepted, ApiCall, ApiError, Family};
 use super::operations::{Progress, progress};
-use super::{Armcloud, WRITE_WITHIN};
+use super::{Armcloud, LEAVES_WITHIN};
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
 };
@@ -13,9 +13,11 @@ use crate::phones::upstream::shell::Shell;
 use crate::phones::upstream::shown::{Direction, Showing};
 use crate::phones::upstream::{Control, Exits, Unreachable};
 use serde_json::{Value, json};
+use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use toolwarrant::{BoxFuture, Facts, Means, Sent, TaskId, Timestamp, UpstreamState};
 
 /// Time between two looks at a command on a phone, and the longest time that one may take.
@@ -29,6 +31,9 @@ impl Armcloud {
     /// Sends a command to its pad. `None`: it was accepted, and the platform names no task.
     async fn transmit(&self, command: &Command, not_after: Timestamp) -> Result<Option<Accepted>, ApiError> {
         let not_done = |why| ApiError::NotDone { code: None, why };
+        if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
+            self.settle_address(device_id, None).await.map_err(|Unreachable(why)| not_done(why))?;
+        }
         let code = self.code(command.device()).map_err(|Unreachable(why)| not_done(why))?;
         let family = self.family;
         let (call, body) = match command {
@@ -57,6 +62,15 @@ impl Armcloud {
             }
             _ => self.api.start(call, &body, &code, not_after).await.map(Some),
         }
+    }
+
+    /// Notes the address that a phone has before a proxy is ever sent to it.
+    async fn settle_address(&self, id: &DeviceId, address: Option<IpAddr>) -> Result<(), Unreachable> {
+        if self.direct.is_settled(id) {
+            return Ok(());
+        }
+        let (direct, id) = (Arc::clone(&self.direct), id.clone());
+        written(spawn_blocking(move || direct.note(&id, address)).await)
     }
 
     /// Restricts what a reading can show to what was shown on this account.
@@ -138,7 +152,14 @@ impl Control for Armcloud {
         id: &'a DeviceId,
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
-        Box::pin(self.readings.exits(self, id, proxy))
+        Box::pin(async move {
+            let exits = self.readings.exits(self, id, proxy).await?;
+            if proxy.is_none() {
+                // If it cannot be written, no absence is ever evidence on this phone.
+                let _ = self.settle_address(id, Some(exits.ordinary)).await;
+            }
+            Ok(Exits { direct: self.direct.of(id), ..exits })
+        })
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
@@ -174,15 +195,7 @@ impl Control for Armcloud {
         let tool = self.readings.tool(id).map_or("", |tool| tool.as_str());
         let showing = Showing { at: self.clock.wall(), device: id.to_string(), tool: tool.to_owned() };
         let shown = Arc::clone(&self.shown);
-        Box::pin(async move {
-            let recorded = spawn_blocking(move || shown.record(direction, showing)).await;
-            let why = match recorded {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(error)) => error.to_string(),
-                Err(error) => error.to_string(),
-            };
-            Err(Unreachable(why.into()))
-        })
+        Box::pin(async move { written(spawn_blocking(move || shown.record(direction, showing)).await) })
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
@@ -209,13 +222,23 @@ impl Control for Armcloud {
     }
 }
 
+/// What came of writing to the disk.
+fn written(outcome: Result<io::Result<()>, JoinError>) -> Result<(), Unreachable> {
+    let why = match outcome {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(Unreachable(why.into()))
+}
+
 impl Shell for Armcloud {
     fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>> {
         Box::pin(async move {
             let code = self.code(id)?;
             let now = self.clock.now();
             let body = json!({"padCodes": [code], "scriptContent": script});
-            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, now.plus(WRITE_WITHIN)).await?;
+            let Accepted { task_id } = self.api.start(ApiCall::AsyncCmd, &body, &code, now.plus(LEAVES_WITHIN)).await?;
             let until = now.plus(COMMAND_WITHIN);
             loop {
                 self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await;

@@ -17,9 +17,6 @@ use serde_json::value::RawValue;
 use std::fmt;
 use toolwarrant::Untrusted;
 
-/// Longest code, in bytes. A longer one is no pad's: no id of ours could be made of it.
-const CODE_MAX: usize = 64;
-
 /// What the lists tell of a pad. Members have the platform's names, in answers and in the roster's file.
 ///
 /// Its proxy is not among them: `proxyIp` belongs to proxies that the platform manages, without a port and a scheme.
@@ -27,10 +24,10 @@ const CODE_MAX: usize = 64;
 #[serde(rename_all = "camelCase", default)]
 pub struct Pad {
     /// The platform's id of the pad, which may pass to another.
-    #[serde(deserialize_with = "loose::text")]
+    #[serde(deserialize_with = "loose::id")]
     pad_code: Option<String>,
     /// The seat that was purchased (VMOS, VSPhone).
-    #[serde(deserialize_with = "loose::text", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
     equipment_id: Option<String>,
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
     pad_name: Option<Untrusted>,
@@ -117,8 +114,8 @@ impl<'de> Deserialize<'de> for PadRows {
         let Found { rows, paged } = Found::deserialize(from)?;
         let count = rows.len();
         let pad = |row: Box<RawValue>| serde_json::from_str::<Pad>(row.get()).ok();
-        let is_pad = |pad: &Pad| (1..=CODE_MAX).contains(&pad.code().len());
-        Ok(Self { pads: rows.into_iter().filter_map(pad).filter(is_pad).collect(), count, paged })
+        let pads = rows.into_iter().filter_map(pad).filter(|pad| pad.pad_code.is_some()).collect();
+        Ok(Self { pads, count, paged })
     }
 }
 
@@ -131,12 +128,14 @@ impl<'de> Deserialize<'de> for CodeChanges {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Change {
-            old_pad_code: String,
-            new_pad_code: String,
+            #[serde(deserialize_with = "loose::id")]
+            old_pad_code: Option<String>,
+            #[serde(deserialize_with = "loose::id")]
+            new_pad_code: Option<String>,
         }
         let change = |row: Box<RawValue>| {
-            let Change { old_pad_code: from, new_pad_code: to } = serde_json::from_str(row.get()).ok()?;
-            Some(Recoded { from, to })
+            let Change { old_pad_code, new_pad_code } = serde_json::from_str(row.get()).ok()?;
+            Some(Recoded { from: old_pad_code?, to: new_pad_code? })
         };
         Ok(Self(Found::deserialize(from)?.rows.into_iter().filter_map(change).collect()))
     }

@@ -21,7 +21,7 @@ pub struct EchoUrl {
 
 /// A text is no [`EchoUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an echo is reached at an URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
+#[error("an echo is reached at a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
 pub struct NoEchoUrl;
 
 impl EchoUrl {
@@ -85,8 +85,9 @@ pub(super) fn requests(url: &EchoUrl, ordinary: &Expected, explicit: Option<(&st
     for tool in Tool::ALL {
         let request = match tool {
             Tool::Curl => format!("c {own}"),
-            Tool::ToyboxWget => format!("toybox wget -q -O - {own}"),
-            Tool::Wget => format!("wget -q -T {SECONDS} -O - {own}"),
+            // Not all of them know `-q` and `-T`.
+            Tool::ToyboxWget => format!("toybox wget -O - {own}"),
+            Tool::Wget => format!("wget -O - {own}"),
             Tool::Nc => "n nc".to_owned(),
             Tool::ToyboxNc => "n toybox nc".to_owned(),
             Tool::Missing => ":".to_owned(),

@@ -6,8 +6,8 @@ use crate::phones::contract::{Credential, Host, Port, ProxyScheme};
 use crate::phones::upstream::shell::tests::{LocalShell, phone};
 use std::fs;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
@@ -28,8 +28,8 @@ impl Running {
         Self { echo, url, served: tokio::spawn(listener.serve(std::future::pending())) }
     }
 
-    fn readings(&self) -> Readings {
-        Readings::new(Some((self.echo.clone(), self.url.clone())), Random::seeded(1))
+    fn readings(&self) -> PhoneReadings {
+        PhoneReadings::new(Some((self.echo.clone(), self.url.clone())), Random::seeded(1))
     }
 }
 
@@ -99,9 +99,14 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         (other, own, own, by_server(exit6), Unreadable),
         ("::ffff:198.51.100.7", own, exit, None, Present),
     ] {
-        let exits = Exits { ordinary: address(ordinary), through };
+        let exits = Exits { ordinary: address(ordinary), through, direct: Some(address(before)) };
         let judged = exits.verdict(&proxy("socks5", host, 1080), address(before));
         assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
+        // Another proxy that was in force before may lead to the one that is set now, and the way on from there to this very address.
+        for direct in [None, Some(address("192.0.2.250"))] {
+            let judged = Exits { direct, ..exits }.verdict(&proxy("socks5", host, 1080), address(before));
+            assert_eq!(judged, if verdict == Absent { Unreadable } else { verdict }, "{host}: {before}");
+        }
     }
 }
 
@@ -210,7 +215,10 @@ async fn no_phone_and_no_proxy_gets_a_verdict_by_a_lie() {
         let proxy = with_login(proxy("socks5", host, 1080), Some(login));
         let exits = running.readings().exits(&staged, &phone(), Some(&proxy)).await;
         let judged = match exits {
-            Ok(exits) => format!("{:?}", exits.verdict(&proxy, OWN.into())),
+            Ok(exits) => {
+                let exits = Exits { direct: Some(OWN.into()), ..exits };
+                format!("{:?}", exits.verdict(&proxy, OWN.into()))
+            }
             Err(Unreachable(why)) => why.as_str().to_owned(),
         };
         assert_eq!(judged, verdict, "{what}");
@@ -238,7 +246,7 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
         let proxy = with_login(proxy("http", "127.0.0.1", at.port()), Some(login));
         let readings = running.readings().with_proxy_reader(reader());
         let exits = readings.exits(&staged, &phone(), Some(&proxy)).await.unwrap();
-        assert_eq!(exits, Exits { ordinary: OWN.into(), through }, "{manner:?} {login} {prints}");
+        assert_eq!(exits, Exits { ordinary: OWN.into(), through, direct: None }, "{manner:?} {login} {prints}");
         assert_eq!(!heard.lock().unwrap().is_empty(), connects, "{manner:?} {login} {prints}");
         assert!(!staged.ran.lock().unwrap().contains("u:"), "{:?}", staged.ran);
     }
@@ -263,6 +271,8 @@ fn the_means_follow_what_can_be_asked_and_by_whom() {
         ("socks5", literal, Some("u:p"), Some(Tool::Curl), false, Means::Presence),
         ("socks5", name, Some("u:"), None, false, Means::Nothing(password)),
         ("socks5", name, Some(":p"), None, false, Means::Nothing(password)),
+        ("http", name, Some(":p"), None, false, Means::Nothing(password)),
+        ("http", name, Some("u:"), None, false, Means::Nothing(password)),
         ("socks5", name, Some("u:p"), None, true, Means::Presence),
         ("socks5", literal, Some("u:p"), None, true, Means::Both),
         ("https", name, None, None, true, Means::Nothing(password)),
@@ -275,11 +285,12 @@ fn the_means_follow_what_can_be_asked_and_by_whom() {
     }
 }
 
-/// Writes a program for a phone.
+/// Writes a program for a phone: by another process, since a file that this one has open for writing would be so in all that other tests
+/// start meanwhile, and could not be run.
 fn program(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    let write = r#"printf '#!/bin/bash\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
+    let written = Command::new("/bin/sh").arg("-c").arg(write).arg(folder.join(name)).arg(text).status();
+    assert!(written.unwrap().success());
 }
 
 /// Requests the URL that comes last, or what comes in, at the host and port that come last.
@@ -291,8 +302,7 @@ const NETCAT: &str = r#"[ "$1" = -w ] || exit 1; exec 3<>/dev/tcp/$3/$4; while I
 async fn a_phone_makes_its_requests_with_what_it_has() {
     let running = Running::start();
     let [curl, wget] =
-        ["-s -m 8 -o /dev/null", "-q -O -"].map(|options| format!(r#"[[ "$*" == "{options} "* ]] || exit 2; {FETCH}"#));
-    let other_wget = format!(r#"[[ "$*" == "-q -T 8 -O - "* ]] || exit 2; {FETCH}"#);
+        ["-s -m 8 -o /dev/null", "-O -"].map(|options| format!(r#"[[ "$*" == "{options} "* ]] || exit 2; {FETCH}"#));
     let toybox = |wget: &str, nc: &str| {
         format!(
             "case $1 in wget) shift; {wget};; nc) shift; {nc};; *) echo \"Unknown command $1\" >&2; exit 127;; esac"
@@ -302,7 +312,7 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
     for (programs, tool, arrives) in [
         (&[("curl", curl.as_str()), ("toybox", &all), ("nc", "exit 1")] as &[(&str, &str)], Tool::Curl, true),
         (&[("toybox", &all), ("nc", "exit 1")], Tool::ToyboxWget, true),
-        (&[("toybox", &nc), ("wget", &other_wget)], Tool::Wget, true),
+        (&[("toybox", &nc), ("wget", &wget)], Tool::Wget, true),
         (&[("nc", NETCAT)], Tool::Nc, true),
         (&[("toybox", &nc)], Tool::ToyboxNc, true),
         (&[("toybox", &none)], Tool::Missing, false),
@@ -323,21 +333,23 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
 #[tokio::test]
 async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_and_a_port() {
     let running = Running::start();
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    program(folder.path(), "curl", &format!("echo \"$@\" >> {}; {FETCH}", log.display()));
-    let shell = LocalShell::new(folder.path());
     for (scheme, host, means) in [
-        ("socks5", "proxy.example", "socks5h://proxy.example:1080"),
-        ("http", "2001:db8::7", "http://[2001:db8::7]:1080"),
+        ("socks5", "proxy.example", "-x socks5h://proxy.example:1080 "),
+        ("http", "2001:db8::7", "-x http://[2001:db8::7]:1080 "),
     ] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        // What goes through the proxy takes longer than the ordinary request.
+        let longer = "case $* in *-x*) for ((n = 0; n < 100000; n++)); do :; done;; esac";
+        program(folder.path(), "curl", &format!("echo \"$@\" >> {}; {longer}; {FETCH}", log.display()));
+        let shell = LocalShell::new(folder.path());
         let exits = running.readings().exits(&shell, &phone(), Some(&proxy(scheme, host, 1080))).await.unwrap();
         let own = address("127.0.0.1");
-        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)) });
+        assert_eq!(exits, Exits { ordinary: own, through: Some(Through::Phone(own)), direct: None });
         let through = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(means)).count();
         assert_eq!(through, 2);
+        assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
     }
-    assert!(shell.ran.lock().unwrap().iter().all(|command| command.len() < 2_000), "{:?}", shell.ran);
 }
 
 #[tokio::test]
@@ -350,8 +362,14 @@ async fn what_a_phone_has_is_forgotten_when_it_fails_and_the_oldest_are_not_kept
     assert_eq!(readings.means(&phone(), &name), Means::Both);
     readings.exits(&shell, &phone(), None).await.unwrap();
     assert!(matches!(readings.means(&phone(), &name), Means::Nothing(_)));
+    program(folder.path(), "nc", "exit 1");
+    assert!(readings.exits(&shell, &phone(), None).await.is_err());
+    assert_eq!(readings.tool(&phone()), None, "its request did not arrive");
+    program(folder.path(), "nc", NETCAT);
+    readings.exits(&shell, &phone(), None).await.unwrap();
     shell.way = |_| "Success".to_owned();
     assert!(readings.exits(&shell, &phone(), None).await.is_err());
+    assert_eq!(readings.tool(&phone()), None, "its command did not run whole");
     assert_eq!(readings.means(&phone(), &name), Means::Both);
 
     let tools = Tools::default();

@@ -45,7 +45,8 @@ impl Control for Sim {
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
             let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
-            Ok(Exits { ordinary: self.leaves_from(id, None)?, through })
+            let direct = fleet::index(id, self.devices).map(|index| Network::Phones.address(index.into()));
+            Ok(Exits { ordinary: self.leaves_from(id, None)?, through, direct })
         })
     }
 

@@ -259,10 +259,13 @@ fn a_reading_that_ends_after_the_deadline_is_the_last() {
     assert_eq!((ended.status(), ended.finished_at), (Some(Status::Timeout), Some(at(END + 29))));
 }
 
+/// Whether it compares, what happens to it, the last of it where nobody serves the target any more, and what is written.
+type Unsent<'a> = (bool, &'a [(u64, Event)], &'a [Entry]);
+
 #[test]
 fn where_nobody_serves_the_target_any_more_what_was_not_sent_fails_at_once_and_what_was_is_not_known() {
     let gone = |from| move |now| Facts { gone: (now >= from).then_some("its mill was removed"), ..Facts::default() };
-    let unsent: [(_, &[(u64, Event)], &[Entry]); 4] = [
+    let unsent: [Unsent<'_>; 4] = [
         (false, &[(0, Event::Due)], &[Entry::Release(at(0))]),
         (true, &[(0, Event::Found)], &[Entry::Release(at(0))]),
         (true, &[(0, Event::Baseline(None))], &[Entry::Release(at(0))]),

@@ -4,10 +4,12 @@ use super::ApiError;
 use super::codes::{self, Meaning, meaning};
 use crate::phones::upstream::guard::CallEnd;
 use http::{HeaderMap, Response, StatusCode};
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 use toolwarrant::{Remark, Timestamp, Untrusted};
 
@@ -40,19 +42,43 @@ impl<'de> Deserialize<'de> for Int {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let rows = match Value::deserialize(deserializer)? {
-            Value::Null => Vec::new(),
-            Value::Array(rows) => rows,
-            Value::Object(mut object) => match object.remove("pageData").or_else(|| object.remove("records")) {
-                Some(Value::Array(rows)) => rows,
-                Some(Value::Null) => Vec::new(),
-                Some(_) => return Err(D::Error::custom("no list of rows")),
-                None => vec![Value::Object(object)],
-            },
-            _ => return Err(D::Error::custom("no rows")),
-        };
-        let rows = rows.into_iter().map(|row| T::deserialize(row).map_err(D::Error::custom));
-        rows.collect::<Result<_, _>>().map(Self)
+        deserializer.deserialize_any(RowsVisitor(PhantomData))
+    }
+}
+
+/// Reads each row as it comes: a list of ten thousand seats is never in memory as JSON.
+struct RowsVisitor<T>(PhantomData<T>);
+
+impl<'de, T: DeserializeOwned> Visitor<'de> for RowsVisitor<T> {
+    type Value = Rows<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rows")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Rows(Vec::new()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut rows = Vec::new();
+        while let Some(row) = list.next_element()? {
+            rows.push(row);
+        }
+        Ok(Rows(rows))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let (mut rows, mut others) = (None, Map::new());
+        while let Some(name) = members.next_key::<String>()? {
+            if ["pageData", "records"].contains(&name.as_str()) {
+                rows = Some(members.next_value::<Option<Vec<T>>>()?.unwrap_or_default());
+            } else {
+                others.insert(name, members.next_value()?);
+            }
+        }
+        let one = || T::deserialize(Value::Object(others)).map(|row| vec![row]).map_err(A::Error::custom);
+        rows.map_or_else(one, Ok).map(Rows)
     }
 }
 

@@ -12,7 +12,7 @@ use toolwarrant::Secret;
 
 const PAD: &str = "AC1";
 /// For a platform that never answers: this time passes in the test.
-const SHORT: Duration = Duration::from_millis(100);
+const SHORT: Duration = Duration::from_millis(500);
 
 const LONG: Duration = Duration::from_mins(10);
 
@@ -152,6 +152,26 @@ async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_s
         assert!(told == expected || (starts && told.starts_with(expected)), "{shown}\n{told}");
         assert_eq!(platform.requests().len(), 1, "{shown}");
     }
+}
+
+#[test]
+fn rows_come_in_every_shape_and_numbers_as_texts() {
+    let rows = |data: Value| serde_json::from_str::<Rows<Int>>(&data.to_string()).ok().map(|Rows(rows)| rows);
+    for (data, expected) in [
+        (json!([1, "2", " 3 "]), Some(vec![Int(1), Int(2), Int(3)])),
+        (json!({"total": 1, "pageData": ["-4"], "page": 1}), Some(vec![Int(-4)])),
+        (json!({"records": [5]}), Some(vec![Int(5)])),
+        (json!({"pageData": null}), Some(vec![])),
+        (json!(null), Some(vec![])),
+        (json!([1.5]), None),
+        (json!(["x"]), None),
+        (json!({"pageData": "x"}), None),
+        (json!("x"), None),
+    ] {
+        assert_eq!(rows(data.clone()), expected, "{data}");
+    }
+    let one = serde_json::from_value::<Rows<BTreeMap<String, Int>>>(json!({"code": "6"})).expect("one row");
+    assert_eq!(one, Rows(vec![BTreeMap::from([("code".to_owned(), Int(6))])]));
 }
 
 #[tokio::test]
@@ -297,8 +317,7 @@ fn an_account_goes_to_a_host_alone_and_to_no_other_machine_in_clear() {
             read_within: LONG,
             write_within: LONG,
         };
-        let limits = GuardLimits { concurrent: 1, per_second: 1, per_minute: 1 };
-        let told = match Api::new(settings, keys(), limits, Clock::manual(Timestamp(0))) {
+        let told = match Api::new(settings, keys(), GuardLimits::default(), Clock::manual(Timestamp(0))) {
             Ok(api) => {
                 assert!(!format!("{api:?}").contains("SECRETKEY"));
                 String::new()

@@ -1,11 +1,13 @@
 //! Lists from platforms that page as they like.
 
 use super::*;
+use crate::phones::upstream::roster::refresh::Refresh;
 use crate::phones::upstream::roster::{PlatformName, Roster};
 use serde_json::json;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tempfile::TempDir;
-use toolwarrant::{Clock, Timestamp};
+use toolwarrant::{Clock, SplitMix, Timestamp};
 
 /// A platform, with its oddities.
 #[derive(Default)]
@@ -255,7 +257,7 @@ async fn a_phone_that_is_read_anew_is_the_one_of_its_id_or_none() {
     roster.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     let first = DeviceId::new("n-ac00000").ok().unwrap();
     let reread = async || {
-        clock.advance(std::time::Duration::from_secs(1));
+        clock.advance(Duration::from_secs(1));
         platform.reread(&roster, &first, &clock).await.map(|found| found.map(|phone| told(&[(*phone.row).clone()])))
     };
     assert_eq!(reread().await.unwrap().unwrap(), "AC00000@1");
@@ -269,6 +271,38 @@ async fn a_phone_that_is_read_anew_is_the_one_of_its_id_or_none() {
     assert_eq!(reread().await.unwrap(), None, "the roster does not have it");
     assert!(platform.reread(&roster, &DeviceId::new("n-ac00001").ok().unwrap(), &clock).await.is_err());
     assert_eq!(platform.reread(&roster, &DeviceId::new("n-x").ok().unwrap(), &clock).await.unwrap().map(drop), None);
+}
+
+#[tokio::test]
+async fn a_phone_that_a_record_takes_for_another_known_one_is_none() {
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let folder = TempDir::new().unwrap();
+    let roster = Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
+    let platform = listing(State { infos: codes(2), records: Some(vec![("AC00000", "AC00001")]), ..State::default() });
+    roster.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
+    platform.lists.state().infos.remove(0);
+    clock.advance(Duration::from_secs(1));
+    let [first, second] = ["n-ac00000", "n-ac00001"].map(|id| DeviceId::new(id).ok().unwrap());
+    assert!(platform.reread(&roster, &first, &clock).await.unwrap().is_none());
+    assert!(platform.reread(&roster, &second, &clock).await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_pads_at_rest_cost_fewer_than_60_calls_a_minute() {
+    let clock = Clock::starting(Timestamp(1_000_000_000));
+    let folder = TempDir::new().unwrap();
+    let name = PlatformName::parse("n").unwrap();
+    let roster = Arc::new(Roster::open(&folder.path().join("roster"), name, clock.clone()).unwrap());
+    let seats = Some((1..).zip(codes(10_000)).collect());
+    let platform = Arc::new(listing(State { infos: codes(10_000), seats, ..State::default() }));
+    let refresh = Refresh::new(Arc::clone(&roster), platform.clone(), clock.clone(), SplitMix(1));
+    tokio::select! {
+        () = refresh.run() => unreachable!("it never ends"),
+        () = tokio::time::sleep(Duration::from_mins(3) - Duration::from_secs(1)) => {}
+    }
+    assert_eq!((roster.len(), roster.age()), (10_000, Some(Duration::from_secs(29))));
+    // In each half minute eleven pages, of which the last is empty, and the list of seats; no records.
+    assert_eq!(platform.lists.state().calls.len(), 6 * 12);
 }
 
 #[tokio::test]

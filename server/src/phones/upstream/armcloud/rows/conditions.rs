@@ -12,6 +12,9 @@ pub(super) const DELETED: i64 = 25;
 /// As [`DELETED`], in callbacks.
 pub(super) const DELETED_IN_CALLBACKS: i64 = -1;
 
+/// Of `cvmStatus`: it is loading, or nothing else is known of it.
+const LOADING: i64 = 99;
+
 /// What is known of a pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Condition {
@@ -67,7 +70,7 @@ pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
 
 /// What `cvmStatus` says. It has no number for a phone that is shut down.
 pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
-    row(99, None, Way::Wait, "the phone is being loaded"),
+    row(LOADING, None, Way::Wait, "the phone is being loaded"),
     row(100, Some(Running), Way::Up, ""),
     // A screenshot is taken of what runs.
     row(101, Some(Running), Way::Up, ""),
@@ -119,6 +122,8 @@ pub(super) fn condition(pad_status: Option<i64>, cvm_status: Option<i64>, online
         (Some(only), None) | (None, Some(only)) => only,
         (Some(pad), Some(cvm)) if pad.state == Some(Running) => cvm,
         (Some(pad), Some(cvm)) if cvm.state == Some(Running) || pad.state == cvm.state || pad.state.is_none() => pad,
+        // The other list has no number for a phone that is off, and this one says least.
+        (Some(pad), Some(_)) if pad.state == Some(Stopped) && cvm_status == Some(LOADING) => pad,
         (Some(_), Some(cvm)) if cvm.state.is_none() => cvm,
         (Some(_), Some(_)) => TORN,
     };

@@ -13,7 +13,7 @@ pub struct Abilities {
     /// What the codes of pads begin with that can be booted and shut down. No list says which these are. On ARMCloud they are
     /// network-storage pads, whose codes begin with `ACN`; on VMOS, pads that are paid by time.
     pub on_off: Vec<String>,
-    /// How long writes take on them.
+    /// How long writes take.
     pub paces: Paces,
 }
 
@@ -27,6 +27,12 @@ pub enum Reach {
 }
 
 impl Abilities {
+    /// What the pads of ARMCloud can do unless the operator says otherwise.
+    #[must_use]
+    pub fn of_network_storage() -> Self {
+        Self { on_off: vec!["ACN".to_owned()], ..Self::default() }
+    }
+
     /// Whether a pad can be booted and shut down, and not only restarted.
     #[must_use]
     pub fn has_on_off(&self, code: &str) -> bool {
@@ -41,7 +47,7 @@ impl Abilities {
         let offers = self.offers(row, condition);
         let (state, offers) = match reach {
             Reach::Reachable if is_current(*read_at, now) => (condition.state, offers),
-            Reach::Reachable | Reach::Unreachable => (None, offers.unreachable()),
+            Reach::Reachable | Reach::Unreachable => (None, unreachable(offers)),
         };
         let has_on_off = self.has_on_off(row.code());
         Snapshot {
@@ -54,6 +60,7 @@ impl Abilities {
             // `http-relay` is plain HTTP to the proxy.
             proxy_schemes: vec![ProxyScheme::Http, ProxyScheme::Socks5],
             proxy: None,
+            // A token of the platform always lets its holder send input.
             session_modes: vec![SessionMode::Control],
             paces: self.paces,
             as_of: Some(*read_at),
@@ -97,6 +104,15 @@ impl Pad {
 /// One flag for each capability.
 fn all(flag: Flag) -> Offers {
     Offers { proxy: flag.clone(), power: flag.clone(), session: flag }
+}
+
+/// The flags of a phone whose state is not known at present.
+fn unreachable(Offers { proxy, power, session }: Offers) -> Offers {
+    let [proxy, power, session] = [proxy, power, session].map(|flag| match flag {
+        Flag::Offered | Flag::Unreachable => Flag::Unreachable,
+        Flag::Refused(_) | Flag::Curable { .. } => flag,
+    });
+    Offers { proxy, power, session }
 }
 
 /// `android14` and `Android14` are 14.

@@ -58,7 +58,8 @@ fn members_are_read_whatever_their_type() {
         r#"{"padCode":"AC1","equipmentId":{},"padStatus":10.5,"cvmStatus":true,"online":[1],"padName":"\u001b[31m \n","x":1}"#,
     );
     assert_eq!(odd, pad(r#"{"padCode":"AC1"}"#));
-    for seat in ["0", "-1", "\"\"", "\"0\"", "null"] {
+    let long = format!("\"{}\"", "7".repeat(65));
+    for seat in ["0", "-1", "\"\"", "\"0\"", "null", &long] {
         assert_eq!(pad(&format!(r#"{{"padCode":"AC1","equipmentId":{seat}}}"#)).seat(), None, "{seat}");
     }
     let long = pad(&format!(r#"{{"padCode":"AC1","padName":"{}"}}"#, "x".repeat(10_000)));
@@ -153,26 +154,35 @@ fn nothing_promises_more_with_a_second_number() {
 }
 
 #[test]
-fn what_is_old_or_out_of_reach_has_no_state_and_no_flag() {
-    let row = Arc::new(pad(
-        r#"{"padCode":"AC1","padStatus":10,"padName":"One","imageVersion":"android14","padGrade":"m2-3","idcCode":"001"}"#,
-    ));
-    let listed = Listed { id: DeviceId::new("n-ac1").ok().unwrap(), row, read_at: NOW };
+fn what_is_old_or_out_of_reach_has_no_state_and_true_flags_are_out_of_reach() {
+    let known = r#""padName":"One","imageVersion":"android14","padGrade":"m2-3","idcCode":"001""#;
     let late = NOW.plus(SHOWN_FOR + Duration::from_millis(1));
-    for (now, reach, why) in [
-        (NOW.plus(SHOWN_FOR), Reach::Reachable, None),
-        (late, Reach::Reachable, Some("the platform was not read for a minute")),
-        (NOW, Reach::Unreachable, Some("the platform cannot be reached")),
+    for (status, shown, unshown, state) in [
+        (10, Flag::Offered, Flag::Unreachable, DeviceState::Running),
+        (
+            12,
+            Flag::Refused("the phone is being reset"),
+            Flag::Refused("the phone is being reset"),
+            DeviceState::Restarting,
+        ),
     ] {
-        let snapshot = Abilities::of_network_storage().snapshot(&listed, now, reach);
-        assert_eq!(snapshot.state, why.is_none().then_some(DeviceState::Running));
-        for capability in DeviceCapability::ALL {
-            assert_eq!(snapshot.flag(*capability).refusal(), why);
+        let row = Arc::new(pad(&format!(r#"{{"padCode":"AC1","padStatus":{status},{known}}}"#)));
+        let listed = Listed { id: DeviceId::new("n-ac1").ok().unwrap(), row, read_at: NOW };
+        for (now, reach, flag, state) in [
+            (NOW.plus(SHOWN_FOR), Reach::Reachable, &shown, Some(state)),
+            (late, Reach::Reachable, &unshown, None),
+            (NOW, Reach::Unreachable, &unshown, None),
+        ] {
+            let snapshot = Abilities::of_network_storage().snapshot(&listed, now, reach);
+            assert_eq!((snapshot.state, snapshot.as_of), (state, Some(NOW)));
+            for capability in DeviceCapability::ALL {
+                assert_eq!(snapshot.flag(*capability), flag);
+            }
+            // What does not change is still known.
+            let spec = [&snapshot.spec.model, &snapshot.spec.os_version, &snapshot.spec.region];
+            assert_eq!(spec.map(|text| text.as_ref().unwrap().as_str()), ["m2-3", "14", "001"]);
+            assert_eq!(snapshot.name.as_str(), "One");
         }
-        // What does not change is still known.
-        let spec = [&snapshot.spec.model, &snapshot.spec.os_version, &snapshot.spec.region];
-        assert_eq!(spec.map(|text| text.as_ref().unwrap().as_str()), ["m2-3", "14", "001"]);
-        assert_eq!(snapshot.name.as_str(), "One");
     }
 }
 

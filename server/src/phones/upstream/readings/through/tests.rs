@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::phones::upstream::readings::tests::{Running, proxy, with_login};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use toolwarrant::SeenFrom;
 
 /// How a proxy of a test behaves.
@@ -61,11 +62,12 @@ async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mut
         let [_, _, _, kind] = read::<4>(&mut stream).await?;
         let host = match kind {
             1 => Ipv4Addr::from(read::<4>(&mut stream).await?).to_string(),
+            4 => format!("[{}]", Ipv6Addr::from(read::<16>(&mut stream).await?)),
             _ => text(&mut stream).await?,
         };
         let to = format!("{host}:{}", stream.read_u16().await?);
         let refused = u8::from(manner == Manner::Refuses);
-        stream.write_all(&[5, refused, 0, 3, 2, b'x', b'y', 0, 0]).await?;
+        stream.write_all(&[&[5, refused, 0, 3, 9][..], b"somewhere", &[0, 0]].concat()).await?;
         to
     } else {
         let mut head = vec![first];
@@ -88,6 +90,10 @@ async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mut
     log.lock().unwrap().push_str(&format!("{to} "));
     if manner == Manner::Lies {
         return stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+    }
+    // It takes its time.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
     }
     let socket = TcpSocket::new_v4()?;
     socket.bind((Ipv4Addr::from(exit), 0).into())?;
@@ -147,15 +153,25 @@ async fn the_echo_sees_where_a_request_through_a_proxy_leaves_and_nothing_that_t
 }
 
 #[tokio::test]
-async fn a_name_of_the_echo_is_looked_up_by_the_proxy() {
+async fn the_proxy_is_told_host_and_port_of_the_echo_and_looks_a_name_up_itself() {
     let running = Running::start();
-    let url: EchoUrl = running.url.as_str().replace("127.0.0.1", "echo.example").parse().unwrap();
-    for scheme in ["socks5", "http"] {
-        let (at, heard, _tasks) = run_proxy(Manner::Honest, EXIT).await;
-        let pair = [(); 2].map(|()| running.echo.expect().unwrap());
-        reader().ask(&proxy(scheme, "127.0.0.1", at.port()), &url, &pair).await.unwrap();
-        assert_eq!(pair[1].seen(Duration::ZERO).await, SeenFrom::One(EXIT.into()));
-        assert!(heard.lock().unwrap().starts_with("echo.example:"), "{heard:?}");
+    let port = running.url.port;
+    for (host, told, arrives) in [
+        (format!("127.0.0.1:{port}"), format!("127.0.0.1:{port} "), true),
+        (format!("echo.example:{port}"), format!("echo.example:{port} "), true),
+        (format!("[::1]:{port}"), format!("[::1]:{port} "), true),
+        ("echo.example".to_owned(), "echo.example:80 ".to_owned(), false),
+        ("[2001:db8::80]".to_owned(), "[2001:db8::80]:80 ".to_owned(), false),
+    ] {
+        let url: EchoUrl = format!("http://{host}").parse().unwrap();
+        for scheme in ["socks5", "http"] {
+            let (at, heard, _tasks) = run_proxy(Manner::Honest, EXIT).await;
+            let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+            let _ = reader().ask(&proxy(scheme, "127.0.0.1", at.port()), &url, &pair).await;
+            let seen = if arrives { SeenFrom::One(EXIT.into()) } else { SeenFrom::Nobody };
+            assert_eq!(pair[1].seen(Duration::ZERO).await, seen, "{scheme} {host}");
+            assert_eq!(*heard.lock().unwrap(), told.repeat(2), "{scheme}");
+        }
     }
 }
 
@@ -188,6 +204,8 @@ async fn a_proxy_that_says_nothing_is_given_up() {
     let silent = proxy("socks5", "127.0.0.1", listener.local_addr().unwrap().port());
     let running = Running::start();
     let pair = [(); 2].map(|()| running.echo.expect().unwrap());
+    let begin = Instant::now();
     let Err(Unreachable(why)) = reader().ask(&silent, &running.url, &pair).await else { panic!("given up") };
     assert_eq!(why.as_str(), "the proxy did not answer in time");
+    assert!((PATIENCE..2 * PATIENCE).contains(&begin.elapsed()), "{:?}", begin.elapsed());
 }

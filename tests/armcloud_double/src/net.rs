@@ -1,9 +1,8 @@
-//! A phone's connections: from the address that the double names, and plain HTTP/1.1 over them.
+//! Connections from one loopback address to another, and plain HTTP/1.1 over them: for phones and for proxies. No other address is
+//! ever reached.
 
-use super::Phone;
-use crate::traffic::{Hop, Journey, Way};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -13,36 +12,23 @@ const ANSWER_MAX: usize = 16 << 20;
 
 /// An answer of HTTP.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     /// With the line of the status.
-    pub(super) head: String,
-    pub(super) body: Vec<u8>,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 /// The address of a name: there are those of loopback, and no others.
-pub(super) fn resolve(host: &str) -> Option<Ipv4Addr> {
+pub(crate) fn resolve(host: &str) -> Option<Ipv4Addr> {
     if host == "localhost" || host.ends_with(".localhost") {
         return Some(Ipv4Addr::LOCALHOST);
     }
     host.parse().ok()
 }
 
-/// Asks which way a request goes.
-pub(super) async fn way(phone: &Phone, host: &str, port: u16, proxy: Option<Hop>) -> io::Result<Way> {
-    let journey = Journey { pad: phone.pad.clone(), host: host.to_owned(), port, proxy };
-    let body = serde_json::to_string(&journey)?;
-    let control = phone.control.trim_start_matches("http://").trim_end_matches("/double");
-    let address: SocketAddr = control.parse().map_err(io::Error::other)?;
-    let request =
-        format!("POST /double/route HTTP/1.1\r\nHost: {control}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let reply = exchange(TcpStream::connect(address).await?, request.as_bytes()).await?;
-    let reply = reply.ok_or_else(|| io::Error::other("the double does not answer"))?;
-    Ok(serde_json::from_slice(&reply.body)?)
-}
-
 /// Connects from one loopback address to another.
-pub(super) async fn connect(source: Ipv4Addr, to: Ipv4Addr, port: u16) -> io::Result<TcpStream> {
+pub(crate) async fn connect(source: Ipv4Addr, to: Ipv4Addr, port: u16) -> io::Result<TcpStream> {
     if !to.is_loopback() {
         return Err(io::ErrorKind::HostUnreachable.into());
     }
@@ -52,7 +38,7 @@ pub(super) async fn connect(source: Ipv4Addr, to: Ipv4Addr, port: u16) -> io::Re
 }
 
 /// Sends a request and reads its answer, or nothing where the other side closes without one.
-pub(super) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Result<Option<Reply>> {
+pub(crate) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Result<Option<Reply>> {
     stream.write_all(request).await?;
     let mut read = Vec::new();
     let head_end = loop {
@@ -88,20 +74,20 @@ pub(super) async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Resul
 }
 
 /// The request with the header that a proxy adds.
-pub(super) fn forwarded(request: &[u8], by: Option<Ipv4Addr>) -> Vec<u8> {
+pub(crate) fn forwarded(request: &[u8], by: Option<Ipv4Addr>) -> Vec<u8> {
     let (Some(by), Some(at)) = (by, position(request, b"\r\n")) else { return request.to_vec() };
     let added = format!("\r\nX-Forwarded-For: {by}");
     [&request[..at], added.as_bytes(), &request[at..]].concat()
 }
 
 /// The answer of a proxy that reaches nobody.
-pub(super) fn told(body: &str) -> Reply {
+pub(crate) fn told(body: &str) -> Reply {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
     Reply { status: 200, head, body: body.as_bytes().to_vec() }
 }
 
 /// Fails after so many seconds, where there is a limit.
-pub(super) async fn within<T>(seconds: Option<f64>, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn within<T>(seconds: Option<f64>, work: impl Future<Output = T>) -> Option<T> {
     match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|limit| !limit.is_zero()) {
         Some(limit) => tokio::time::timeout(limit, work).await.ok(),
         None => Some(work.await),

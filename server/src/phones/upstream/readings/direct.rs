@@ -1,0 +1,120 @@
+//! From which address each phone makes requests without any proxy of ours, for as long as that is known.
+//!
+//! A proxy chooses the address that its users are seen from. So who has one in force already and sets another could have ordinary requests
+//! come from the address of before, and would be refunded what has happened. An absence is therefore measured against an address that
+//! was read before a proxy was ever set through this server. It is written down before the proxy is sent; a phone whose address was
+//! not read by then has none for ever.
+
+use crate::phones::contract::DeviceId;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The addresses of the phones of one platform: a line for each, `ID ADDRESS` or `ID -`.
+#[derive(Debug)]
+pub struct DirectAddresses(Mutex<Written>);
+
+#[derive(Debug)]
+struct Written {
+    file: File,
+    phones: HashMap<DeviceId, Option<IpAddr>>,
+}
+
+impl DirectAddresses {
+    /// Reads the file at `path`, or makes it. Of two lines about a phone the first counts; a line that was cut says that nothing is known.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let mut phones = HashMap::new();
+        let mut is_whole = true;
+        let mut reader = BufReader::new(&file);
+        let mut line = String::new();
+        while reader.read_line(&mut line)? > 0 {
+            is_whole = line.ends_with('\n');
+            let (id, address) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), ""));
+            if let Ok(id) = DeviceId::new(id) {
+                phones.entry(id).or_insert_with(|| address.parse().ok().filter(|_| is_whole));
+            }
+            line.clear();
+        }
+        let mut written = Written { file, phones };
+        if !is_whole {
+            written.file.write_all(b"\n")?;
+        }
+        Ok(Self(Mutex::new(written)))
+    }
+
+    /// The address of a phone; `None` if it is not known.
+    #[must_use]
+    pub fn of(&self, id: &DeviceId) -> Option<IpAddr> {
+        self.written().phones.get(id).copied().flatten()
+    }
+
+    /// Whether there is nothing to note of a phone any more.
+    #[must_use]
+    pub fn is_settled(&self, id: &DeviceId) -> bool {
+        self.written().phones.contains_key(id)
+    }
+
+    /// Notes, durably, the address of a phone to which no proxy was sent yet; `None`: one is about to be, and the address was not read. What
+    /// was noted before stays. Blocks on the disk.
+    ///
+    /// # Errors
+    /// It cannot be written. Then nothing was noted.
+    pub fn note(&self, id: &DeviceId, address: Option<IpAddr>) -> io::Result<()> {
+        let mut written = self.written();
+        if written.phones.contains_key(id) {
+            return Ok(());
+        }
+        let line = match address {
+            Some(address) => format!("{id} {address}\n"),
+            None => format!("{id} -\n"),
+        };
+        written.file.write_all(line.as_bytes())?;
+        written.file.sync_data()?;
+        written.phones.insert(id.clone(), address);
+        Ok(())
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_address_from_before_the_first_proxy_stays_and_what_was_not_read_by_then_is_never_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pads.direct");
+        let id = |text: &str| DeviceId::new(text).ok().unwrap();
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        let other: IpAddr = "192.0.2.2".parse().unwrap();
+        {
+            let direct = DirectAddresses::open(&path).unwrap();
+            assert!(!direct.is_settled(&id("a")) && direct.of(&id("a")).is_none());
+            direct.note(&id("a"), Some(address)).unwrap();
+            direct.note(&id("a"), Some(other)).unwrap();
+            direct.note(&id("b"), None).unwrap();
+            direct.note(&id("b"), Some(other)).unwrap();
+        }
+        fs::write(&path, fs::read_to_string(&path).unwrap() + "c 192.0.2.").unwrap();
+        for _ in 0..2 {
+            let direct = DirectAddresses::open(&path).unwrap();
+            assert_eq!(["a", "b", "c", "d"].map(|phone| direct.of(&id(phone))), [Some(address), None, None, None]);
+            assert_eq!(["a", "b", "c", "d"].map(|phone| direct.is_settled(&id(phone))), [true, true, true, false]);
+        }
+        let direct = DirectAddresses::open(&path).unwrap();
+        direct.note(&id("d"), Some(other)).unwrap();
+        assert_eq!(DirectAddresses::open(&path).unwrap().of(&id("d")), Some(other));
+    }
+}

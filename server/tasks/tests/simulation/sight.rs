@@ -1,0 +1,150 @@
+//! What holds of one wheel: what its upstream does about lost answers, how long it takes, what readings of it show, and what of that is
+//! known when. In a direction that readings do not show, they lie.
+
+use super::START;
+use std::time::Duration;
+use toolwarrant_core::catalogue::PolicyDef;
+use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::random::SplitMix;
+use toolwarrant_tasks::machine::{Facts, Means};
+use toolwarrant_tasks::task::Verdict;
+
+/// Why a reading shows nothing.
+const DARK: &str = "it has no window";
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sight {
+    pub(super) dedupes: bool,
+    pub(super) looks_up: bool,
+    /// Whether everything at it takes long.
+    pub(super) slow: bool,
+    /// How many of its operations in a hundred end with nobody knowing how.
+    pub(super) lost_operations: u64,
+    /// What readings show.
+    shows: Means,
+    /// When somebody first asked what they show, and how long after that it is known.
+    asked_at: Option<Timestamp>,
+    known_after: Duration,
+    /// What is said of it before.
+    said_before: Means,
+    /// When it goes dark for good.
+    dark_at: Option<Timestamp>,
+    /// When its upstream is taken away.
+    gone_at: Option<Timestamp>,
+}
+
+impl Sight {
+    /// A wheel that shows everything at once and never changes.
+    pub(super) fn clear(dedupes: bool, looks_up: bool) -> Self {
+        let (shows, said_before, asked_at, known_after) = (Means::Both, Means::Both, None, Duration::ZERO);
+        let (slow, lost_operations, dark_at, gone_at) = (false, 0, None, None);
+        Self { dedupes, looks_up, slow, lost_operations, shows, asked_at, known_after, said_before, dark_at, gone_at }
+    }
+
+    pub(super) fn new(random: &mut SplitMix) -> Self {
+        let (both, presence, absence, nothing) = (Means::Both, Means::Presence, Means::Absence, Means::Nothing(DARK));
+        // What it shows, and what can be said of it before that is known: never more.
+        let (shows, less) = [
+            (both, [both, presence, absence, nothing]),
+            (both, [presence, absence, nothing, nothing]),
+            (presence, [presence, presence, nothing, nothing]),
+            (absence, [absence, absence, nothing, nothing]),
+            (nothing, [nothing; 4]),
+        ][random.below(5) as usize];
+        let known_after = [0, 0, 5_000, 60_000][random.below(4) as usize];
+        let known_after = Duration::from_millis(random.below(known_after + 1));
+        let mut sometime = || START.plus(Duration::from_millis(random.below(90_000)));
+        let moments = [sometime(), sometime()];
+        let mut rarely = |at| (random.below(5) == 0).then_some(at);
+        let (dark_at, gone_at) = (rarely(moments[0]), rarely(moments[1]));
+        Self {
+            dedupes: random.below(100) < 30,
+            looks_up: random.below(100) < 30,
+            slow: random.below(3) == 0,
+            lost_operations: [0, 90][random.below(2) as usize],
+            shows,
+            asked_at: None,
+            known_after,
+            said_before: less[random.below(4) as usize],
+            dark_at,
+            gone_at,
+        }
+    }
+
+    /// The same, first asked about at that moment.
+    pub(super) fn asked(self, asked_at: Option<Timestamp>) -> Self {
+        Self { asked_at, ..self }
+    }
+
+    pub(super) fn settle(&self) -> Duration {
+        Duration::from_secs(if self.slow { 60 } else { 6 })
+    }
+
+    /// Longest time that an operation takes, if it ever ends.
+    pub(super) fn works_for(&self) -> Duration {
+        Duration::from_secs(if self.slow { 120 } else { 20 })
+    }
+
+    /// Longest time that a reading takes, if it ends.
+    pub(super) fn reads_for(&self) -> Duration {
+        Duration::from_millis(if self.slow { 25_000 } else { 1_500 })
+    }
+
+    pub(super) fn paced(&self, policy: PolicyDef) -> PolicyDef {
+        let deadline_seconds = if self.slow { 240 } else { 40 };
+        PolicyDef { settle_seconds: self.settle().as_secs() as u32, deadline_seconds, ..policy }
+    }
+
+    /// What an honest executor says at that moment.
+    pub(super) fn facts(&self, now: Timestamp) -> Facts {
+        let Self { dedupes, looks_up, .. } = *self;
+        Facts { dedupes, looks_up, means: self.means(now), gone: self.is_gone(now).then_some("its mill was removed") }
+    }
+
+    pub(super) fn means(&self, now: Timestamp) -> Means {
+        match self {
+            _ if self.is_dark(now) => Means::Nothing("its window was bricked up"),
+            _ if self.asked_at.is_some_and(|at| now >= at.plus(self.known_after)) => self.shows,
+            _ => self.said_before,
+        }
+    }
+
+    /// What is said of it from then to then, if that never changes.
+    pub(super) fn throughout(&self, from: Timestamp, to: Timestamp) -> Option<Means> {
+        let changes = self.is_dark(to) || self.is_gone(to) || self.means(from) != self.means(to);
+        (!changes).then(|| self.means(to))
+    }
+
+    /// Whether readings never show anything.
+    pub(super) fn is_blind(&self) -> bool {
+        matches!(self.shows, Means::Nothing(_))
+    }
+
+    pub(super) fn gone_at(&self) -> Option<Timestamp> {
+        self.gone_at
+    }
+
+    pub(super) fn is_gone(&self, now: Timestamp) -> bool {
+        self.gone_at.is_some_and(|at| now >= at)
+    }
+
+    pub(super) fn is_dark(&self, now: Timestamp) -> bool {
+        self.dark_at.is_some_and(|at| now >= at)
+    }
+
+    /// What a reading says where the effect is there, or is not.
+    pub(super) fn verdict(&self, present: bool, lies: impl FnOnce() -> bool) -> Verdict {
+        let truth = if present { Verdict::Present } else { Verdict::Absent };
+        let lie = if present { Verdict::Absent } else { Verdict::Present };
+        match (self.shows, present) {
+            (Means::Both, _) | (Means::Presence, false) | (Means::Absence, true) => truth,
+            (Means::Presence, true) | (Means::Absence, false) | (Means::Nothing(_), _) => {
+                if lies() {
+                    lie
+                } else {
+                    truth
+                }
+            }
+        }
+    }
+}

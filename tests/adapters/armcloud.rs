@@ -1,0 +1,206 @@
+//! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a program of its own, with time of its own.
+
+use crate::double::{Double as Platform, KEYS};
+use adapter_suite::{Deed, Double, Fault, OPERATIONS, Operation};
+use cloudphone::phones::contract::DeviceId;
+use cloudphone::phones::upstream::armcloud::{self, Armcloud, Family, Scheme};
+use cloudphone::phones::upstream::guard::GuardLimits;
+use cloudphone::phones::upstream::readings::PhoneReadings;
+use cloudphone::phones::upstream::roster::PlatformName;
+use cloudphone::phones::upstream::shown::Direction;
+use cloudphone::phones::upstream::{Control, Upstream};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use toolwarrant::{BoxFuture, Clock, EchoListener, EchoPaths, Random, Secret};
+
+/// Pads of the double: more than there are cases.
+const PADS: u32 = 1_024;
+
+/// Time of the service for each moment of the double's: so the cases end sooner, and a reading has some seconds.
+const FASTER: u32 = 5;
+
+/// What the double takes for its tasks.
+const TIMES: [&str; 6] = ["--set", "task_ms=200", "--set", "restart_ms=1000", "--set", "command_ms=50"];
+
+struct Account {
+    platform: Platform,
+    codes: Vec<String>,
+    /// Whether it was shown on this account that readings follow.
+    shown: bool,
+    adapter: OnceLock<Arc<Armcloud>>,
+    echo: (EchoPaths, String),
+    ordinary: AtomicUsize,
+    timing: AtomicUsize,
+    background: Mutex<JoinSet<()>>,
+    folder: TempDir,
+}
+
+impl Account {
+    async fn new(shown: bool) -> Arc<Self> {
+        let platform = Platform::start(PADS, &TIMES).await;
+        let (listener, paths) =
+            EchoListener::bind("127.0.0.1:0".parse().expect("an address"), Random::System).expect("a port");
+        let url = format!("http://{}", listener.address().expect("an address"));
+        let mut background = JoinSet::new();
+        background.spawn(listener.serve(std::future::pending()));
+        Arc::new(Self {
+            codes: platform.codes().await,
+            platform,
+            shown,
+            adapter: OnceLock::new(),
+            echo: (paths, url),
+            ordinary: AtomicUsize::new(0),
+            timing: AtomicUsize::new(0),
+            background: Mutex::new(background),
+            folder: TempDir::new().expect("a temporary folder"),
+        })
+    }
+
+    fn adapter(&self) -> &Arc<Armcloud> {
+        self.adapter.get().expect("the adapter is made first")
+    }
+
+    /// The pads that can be switched on and off.
+    fn timing(&self) -> impl Iterator<Item = &String> {
+        self.codes.iter().skip(6).step_by(8)
+    }
+
+    fn code(&self, id: &DeviceId) -> String {
+        id.as_str().strip_prefix("pads-").expect("a pad").to_uppercase()
+    }
+}
+
+/// The switches with which a pad of the double fails so; `None` if it cannot.
+fn switches(operation: Operation, fault: Fault) -> Option<Value> {
+    let endpoint = match operation {
+        Operation::SetProxy | Operation::SetSecretProxy | Operation::ClearProxy => "setProxy",
+        Operation::Restart => "restart",
+        Operation::Shutdown => "timingPadOff",
+        Operation::Boot => "timingPadOn",
+        Operation::Session => "stsTokenByPadCode",
+    };
+    let only = |value: Value| json!({"value": value, "endpoint": endpoint});
+    let has_proxy = matches!(operation, Operation::SetProxy | Operation::SetSecretProxy);
+    let has_task = !matches!(operation, Operation::Shutdown | Operation::Boot | Operation::Session);
+    let set = match fault {
+        Fault::None => json!({}),
+        Fault::Refuses => json!({"code": only(json!(110_014))}),
+        Fault::LosesCommand => json!({"drop_before_acting": only(json!(true))}),
+        Fault::LosesAnswer => json!({"drop_after_acting": only(json!(true))}),
+        Fault::CutsAnswer => json!({"half_body": only(json!(true))}),
+        Fault::Swallows if has_task => json!({"effect": only(json!("never"))}),
+        Fault::Fails if has_task => json!({"task_end": only(json!(-1))}),
+        Fault::FailsButActs if has_task => json!({"task_end": only(json!(-1)), "effect": only(json!("always"))}),
+        Fault::Unsure if has_task => json!({"task_end": only(json!(-4)), "effect": only(json!("always"))}),
+        Fault::ActsLate if has_task => json!({"effect_late_ms": only(json!(1_500))}),
+        Fault::NeverEnds if has_task => json!({"task_never_ends": only(json!(true))}),
+        Fault::CannotBeRead if operation != Operation::Session => json!({"shell": "silent"}),
+        Fault::IgnoresProxy if has_proxy => json!({"shell_ignores_proxy": true}),
+        Fault::ProxyLies if has_proxy => json!({"proxy_lies": "203.0.113.7"}),
+        Fault::Rotates if has_proxy => json!({"proxy_rotates": true}),
+        _ => return None,
+    };
+    Some(set)
+}
+
+/// The double compares signatures with the time of this machine.
+fn keep_wall(clock: &Clock) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
+    clock.shift_wall(now.as_millis() as i64 - clock.wall().0 as i64);
+}
+
+impl Double for Account {
+    fn adapter(&self, clock: &Clock) -> Arc<dyn Control> {
+        keep_wall(clock);
+        let made = self.adapter.get_or_init(|| {
+            let [(_, access), (_, secret)] = KEYS;
+            let account = armcloud::Account {
+                base_url: self.platform.url.parse().expect("a URL"),
+                prefix: "/vcpcloud/api/padApi".to_owned(),
+                family: Family::PadApi,
+                scheme: Scheme::V2,
+                access_key: Secret::new(access.to_owned()),
+                secret_key: Secret::new(secret.to_owned()),
+                limits: GuardLimits { concurrent: 64, per_second: 1_000, per_minute: 60_000 },
+                on_off: Some(self.timing().cloned().collect()),
+                power_seconds: 15,
+                proxy_seconds: 10,
+            };
+            let (paths, url) = &self.echo;
+            let readings = PhoneReadings::new(Some((paths.clone(), url.parse().expect("a URL"))), Random::System);
+            let name = PlatformName::parse("pads").expect("a name");
+            let adapter = Armcloud::new(name, account, readings, self.folder.path(), clock.clone(), &Random::System);
+            let adapter = Arc::new(adapter.expect("an account"));
+            self.background.lock().expect("no panic").spawn(adapter.kept_fresh());
+            adapter
+        });
+        made.clone()
+    }
+
+    fn stage(&self, operation: Operation, fault: Fault) -> BoxFuture<'_, Option<DeviceId>> {
+        Box::pin(async move {
+            let switches = switches(operation, fault)?;
+            let adapter = self.adapter();
+            while !adapter.unread().is_empty() {
+                sleep(Duration::from_millis(20)).await;
+            }
+            let code = match operation {
+                Operation::Shutdown | Operation::Boot => self.timing().nth(self.timing.fetch_add(1, Relaxed)),
+                _ => self.codes.iter().step_by(8).nth(self.ordinary.fetch_add(1, Relaxed)),
+            };
+            let code = code.expect("there are more pads than cases");
+            self.platform.switch(Some(code), &switches).await;
+            let id = DeviceId::new(&format!("pads-{}", code.to_lowercase())).ok()?;
+            for direction in [Direction::Exit, Direction::Start] {
+                if self.shown {
+                    adapter.record(direction, &id).await.expect("recorded");
+                }
+            }
+            Some(id)
+        })
+    }
+
+    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<Deed>> {
+        Box::pin(async move {
+            let done = self.platform.journal("did", &self.code(id)).await;
+            let deed = |line: Value| match (line["operation"].as_str()?, &line["proxy"]) {
+                ("restart", _) => Some(Deed::Restarted),
+                ("power_on", _) => Some(Deed::Booted),
+                ("power_off", _) => Some(Deed::Stopped),
+                ("set_proxy", Value::Null) => Some(Deed::ProxyCleared),
+                ("set_proxy", proxy) => Some(Deed::ProxySet {
+                    host: proxy["ip"].as_str().or(proxy["host"].as_str())?.to_owned(),
+                    port: proxy["port"].as_u64()? as u16,
+                }),
+                _ => None,
+            };
+            done.into_iter().filter_map(deed).collect()
+        })
+    }
+
+    fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            const MOMENT: Duration = Duration::from_millis(20);
+            sleep(MOMENT).await;
+            clock.advance(MOMENT * FASTER);
+            keep_wall(clock);
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_goes_wrong_on_armcloud_no_promise_is_broken() {
+    insta::assert_snapshot!(super::table(Account::new(true).await, &OPERATIONS).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_an_account_where_nothing_was_shown_no_missing_effect_is_refunded() {
+    let table = super::table(Account::new(false).await, &[Operation::SetProxy, Operation::Restart]).await;
+    assert!(!table.contains("failed_silent"), "{table}");
+    insta::assert_snapshot!(table);
+}

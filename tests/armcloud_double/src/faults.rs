@@ -1,0 +1,77 @@
+//! What the switches do to one request: what comes instead of acting, and how the answer is spoiled. All of it is taken at once, when
+//! the request has been let in, so that a switch that is for some calls counts each request that it was set for.
+
+use crate::switches::{Asked, Switch, Switches};
+use crate::wire::Cut;
+
+#[derive(Debug)]
+pub(crate) struct Faults {
+    /// Milliseconds before anything is done.
+    pub(crate) stall: u64,
+    pub(crate) instead: Option<Instead>,
+    /// How many calls are allowed in a second.
+    pub(crate) rate: Option<i64>,
+    /// What it is answered with although it was done.
+    pub(crate) code_after: Option<i64>,
+    /// What is said with a code.
+    pub(crate) code_text: Option<String>,
+    pub(crate) spoiling: Spoiling,
+}
+
+/// What is done instead of what the request says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Instead {
+    Drop,
+    /// A page of HTML with this status.
+    Html(u16),
+    Redirect(String),
+    Code(i64),
+}
+
+/// What is done to the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Spoiling {
+    /// Milliseconds before it.
+    pub(crate) stall: u64,
+    pub(crate) cut: Option<Cut>,
+    /// Whether it ends after half of its body.
+    pub(crate) half: bool,
+    pub(crate) shape: Option<String>,
+    pub(crate) body_bytes: usize,
+    /// The code that stands in the place of each padCode.
+    pub(crate) echo: Option<String>,
+    /// Seconds after which a 429 says to come back.
+    pub(crate) rate_reset: i64,
+}
+
+impl Faults {
+    pub(crate) fn take(switches: &mut Switches, asked: Asked<'_>) -> Self {
+        let positive = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or_default();
+        let drop = switches.take_flag(Switch::DropBefore, asked).then_some(Instead::Drop);
+        let status = switches.take_number(Switch::HttpStatus, asked).and_then(|status| u16::try_from(status).ok());
+        let redirect = switches.take_text(Switch::Redirect, asked).map(Instead::Redirect);
+        let code = switches.take_number(Switch::Code, asked).map(Instead::Code);
+        let cuts = [
+            (Switch::DropAfter, Cut::Close),
+            (Switch::ResetBefore, Cut::Reset),
+            (Switch::ResetAfter, Cut::ResetAfterFirstByte),
+        ];
+        Self {
+            stall: positive(switches.take_number(Switch::Stall, asked)),
+            instead: drop.or(status.map(Instead::Html)).or(redirect).or(code),
+            rate: switches.take_number(Switch::RatePerSecond, asked),
+            code_after: switches.take_number(Switch::CodeAfter, asked),
+            code_text: switches.take_text(Switch::CodeText, asked),
+            spoiling: Spoiling {
+                stall: positive(switches.take_number(Switch::StallAnswer, asked)),
+                cut: cuts.into_iter().find_map(|(switch, cut)| switches.take_flag(switch, asked).then_some(cut)),
+                half: switches.take_flag(Switch::HalfBody, asked),
+                shape: switches.take_text(Switch::Shape, asked),
+                body_bytes: usize::try_from(positive(switches.take_number(Switch::BodyBytes, asked)))
+                    .unwrap_or_default(),
+                echo: switches.take_text(Switch::EchoPadCode, asked),
+                rate_reset: switches.take_number(Switch::RateReset, asked).unwrap_or(1),
+            },
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Proxies that listen: SOCKS5 and HTTP on one port each, for whoever takes a reading through a proxy itself. Their requests leave from
+//! [the address](crate::addresses::of_proxy) of `127.0.0.1` and their port, and reach this machine alone.
+//!
+//! The switches of proxies that are set for all pads hold here too.
+
+use crate::addresses;
+use crate::net::{self, forwarded};
+use crate::switches::{Asked, Switch};
+use crate::world::{World, now};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// The listeners, and the login that they ask for.
+#[derive(Debug)]
+pub(crate) struct Proxies {
+    listeners: Vec<TcpListener>,
+    login: Option<String>,
+}
+
+/// What a proxy knows while it serves a connection.
+#[derive(Clone, Debug)]
+struct Proxy {
+    world: Arc<World>,
+    port: u16,
+    /// `user:password`.
+    login: Option<String>,
+}
+
+/// The longest head of a request to a proxy.
+const HEAD_MAX: usize = 64 << 10;
+
+impl Proxies {
+    /// Takes free ports.
+    pub(crate) async fn listen(count: u16, login: Option<String>) -> io::Result<Self> {
+        let mut listeners = Vec::new();
+        for _ in 0..count {
+            listeners.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?);
+        }
+        Ok(Self { listeners, login })
+    }
+
+    /// Where they are, and where their requests leave from.
+    pub(crate) fn show(&self) -> Value {
+        let ports =
+            self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).map(|address| address.port());
+        let shown = ports
+            .map(|port| json!({"host": "127.0.0.1", "port": port, "exit": addresses::of_proxy("127.0.0.1", port)}));
+        shown.collect()
+    }
+
+    /// Serves them for ever.
+    pub(crate) async fn serve(self, world: Arc<World>) {
+        let Self { listeners, login } = self;
+        let mut open = JoinSet::new();
+        for listener in listeners {
+            let port = listener.local_addr().map_or(0, |address| address.port());
+            let proxy = Proxy { world: world.clone(), port, login: login.clone() };
+            open.spawn(async move {
+                let mut connections = JoinSet::new();
+                loop {
+                    while connections.try_join_next().is_some() {}
+                    if let Ok((stream, _)) = listener.accept().await {
+                        let proxy = proxy.clone();
+                        // What ends a connection early is its client's affair.
+                        connections.spawn(async move { drop(proxy.connection(stream).await) });
+                    }
+                }
+            });
+        }
+        while open.join_next().await.is_some() {}
+        std::future::pending::<()>().await;
+    }
+}
+
+impl Proxy {
+    async fn connection(&self, mut stream: TcpStream) -> io::Result<()> {
+        let mut first = [0];
+        if stream.peek(&mut first).await? == 0 || self.world.switches().take_flag(Switch::ProxyDead, ALL) {
+            return Ok(());
+        }
+        if first == [5] { self.socks(&mut stream).await } else { self.http(&mut stream).await }
+    }
+
+    /// RFC 1928 and 1929: CONNECT to an IPv4 address or a name.
+    async fn socks(&self, stream: &mut TcpStream) -> io::Result<()> {
+        let [_, count] = read(stream).await?;
+        let mut methods = vec![0; usize::from(count)];
+        stream.read_exact(&mut methods).await?;
+        let login = self.login();
+        let method = if login.is_some() { 2 } else { 0 };
+        if !methods.contains(&method) {
+            return stream.write_all(&[5, 0xff]).await;
+        }
+        stream.write_all(&[5, method]).await?;
+        if let Some(login) = login {
+            let [_version] = read(stream).await?;
+            let (user, password) = (text(stream).await?, text(stream).await?);
+            let is_right = format!("{user}:{password}") == login;
+            stream.write_all(&[1, u8::from(!is_right)]).await?;
+            if !is_right {
+                return Ok(());
+            }
+        }
+        let [_, command, _, kind] = read(stream).await?;
+        let host = match kind {
+            1 => Ipv4Addr::from(read::<4>(stream).await?).to_string(),
+            3 => text(stream).await?,
+            _ => return stream.write_all(&[5, 8, 0, 1, 0, 0, 0, 0, 0, 0]).await,
+        };
+        let port = u16::from_be_bytes(read(stream).await?);
+        if command != 1 {
+            return stream.write_all(&[5, 7, 0, 1, 0, 0, 0, 0, 0, 0]).await;
+        }
+        let reached = self.reach(&host, port).await;
+        let code = if matches!(reached, Reached::Nobody) { 5 } else { 0 };
+        stream.write_all(&[5, code, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+        self.pass(stream, reached, Vec::new()).await
+    }
+
+    /// CONNECT, and requests with the whole URL.
+    async fn http(&self, stream: &mut TcpStream) -> io::Result<()> {
+        let head = head(stream).await?;
+        let mut lines = head.split("\r\n");
+        let mut parts = lines.next().unwrap_or_default().split(' ');
+        let (method, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let fields: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        if let Some(login) = self.login() {
+            let expected = format!("Basic {}", BASE64_STANDARD.encode(login));
+            if field(&fields, "proxy-authorization") != Some(&expected) {
+                let refused =
+                    "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"double\"\r\n";
+                return stream
+                    .write_all(format!("{refused}Content-Length: 0\r\nConnection: close\r\n\r\n").as_bytes())
+                    .await;
+            }
+        }
+        let rest = target.strip_prefix("http://");
+        let (authority, path) = rest.map_or((target, "/"), |rest| rest.split_at(rest.find('/').unwrap_or(rest.len())));
+        let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "80"));
+        let Ok(port) = port.parse() else { return stream.write_all(BAD_REQUEST).await };
+        let reached = self.reach(host, port).await;
+        if matches!(reached, Reached::Nobody) {
+            return stream.write_all(BAD_GATEWAY).await;
+        }
+        if method == "CONNECT" {
+            stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+            return self.pass(stream, reached, Vec::new()).await;
+        }
+        let is_hop = |line: &&str| {
+            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+            name.starts_with("proxy-") || name == "connection"
+        };
+        let kept: Vec<&str> = fields.iter().copied().filter(|line| !is_hop(line)).collect();
+        let path = if path.is_empty() { "/" } else { path };
+        let request = format!("{method} {path} HTTP/1.1\r\n{}\r\nConnection: close\r\n\r\n", kept.join("\r\n"));
+        self.pass(stream, reached, request.into_bytes()).await
+    }
+
+    /// Connects as the switches have it, and notes it.
+    async fn reach(&self, host: &str, port: u16) -> Reached {
+        let own = ("127.0.0.1", self.port);
+        let (lie, rotates, forwards) = {
+            let mut switches = self.world.switches();
+            let lie = switches.take_text(Switch::ProxyLies, ALL);
+            (lie, switches.take_flag(Switch::ProxyRotates, ALL), switches.take_flag(Switch::ProxyForwards, ALL))
+        };
+        let source = match rotates {
+            true => addresses::of_rotating_proxy(own.0, own.1, self.world.rotate()),
+            false => addresses::of_proxy(own.0, own.1),
+        };
+        let way = if lie.is_some() { "answered by the proxy".to_owned() } else { source.to_string() };
+        let proxy = format!("{}:{}", own.0, own.1);
+        let entry =
+            json!({"pad": null, "to": format!("{host}:{port}"), "proxy": proxy, "set_by": "client", "way": way});
+        self.world.journal.write(now(), "traffic", entry);
+        if let Some(body) = lie {
+            return Reached::Told(body);
+        }
+        let Some(to) = net::resolve(host) else { return Reached::Nobody };
+        let by = forwards.then_some(Ipv4Addr::LOCALHOST);
+        net::connect(source, to, port).await.map_or(Reached::Nobody, |stream| Reached::Stream(stream, by))
+    }
+
+    /// Passes on what either side sends, after what has been read of the request.
+    async fn pass(&self, stream: &mut TcpStream, reached: Reached, mut request: Vec<u8>) -> io::Result<()> {
+        let (mut to, by) = match reached {
+            Reached::Nobody => return Ok(()),
+            Reached::Told(body) => {
+                if request.is_empty() {
+                    head(stream).await?;
+                }
+                let told = net::told(&body);
+                return stream.write_all(&[told.head.as_bytes(), &told.body].concat()).await;
+            }
+            Reached::Stream(to, by) => (to, by),
+        };
+        if request.is_empty() && by.is_some() {
+            request = head(stream).await?.into_bytes();
+        }
+        to.write_all(&forwarded(&request, by)).await?;
+        tokio::io::copy_bidirectional(stream, &mut to).await.map(drop)
+    }
+
+    fn login(&self) -> Option<String> {
+        self.world.switches().take_text(Switch::ProxyLogin, ALL).or_else(|| self.login.clone())
+    }
+}
+
+/// What a connection comes to.
+enum Reached {
+    Nobody,
+    /// The answer of a proxy that lies.
+    Told(String),
+    /// With the address that is put into `X-Forwarded-For`.
+    Stream(TcpStream, Option<Ipv4Addr>),
+}
+
+/// Only what is set for all pads is set for these proxies.
+const ALL: Asked<'_> = Asked { endpoint: "", seats: &[] };
+const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// A text after its length.
+async fn text(stream: &mut TcpStream) -> io::Result<String> {
+    let [length] = read(stream).await?;
+    let mut bytes = vec![0; usize::from(length)];
+    stream.read_exact(&mut bytes).await?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The head of a request, byte by byte, so that nothing after it is read.
+async fn head(stream: &mut TcpStream) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let [byte] = read(stream).await?;
+        head.push(byte);
+        if head.len() > HEAD_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+fn field<'a>(fields: &[&'a str], name: &str) -> Option<&'a str> {
+    let named = fields.iter().filter_map(|line| line.split_once(':'));
+    named.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
