@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use toolwarrant::{Config, ConfigError, ConfigTable, CredentialSource, Findings, Secret, Spanned};
+use toolwarrant::{Config, ConfigError, ConfigTable, CredentialSource, Findings, HttpClient, Secret, Spanned};
 use url::Url;
 
 /// The table of the configuration file.
@@ -118,7 +118,7 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
     } = written;
     let base_url =
         required(key, "base-url", "such as \"https://api.vmoscloud.com\"", base_url, found).and_then(|url| {
-            let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(base_url_of);
+            let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(checked);
             read.map_err(|why| found.add(url.span(), format!("`base-url` is no address that is used: {why}"), None))
                 .ok()
         });
@@ -186,19 +186,9 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
     Some(Platform::Armcloud { account: Box::new(account), reads_through_proxy: read_through_proxy.unwrap_or(false) })
 }
 
-/// Refuses addresses that credentials must not go to. Nothing but a test is reached without TLS, and that is on this machine.
-fn base_url_of(url: Url) -> Result<Url, String> {
-    let is_here = match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
-    };
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_here => Ok(url),
-        _ => Err("it has to begin with https://".to_owned()),
-    }
+/// Refuses what the client would: credentials go to no other machine without TLS.
+fn checked(url: Url) -> Result<Url, String> {
+    HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())
 }
 
 /// A key that must be there.

@@ -102,16 +102,9 @@ pub trait Control: Upstream {
 
     /// Returns what a monitor shows of the platform that an operator has given this name. Reads memory alone. Default: it is always there.
     fn state(&self, name: &PlatformName) -> UpstreamState {
-        UpstreamState {
-            name: name.to_string(),
-            kind: "built-in",
-            reachable: true,
-            age_seconds: Some(0),
-            targets: 0,
-            calls: Vec::new(),
-            waiting: 0,
-            refused: 0,
-        }
+        let (name, calls) = (name.to_string(), Vec::new());
+        let (age_seconds, targets, waiting, refused) = (Some(0), 0, 0, 0);
+        UpstreamState { name, kind: "built-in", reachable: true, age_seconds, targets, calls, waiting, refused }
     }
 }
 

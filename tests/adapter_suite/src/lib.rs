@@ -7,6 +7,7 @@
 
 mod case;
 mod judge;
+mod play;
 
 pub use case::{FAULTS, Fault, OPERATIONS, Operation};
 pub use judge::CaseEnd;
@@ -92,7 +93,7 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
     let mut cases = JoinSet::new();
     for (number, (operation, fault)) in case::all(operations).into_iter().enumerate() {
         let rig = Arc::clone(&rig);
-        cases.spawn(async move { (number, case::carry_out(&rig, operation, fault).await) });
+        cases.spawn(async move { (number, play::carry_out(&rig, operation, fault).await) });
     }
     let mut rows = Vec::new();
     loop {

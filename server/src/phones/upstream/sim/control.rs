@@ -6,10 +6,11 @@ use super::truth::{Answer, Change, ProxyEndpoint, Reply, Taken};
 use super::{Phone, Record, Sim};
 use crate::phones::contract::{ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction};
 use crate::phones::contract::{SetPowerArgs, SetProxyArgs};
+use crate::phones::upstream::roster::PlatformName;
 use crate::phones::upstream::{Control, Exits, Through, Unreachable};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
+use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp, UpstreamState};
 
 impl Control for Sim {
     fn facts(&self, _: &DeviceId, _: &Command) -> Facts {
@@ -48,6 +49,19 @@ impl Control for Sim {
             let direct = fleet::index(id, self.devices).map(|index| Network::Phones.address(index.into()));
             Ok(Exits { ordinary: self.leaves_from(id, None)?, through, direct })
         })
+    }
+
+    fn state(&self, name: &PlatformName) -> UpstreamState {
+        UpstreamState {
+            name: name.to_string(),
+            kind: "simulator",
+            reachable: self.reach().is_ok(),
+            age_seconds: Some(0),
+            targets: self.devices.into(),
+            calls: Vec::new(),
+            waiting: 0,
+            refused: 0,
+        }
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
