@@ -64,7 +64,6 @@ impl Double {
 }
 
 /// The table of the configuration for a double, with the credentials in files of that folder.
-#[expect(dead_code, reason = "tests of whole platforms use it")]
 pub(crate) fn table(name: &str, double: &Double, folder: &TempDir) -> String {
     use std::os::unix::fs::OpenOptionsExt;
     for (which, text) in KEYS {
