@@ -3,10 +3,12 @@
 mod audit;
 mod backups;
 mod load;
+mod platforms;
 
 use crate::program::Program;
 use audit::Books;
 use load::Load;
+use platforms::Pads;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -150,7 +152,7 @@ async fn no_kill_under_load_loses_or_repeats_anything() {
             load.satisfy();
         }
     }
-    audited(load, &[("ended by kill -9", kills)]).await;
+    audited(load, &[("ended by kill -9", kills)], None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,8 +163,8 @@ async fn no_stop_under_load_loses_or_repeats_anything() {
     for _ in 0..20 {
         slowest = slowest.max(load.stopped().await);
     }
-    audited(load, &[("ended by SIGTERM, exit code 0", 20), ("the slowest of these, ms", slowest.as_millis() as u64)])
-        .await;
+    let ends = [("ended by SIGTERM, exit code 0", 20), ("the slowest of these, ms", slowest.as_millis() as u64)];
+    audited(load, &ends, None).await;
 }
 
 /// What would be the worst of crashes is done to the files of a program that was killed, for the audit to find.
@@ -174,7 +176,7 @@ async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_r
         let before = load.acknowledged();
         load.killed().await;
         let lived = load.acknowledged() - before;
-        let books = Books::compared(&load.data, &load.told());
+        let books = Books::compared(&load.data, &load.told(), None);
         assert_eq!((books.lost, books.repeated), (0, 0), "{:#?}", books.violations);
         let journal = fs::read_to_string(&path).unwrap_or_default();
         // A command that must not be repeated.
@@ -184,19 +186,19 @@ async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_r
         }
     };
     fs::write(&path, format!("{journal}{once}\n")).expect("written");
-    assert_eq!(Books::compared(&load.data, &load.told()).repeated, 1);
+    assert_eq!(Books::compared(&load.data, &load.told(), None).repeated, 1);
 
     // All that was committed since the last start is there: a start copies what was before into the database.
     fs::write(load.data.join("cloudphone.db-wal"), "").expect("written");
     load.killed().await;
-    let books = Books::compared(&load.data, &load.told());
+    let books = Books::compared(&load.data, &load.told(), None);
     assert!(books.lost > 0, "{:#?}", books.violations);
 }
 
 /// Lets everything end, compares the books, and prints the figures.
-async fn audited(load: Load, ends: &[(&str, u64)]) {
+async fn audited(load: Load, ends: &[(&str, u64)], pads: Option<&Pads>) {
     let (told, mut load) = load.settle().await;
-    let books = Books::compared(&load.data, &told);
+    let books = Books::compared(&load.data, &told, pads);
     load.starts.sort_unstable();
     let start = |share: usize| load.starts[(load.starts.len() - 1) * share / 100].as_millis() as u64;
     let starts = [("half of the starts took at most, ms", start(50)), ("every start took at most, ms", start(100))];

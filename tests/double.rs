@@ -1,7 +1,7 @@
 //! The double of ARMCloud as a program, and what a test tells it and asks of it.
 
+use crate::program::binary;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -22,7 +22,7 @@ pub(crate) const KEYS: [(&str, &str); 2] = [("access", "AKTEST0123456789"), ("se
 impl Double {
     /// Starts a double with so many pads.
     pub(crate) async fn start(pads: u32, flags: &[&str]) -> Self {
-        let program = PathBuf::from(env!("CARGO_BIN_EXE_cloudphone")).with_file_name("armcloud-double");
+        let program = binary().with_file_name("armcloud-double");
         assert!(program.is_file(), "`cargo build --package armcloud-double` makes {}", program.display());
         let mut command = Command::new(program);
         command.args(["--pads", &pads.to_string()]).args(flags).stdout(Stdio::piped()).kill_on_drop(true);
@@ -34,7 +34,7 @@ impl Double {
         Self { url: text("url"), control: text("control"), http: reqwest::Client::new(), _process: process }
     }
 
-    /// The code of the pad with this number, from 0.
+    /// The codes of all pads, in the order of the fleet.
     pub(crate) async fn codes(&self) -> Vec<String> {
         let state = self.get("state").await;
         let pads = state["pads"].as_array().expect("pads");
@@ -64,7 +64,6 @@ impl Double {
 }
 
 /// The table of the configuration for a double, with the credentials in files of that folder.
-#[expect(dead_code, reason = "tests of whole platforms use it")]
 pub(crate) fn table(name: &str, double: &Double, folder: &TempDir) -> String {
     use std::os::unix::fs::OpenOptionsExt;
     for (which, text) in KEYS {

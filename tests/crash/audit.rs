@@ -1,8 +1,11 @@
-//! Three accounts of what happened, side by side: what clients were told, what the database says, and what the simulated phones
-//! have written down.
+//! Three accounts of what happened, side by side: what clients were told, what the database says, and what the phones have written down:
+//! simulated ones in the data folder, [pads] in the journal of the double.
+
+mod pads;
 
 use super::database;
 use super::load::TaskView;
+use super::platforms::Pads;
 use rusqlite::{Connection, Row};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -49,9 +52,13 @@ pub(super) struct Books {
     acknowledged: u64,
     pub(super) lost: u64,
     refunds: u64,
+    /// Calls that were refused before anything was accepted.
+    refused: u64,
     /// Commands that the phones took; and those that they took again and must not have.
     pub(super) commands: u64,
     pub(super) repeated: u64,
+    /// What was done on pads, and which tasks it was, where there are any.
+    pads: Option<pads::Figures>,
     /// Everything that is not as it must be, these included.
     pub(super) violations: Vec<String>,
 }
@@ -66,17 +73,23 @@ struct Task {
     attempts: u32,
     left: bool,
     idempotent: bool,
+    /// Milliseconds of the Unix epoch, as all times here.
+    created_at: i64,
+    finished_at: Option<i64>,
 }
 
 impl Books {
-    /// Compares the three.
-    pub(super) fn compared(data: &Path, told: &[TaskView]) -> Self {
+    /// Compares the three. There are pads where a double is given.
+    pub(super) fn compared(data: &Path, told: &[TaskView], pads: Option<&Pads>) -> Self {
         let db = database(data);
         let tasks = tasks(&db);
         let mut books = Self::default();
         books.keeps_its_promises(&db);
         books.agrees_with_what_was_told(&tasks, told);
         books.agrees_with_what_was_done(&tasks, &commands(data));
+        if let Some(pads) = pads {
+            books.agrees_with_the_double(&tasks, told, pads);
+        }
         for task in tasks.values() {
             *books.tasks.entry(task.status.clone()).or_default() += 1;
         }
@@ -85,18 +98,20 @@ impl Books {
 
     /// What a maintainer wants to know.
     pub(super) fn figures(&self) -> impl Iterator<Item = (String, u64)> {
-        let Self { tasks, acknowledged, lost, refunds, commands, repeated, violations } = self;
+        let Self { tasks, acknowledged, lost, refunds, refused, commands, repeated, pads, violations } = self;
         let figures = [
             ("tasks", tasks.values().sum()),
             ("of these, told to a client", *acknowledged),
             ("told to a client and lost", *lost),
             ("refunds", *refunds),
-            ("commands that the phones took", *commands),
-            ("of these, once too often", *repeated),
+            ("calls refused, as the phone offers no such thing or its platform is not there", *refused),
+            ("commands that the simulated phones took", *commands),
+            ("commands taken once too often, on whatever phone", *repeated),
             ("violations in all; the integrity of the database is among what is checked", violations.len() as u64),
         ];
         let ends = tasks.iter().map(|(status, count)| (format!("ended as {status}"), *count));
-        figures.map(|(what, figure)| (what.to_owned(), figure)).into_iter().chain(ends)
+        let pads = pads.iter().flat_map(pads::Figures::rows);
+        figures.map(|(what, figure)| (what.to_owned(), figure)).into_iter().chain(ends).chain(pads)
     }
 
     fn keeps_its_promises(&mut self, db: &Connection) {
@@ -121,7 +136,14 @@ impl Books {
         for (wish, answer) in told {
             let (Ok(said) | Err(said)) = answer;
             let code = answer.as_ref().err().map(|failure| failure["code"].as_str().expect("a code"));
-            if matches!(code, Some("not_supported" | "not_offered")) {
+            // A platform that cannot be reached, or has too much to do, is sent nothing.
+            let is_refused = match code {
+                Some("not_supported" | "not_offered") => true,
+                Some("upstream_unavailable") => !wish.device.starts_with("phone-"),
+                _ => false,
+            };
+            if is_refused {
+                self.refused += 1;
                 continue;
             }
             let id = said["task_id"].as_str().unwrap_or_default();
@@ -164,7 +186,7 @@ impl Books {
         }
         let acting = commands.values().flatten().filter(|command| !command["acts_at"].is_null());
         let changed: HashSet<String> = acting.map(device).collect();
-        for (id, task) in tasks {
+        for (id, task) in tasks.iter().filter(|(_, task)| task.target.starts_with("phone-")) {
             let commands = commands.get(id).map_or(&[][..], Vec::as_slice);
             let claimed = commands.iter().any(|command| command["answer"] == "ok");
             let done = commands.iter().any(|command| !command["acts_at"].is_null());
@@ -192,10 +214,10 @@ fn device(command: &Value) -> String {
 
 fn tasks(db: &Connection) -> HashMap<String, Task> {
     let sql = "SELECT 'task_' || lower(hex(id)), target, tool, idem_key, coalesce(status, 'dispatched'),
-                      state ->> 'attempts', state ->> 'left', state -> 'terms' ->> 'idempotent' FROM task";
+                      state ->> 'attempts', state ->> 'left', state -> 'terms' ->> 'idempotent', created_at, finished_at FROM task";
     let task = |row: &Row<'_>| {
-        let (id, target, tool, key, status, attempts, left, idempotent) = row.try_into()?;
-        Ok((id, Task { target, tool, key, status, attempts, left, idempotent }))
+        let (id, target, tool, key, status, attempts, left, idempotent, created_at, finished_at) = row.try_into()?;
+        Ok((id, Task { target, tool, key, status, attempts, left, idempotent, created_at, finished_at }))
     };
     let mut select = db.prepare(sql).expect("the table that it is");
     select.query_map([], task).expect("rows").collect::<rusqlite::Result<_>>().expect("a task")

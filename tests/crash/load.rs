@@ -9,20 +9,17 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_core::random::SplitMix;
 
 /// Clients, each with a connection of its own.
 const CLIENTS: usize = 64;
-
-/// A life of the program, in milliseconds.
-const LIFE: Range<u64> = 50..350;
 
 /// That the program hangs shows in a minute; no other time is measured.
 const HANGS: Duration = Duration::from_secs(60);
@@ -36,18 +33,33 @@ pub(super) struct Wish {
     pub(super) tool: &'static str,
     pub(super) device: String,
     pub(super) key: Option<String>,
-    arguments: Value,
+    pub(super) arguments: Value,
+}
+
+/// What is served, and what clients want of it.
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    /// Of the program.
+    pub(super) flags: Vec<String>,
+    /// A life of the program, in milliseconds.
+    pub(super) life: Range<u64>,
+    /// The wish with a number.
+    pub(super) wish: Box<dyn Fn(u64) -> Wish + Send + Sync>,
+}
+
+impl Plan {
+    /// Simulated phones alone.
+    fn simulated(seed: u64) -> Self {
+        let flags = ["--sim-devices", "1000000"].map(str::to_owned).to_vec();
+        Self { seed, flags, life: 50..350, wish: Box::new(move |number| Wish::new(seed, number)) }
+    }
 }
 
 impl Wish {
     /// Most are on a device that nobody else writes to. One in eight repeats the one before, which is asked for at the same
     /// time; another wants something else of its device.
-    fn new(seed: u64, number: u64) -> Self {
-        let (device, repeated) = match number % 8 {
-            3 => (number - 1, number),
-            7 => (number - 1, number - 1),
-            _ => (number, number),
-        };
+    pub(super) fn new(seed: u64, number: u64) -> Self {
+        let (device, repeated) = Self::shared(number);
         let device = format!("phone-{:07}", device + 1);
         let mut random = SplitMix(seed ^ repeated << 32);
         let (tool, mut arguments) = match random.below(5) {
@@ -62,6 +74,20 @@ impl Wish {
         };
         let key = (random.below(4) > 0).then(|| format!("wish-{repeated}"));
         arguments["device_id"] = json!(device);
+        Self::keyed(tool, device, key, arguments)
+    }
+
+    /// On which device a wish is, and which wish it is: the numbers of the first such.
+    pub(super) fn shared(number: u64) -> (u64, u64) {
+        match number % 8 {
+            3 => (number - 1, number),
+            7 => (number - 1, number - 1),
+            _ => (number, number),
+        }
+    }
+
+    /// A wish with an idempotency key, or none.
+    pub(super) fn keyed(tool: &'static str, device: String, key: Option<String>, mut arguments: Value) -> Self {
         if let Some(key) = &key {
             arguments["idempotency_key"] = json!(key);
         }
@@ -90,7 +116,7 @@ pub(super) type TaskView = (Wish, Result<Value, Value>);
 
 /// What all clients share.
 struct Shared {
-    seed: u64,
+    plan: Plan,
     key: Key,
     /// Where the program listens; nothing while it is down.
     url: watch::Sender<Option<String>>,
@@ -102,7 +128,8 @@ struct Shared {
     unanswered: AtomicU64,
     /// Signed requests that were taken a second time.
     taken_twice: AtomicU64,
-    satisfied: AtomicBool,
+    /// How many more wishes there may be; closed once nobody wants more.
+    more: Semaphore,
     told: Mutex<Vec<TaskView>>,
 }
 
@@ -110,10 +137,11 @@ impl Shared {
     /// Wishes and asks, one after the other, until nobody wants more.
     async fn client(self: Arc<Self>) {
         let (http, mut url) = (Client::new(), self.url.subscribe());
-        while !self.satisfied.load(Relaxed) {
+        while let Ok(permit) = self.more.acquire().await {
+            permit.forget();
             let number = self.next.fetch_add(1, Relaxed);
-            let wish = Wish::new(self.seed, number);
-            let (signs, mut signed, mut signatures) = (number % 16 >= 8, None::<Signed>, 0);
+            let wish = (self.plan.wish)(number);
+            let (signs, mut signed, mut signatures) = (number % 32 >= 16, None::<Signed>, 0);
             let answer = loop {
                 let at = url.wait_for(Option::is_some).await.expect("the sender is ours").clone().expect("it is");
                 let answer = if signs {
@@ -175,29 +203,38 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Makes an application whose budget is no bottleneck, and begins to wish.
+    /// Makes an application whose budget is no bottleneck, and begins to wish without pause.
     pub(super) async fn begin(seed: u64) -> Self {
+        let load = Self::of(Plan::simulated(seed)).await;
+        load.shared.more.add_permits(Semaphore::MAX_PERMITS);
+        load
+    }
+
+    /// The same of a plan, and nobody wishes yet.
+    pub(super) async fn of(plan: Plan) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
-        let mut program = Program::start_at(home.clone(), &[]).await;
+        let flags: Vec<&str> = plan.flags.iter().map(String::as_str).collect();
+        let mut program = Program::start_at(home.clone(), &flags).await;
         let data = program.data.clone();
         operate(&data, "app create load --permission device --requests-per-minute 100000000").await;
         operate(&data, "device assign load --all").await;
         let key = json_of(&data, "key create load").await;
         let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
         program.stop().await;
+        let lives = SplitMix(plan.seed);
         let shared = Arc::new(Shared {
-            seed,
+            plan,
             key: Key { id, secret },
             url: watch::Sender::new(None),
             next: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
             taken_twice: AtomicU64::new(0),
-            satisfied: AtomicBool::new(false),
+            more: Semaphore::new(0),
             told: Mutex::default(),
         });
         let clients = (0..CLIENTS).map(|_| Arc::clone(&shared).client()).collect();
-        Self { home, data, shared, clients, lives: SplitMix(seed), starts: Vec::new(), unended: 0 }
+        Self { home, data, shared, clients, lives, starts: Vec::new(), unended: 0 }
     }
 
     /// Signed requests that were taken a second time.
@@ -214,9 +251,20 @@ impl Load {
         self.shared.told.lock().expect("no panic").clone()
     }
 
+    /// Lets clients wish once in each such time, until nobody wants more.
+    pub(super) fn allow_every(&mut self, time: Duration) {
+        let shared = Arc::clone(&self.shared);
+        self.clients.spawn(async move {
+            while !shared.more.is_closed() {
+                shared.more.add_permits(1);
+                sleep(time).await;
+            }
+        });
+    }
+
     /// From now on no client wants more; what is not answered yet is still asked for.
     pub(super) fn satisfy(&self) {
-        self.shared.satisfied.store(true, Relaxed);
+        self.shared.more.close();
     }
 
     pub(super) fn unanswered(&self) -> u64 {
@@ -225,11 +273,13 @@ impl Load {
 
     fn spawn(&self) -> Program {
         let log = File::options().create(true).append(true).open(self.home.path().join("log")).expect("a log");
-        Program::spawn(self.home.clone(), log, &["--sim-devices", "1000000"])
+        let flags: Vec<&str> = self.shared.plan.flags.iter().map(String::as_str).collect();
+        Program::spawn(self.home.clone(), log, &flags)
     }
 
     fn life(&mut self) -> Duration {
-        Duration::from_millis(LIFE.start + self.lives.below(LIFE.end - LIFE.start))
+        let Range { start, end } = self.shared.plan.life.clone();
+        Duration::from_millis(start + self.lives.below(end - start))
     }
 
     async fn ready(&mut self, program: &mut Program, begun: Instant) {

@@ -1,0 +1,185 @@
+//! Two platforms in one configuration: simulated phones, and pads of the double, which lose answers, swallow commands and lag. The pads
+//! are of two accounts; on one of them readings were shown to follow, on the other they were not, so that nothing is refunded there.
+
+use super::load::{Load, Plan, Wish};
+use super::{PASSWORD, audited, given};
+use crate::cli::json_of;
+use crate::double::{Double, table};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+use toolwarrant_core::random::SplitMix;
+
+/// What the double takes for its tasks. The other times are those of its table of the configuration.
+const TIMES: [&str; 4] = ["task_ms=200", "restart_ms=1000", "online_ms=500", "command_ms=20"];
+
+/// Between two wishes.
+const PAUSE: Duration = Duration::from_millis(60);
+
+/// Lives after the last wish: tasks are then in every phase.
+const LIVES_AFTER: u64 = 8;
+
+/// Of the double, and the pad that is the operator's for `platform check`.
+pub(super) struct Pads {
+    double: Double,
+    codes: Vec<String>,
+    /// The configuration, the credentials and the journal.
+    folder: TempDir,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes: cargo xtask crash"]
+async fn no_kill_and_no_reset_on_two_platforms_loses_or_repeats_anything() {
+    let (seed, writes) = (given("SEED", 1), given("WRITES", 2_000));
+    let pads = Pads::start(writes).await;
+    let spoilt = pads.spoil(seed).await;
+    let mut load = Load::of(pads.plan(seed)).await;
+    load.killed_after(async |data, _| pads.prove(data).await).await;
+    load.allow_every(PAUSE);
+    let mut kills = 1;
+    while load.acknowledged() < writes {
+        load.killed().await;
+        kills += 1;
+    }
+    load.satisfy();
+    for _ in 0..LIVES_AFTER {
+        load.killed().await;
+        kills += 1;
+    }
+    let figures = [("ended by kill -9", kills), ("pads whose platform misbehaves", spoilt)];
+    audited(load, &figures, Some(&pads)).await;
+}
+
+impl Pads {
+    /// Starts a double that has a pad for each of so many wishes.
+    async fn start(wishes: u64) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        let journal = folder.path().join("journal.jsonl");
+        let mut flags = vec!["--journal", journal.to_str().expect("UTF-8")];
+        flags.extend(TIMES.iter().flat_map(|time| ["--set", time]));
+        let double = Double::start(u32::try_from(wishes).expect("fewer") + 64, &flags).await;
+        let codes = double.codes().await;
+        Self { double, codes, folder }
+    }
+
+    /// What the double has done.
+    pub(super) fn journal(&self) -> PathBuf {
+        self.folder.path().join("journal.jsonl")
+    }
+
+    /// The pad that no client writes to.
+    pub(super) fn operators(&self) -> &str {
+        &self.codes[0]
+    }
+
+    /// Every other eight wishes are on pads.
+    fn plan(&self, seed: u64) -> Plan {
+        let shown = table("pads", &self.double, &self.folder);
+        let unshown = table("blind", &self.double, &self.folder).replace("/vcpcloud/", "/vsphone/");
+        let config = self.folder.path().join("cloudphone.toml");
+        let text = format!("[platform.phone]\nkind = \"simulator\"\n\n{shown}\n{unshown}");
+        fs::write(&config, text).expect("written");
+        // Nothing else leaves from this address, so that the port stays free while the program is down.
+        let echo = TcpListener::bind("127.77.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+        let config = config.to_str().expect("UTF-8");
+        let flags = format!("--sim-devices 1000000 --config {config} --echo-listen {echo} --echo-url http://{echo}");
+        let codes = self.codes.clone();
+        let wish = move |number: u64| match pad(number) {
+            Some(_) => wish(&codes, seed, number),
+            None => Wish::new(seed, number),
+        };
+        Plan { seed, flags: flags.split(' ').map(str::to_owned).collect(), life: 500..8_000, wish: Box::new(wish) }
+    }
+
+    /// Has the platform misbehave on a share of the pads; on how many.
+    async fn spoil(&self, seed: u64) -> u64 {
+        let mut spoilt = 0;
+        // The first of these wishes decides on which call.
+        for number in (0..2 * self.codes.len() as u64).filter(|number| Wish::shared(*number).0 == *number) {
+            let Some(pad) = pad(number).filter(|pad| *pad < self.codes.len()) else { continue };
+            let faults = faults(seed, number, wish(&self.codes, seed, number).tool);
+            if !faults.is_empty() {
+                self.double.switch(Some(&self.codes[pad]), &Value::Object(faults)).await;
+                spoilt += 1;
+            }
+        }
+        spoilt
+    }
+
+    /// Has the operator try both accounts, one of them by writes, so that its readings count as evidence.
+    async fn prove(&self, data: &Path) {
+        let code = self.operators().to_lowercase();
+        let write = format!("platform check pads --write pads-{code} --proxy http://shown.example.com:8080 --yes");
+        for line in [write.as_str(), "platform check blind"] {
+            let said = json_of(data, line).await;
+            assert_eq!(said["sound"], true, "{said:#}");
+        }
+    }
+}
+
+/// The place in the fleet of the pad that a wish is on; the first place is [the operator's](Pads::operators).
+fn pad(number: u64) -> Option<usize> {
+    let (device, _) = Wish::shared(number);
+    let place = device / 16 * 8 + device % 8 + 1;
+    (device / 8 % 2 == 1).then(|| usize::try_from(place).expect("fewer"))
+}
+
+/// A wish on a pad. Every proxy has a host of its own, so that the journal tells whose it is.
+fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
+    let pad = pad(number).expect("a pad");
+    let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
+    let device = format!("{account}-{}", codes[pad].to_lowercase());
+    let (_, repeated) = Wish::shared(number);
+    let mut random = SplitMix(seed ^ repeated << 32);
+    let (tool, mut arguments) = match random.below(8) {
+        0 => ("clear_proxy", json!({})),
+        1..=3 => ("set_power", json!({"action": "restart"})),
+        chance => {
+            let scheme = if chance % 2 == 0 { "socks5" } else { "http" };
+            let mut proxy = json!({"scheme": scheme, "host": format!("wish-{repeated}.example.com"), "port": 8080});
+            // Nobody can ask through it then.
+            if random.below(6) == 0 {
+                proxy["username"] = json!("user");
+                proxy["password"] = json!(PASSWORD);
+            }
+            ("set_proxy", proxy)
+        }
+    };
+    arguments["device_id"] = json!(device);
+    let key = (random.below(4) > 0).then(|| format!("wish-{repeated}"));
+    Wish::keyed(tool, device, key, arguments)
+}
+
+/// What the platform does wrong on the pad of a wish: to the exchange of the write, to its effect, both, or neither.
+fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
+    let mut random = SplitMix(seed ^ (number << 32) ^ 0xfa17);
+    let endpoint = if tool == "set_power" { "restart" } else { "setProxy" };
+    let of = |value: Value| json!({"value": value, "endpoint": endpoint});
+    let once = json!({"value": true, "endpoint": endpoint, "calls": 1});
+    let exchange = match random.below(20) {
+        0 => Some(("reset_before_answer", once)),
+        1 => Some(("reset_after_first_byte", once)),
+        2 => Some(("half_body", once)),
+        3 => Some(("drop_before_acting", once)),
+        4 => Some(("drop_after_acting", once)),
+        // Of whatever call.
+        5 => Some(("reset_before_answer", json!({"value": true, "calls": 2}))),
+        6 => Some(("lag_ms", json!(5_000))),
+        _ => None,
+    };
+    let effect: &[(&str, Value)] = match random.below(20) {
+        0..=2 => &[("effect", of(json!("never")))],
+        3 => &[("task_end", of(json!(-1)))],
+        4 => &[("task_end", of(json!(-4)))],
+        5 => &[("task_end", of(json!(-1))), ("effect", of(json!("always")))],
+        // Within the time that the configuration gives it to settle.
+        6 => &[("effect_late_ms", of(json!(1_000 + random.below(3_000))))],
+        7 => &[("shell", json!("silent"))],
+        _ => &[],
+    };
+    let named = |(name, value): (&str, Value)| (name.to_owned(), value);
+    exchange.into_iter().map(named).chain(effect.iter().cloned().map(named)).collect()
+}
