@@ -1,7 +1,7 @@
 //! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a program of its own, with time of its own.
 
 use crate::double::{Double as Platform, KEYS};
-use adapter_suite::{PhoneDeed, Double, Mishap, OPERATIONS, Operation};
+use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::upstream::armcloud::{self, Armcloud, Family, Scheme};
 use cloudphone::phones::upstream::guard::GuardLimits;

@@ -1,6 +1,6 @@
 //! The simulated phones, which are their own double.
 
-use adapter_suite::{PhoneDeed, Double, Mishap, OPERATIONS, Operation};
+use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::phones::contract::DeviceId;
 use cloudphone::phones::upstream::Control;
 use cloudphone::phones::upstream::sim::{Change, Part, Sim};

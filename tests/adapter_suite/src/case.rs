@@ -119,7 +119,9 @@ impl Operation {
     /// Checks whether a deed is what was asked for.
     pub(crate) fn is(self, deed: &PhoneDeed) -> bool {
         match (self, deed) {
-            (Self::SetProxy | Self::SetSecretProxy, PhoneDeed::ProxySet { host, port }) => (host.as_str(), *port) == PROXY,
+            (Self::SetProxy | Self::SetSecretProxy, PhoneDeed::ProxySet { host, port }) => {
+                (host.as_str(), *port) == PROXY
+            }
             (Self::ClearProxy, PhoneDeed::ProxyCleared)
             | (Self::Restart, PhoneDeed::Restarted)
             | (Self::Shutdown, PhoneDeed::Stopped)
