@@ -20,7 +20,7 @@ pub(crate) struct Worlds {
 
 impl Worlds {
     /// Those that every change goes through.
-    pub(crate) const USUAL: Self = Self { worlds: 200_000, first: 0, seed: None };
+    pub(crate) const USUAL: Self = Self { worlds: 300_000, first: 0, seed: None };
 }
 
 /// Lives through the worlds, and with all but a single one through those of every mutant.

@@ -177,7 +177,17 @@ fn never(status: Status) -> bool {
 
 /// If nothing interferes, a task ends soon after nothing more can be learned of it.
 fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violated: &mut impl FnMut(&str)) {
-    let Task { policy, outcome, deadline_at, not_before, finished_at: Some(finished_at), left, .. } = &record.task
+    let Task {
+        policy,
+        outcome,
+        operation,
+        attempts,
+        deadline_at,
+        not_before,
+        finished_at: Some(finished_at),
+        left,
+        ..
+    } = &record.task
     else {
         return;
     };
@@ -185,7 +195,10 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
     let known_at = match (sight.gone_at(), truth.lost_at, truth.done_at) {
         (Some(gone_at), ..) if !left => Some(gone_at.max(*not_before).max(record.created_at)),
         _ if policy.probe.is_none() => None,
-        (_, Some(lost_at), Some(done_at)) if means_both(sight, record.created_at, *finished_at) => {
+        // Where the name of the operation was lost, too, the wait is for that; a second send is another operation.
+        (_, Some(lost_at), Some(done_at))
+            if operation.is_some() && *attempts == 1 && means_both(sight, record.created_at, *finished_at) =>
+        {
             Some(lost_at.max(done_at))
         }
         _ => match (sight.throughout(record.created_at, *finished_at), outcome) {
