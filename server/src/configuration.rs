@@ -3,6 +3,7 @@
 //! It is read whole or not at all: what is wrong with it is reported with its place. Credentials are read where the table says they are, and
 //! never stand in it. Start at [`platforms`].
 
+use crate::phones::upstream::armcloud::api::judge_base_url;
 use crate::phones::upstream::armcloud::{Account, Family, Scheme};
 use crate::phones::upstream::guard::GuardLimits;
 use crate::phones::upstream::roster::PlatformName;
@@ -194,6 +195,7 @@ fn base_url_of(url: Url) -> Result<Url, String> {
         Some(url::Host::Domain(name)) => name == "localhost",
         None => false,
     };
+    judge_base_url(&url)?;
     match url.scheme() {
         "https" => Ok(url),
         "http" if is_here => Ok(url),
