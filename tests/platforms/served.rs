@@ -91,7 +91,7 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
     // The same start is read again and again, long after it should be another.
     until(async || taken(&double, "restart").await == 1).await;
     let commands = taken(&double, "asyncCmd").await;
-    until(async || taken(&double, "asyncCmd").await >= commands + 3).await;
+    until(async || taken(&double, "asyncCmd").await >= commands + 4).await;
     let before = program.call("get_task", json!({"task_id": name, "wait_seconds": 0})).await.expect("a task");
     assert_eq!((&before["status"], site.ledger().get("refund")), (&json!("dispatched"), None), "{before}");
 
