@@ -43,6 +43,7 @@ mod outcomes;
 mod outputs;
 mod outside;
 mod platform;
+mod platforms;
 mod process;
 mod program;
 mod proxy_hosts;

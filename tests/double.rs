@@ -57,6 +57,23 @@ impl Double {
         lines.filter(|line| line["kind"] == kind && line["pad"] == pad).cloned().collect()
     }
 
+    /// The requests to an endpoint of which the name ends so, in their order.
+    pub(crate) async fn requests(&self, endpoint: &str) -> Vec<Value> {
+        let journal = self.get("journal?after=0").await;
+        let lines = journal["entries"].as_array().expect("lines").iter();
+        let is_one = |line: &&Value| {
+            line["kind"] == "request" && line["endpoint"].as_str().is_some_and(|name| name.ends_with(endpoint))
+        };
+        lines.filter(is_one).cloned().collect()
+    }
+
+    /// Gives a seat another pad: the code of that.
+    pub(crate) async fn replace(&self, pad: &str) -> String {
+        let answer = self.http.post(format!("{}/pads/{pad}/replace", self.control)).send().await.expect("an answer");
+        let told: Value = serde_json::from_str(&answer.text().await.expect("a text")).expect("JSON");
+        told["new"].as_str().expect("a code").to_owned()
+    }
+
     async fn get(&self, path: &str) -> Value {
         let answer = self.http.get(format!("{}/{path}", self.control)).send().await.expect("an answer");
         serde_json::from_str(&answer.text().await.expect("a text")).expect("JSON")

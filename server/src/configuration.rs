@@ -3,6 +3,7 @@
 //! It is read whole or not at all: what is wrong with it is reported with its place. Credentials are read where the table says they are, and
 //! never stand in it. Start at [`platforms`].
 
+use crate::phones::upstream::armcloud::api::judge_base_url;
 use crate::phones::upstream::armcloud::{Account, Family, Scheme};
 use crate::phones::upstream::guard::GuardLimits;
 use crate::phones::upstream::roster::PlatformName;
@@ -188,6 +189,7 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
 
 /// Refuses what the client would: credentials go to no other machine without TLS.
 fn checked(url: Url) -> Result<Url, String> {
+    judge_base_url(&url)?;
     HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())
 }
 

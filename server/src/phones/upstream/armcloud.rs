@@ -244,10 +244,23 @@ impl From<ApiError> for NoList {
         match error {
             error if error.is_unsupported() => Self::Unsupported,
             error if error.is_missing_pad() => Self::NoSuchPad,
-            ApiError::NotDone { code: Some(_), why } => Self::Refused(Unreachable(why)),
-            ApiError::NotDone { why, .. } | ApiError::Failed { why, .. } | ApiError::Unknown(why) => {
-                Self::Failed(Unreachable(why))
-            }
+            error if error.is_refused() => Self::Refused(error.into()),
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_request_that_the_platform_does_not_take_is_tried_in_another_form() {
+        let of = |code| NoList::from(ApiError::NotDone { code, why: "why".into() });
+        assert!(matches!(of(Some(100_000)), NoList::Refused(_)));
+        // Wrong signature, too many calls, and what never left.
+        for code in [Some(2019), Some(429), None] {
+            assert!(matches!(of(code), NoList::Failed(_)), "{code:?}");
         }
     }
 }

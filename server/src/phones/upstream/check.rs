@@ -25,7 +25,6 @@ pub struct Finding {
     /// What was found.
     pub found: String,
     /// What to do about it; empty where it is sound.
-    #[serde(skip_serializing_if = "str::is_empty")]
     pub remedy: &'static str,
 }
 

@@ -15,7 +15,7 @@ pub use answer::{Accepted, Int, Rows};
 pub use calls::{ApiCall, Family};
 
 use super::sign::{AccountKeys, Scheme, Signable};
-use crate::phones::upstream::guard::{CallEnd, Class, Guard, GuardLimits, Pass};
+use crate::phones::upstream::guard::{CallEnd, Class, Guard, GuardLimits, Pass, Withheld};
 use answer::{Judged, Started};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -93,6 +93,12 @@ impl ApiError {
         matches!(self, Self::NotDone { code: Some(code), .. } if codes::is_missing_pad(*code))
     }
 
+    /// Whether the platform does not take this request: neither the account nor the number of calls is why.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::NotDone { code: Some(code), .. } if codes::meaning(*code) == codes::Meaning::Refused)
+    }
+
     /// Whether the platform has no such call.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
@@ -109,6 +115,18 @@ pub const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// Long, because an answer that comes too late costs certainty.
 pub const WRITE_WITHIN: Duration = Duration::from_secs(30);
+
+/// Checks that nothing but a scheme and a host stands in a base URL.
+///
+/// # Errors
+/// What is expected.
+pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if is_bare && url.username().is_empty() && url.password().is_none() {
+        return Ok(());
+    }
+    Err("only a scheme and a host stand in the base URL; expected one like https://api.vmoscloud.com")
+}
 
 /// What one attempt came to.
 type Attempt<T> = Result<T, Trouble>;
@@ -151,11 +169,7 @@ impl Api {
         clock: Clock,
     ) -> Result<Self, HttpSetupError> {
         let ApiSettings { base_url, prefix, .. } = &settings;
-        let is_bare = base_url.path() == "/" && base_url.query().is_none() && base_url.fragment().is_none();
-        if !is_bare || !base_url.username().is_empty() || base_url.password().is_some() {
-            let why = "only a scheme and a host stand in the base URL; expected one like https://api.vmoscloud.com";
-            return Err(HttpSetupError::Url(why.to_owned()));
-        }
+        judge_base_url(base_url).map_err(|why| HttpSetupError::Url(why.to_owned()))?;
         if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
             let why = "the prefix begins with `/` and does not end with it; expected one like /vcpcloud/api/padApi";
             return Err(HttpSetupError::Url(why.to_owned()));
@@ -267,7 +281,15 @@ impl Api {
                 self.signs_commands.store(!signs_body, Relaxed);
             }
         }
-        let Judged { data, end, may_pass, .. } = judged;
+        let Judged { data, end, may_pass, code, .. } = judged;
+        let is_known = matches!(self.guard.observe().open, Some(Withheld::Denied(_)));
+        if end == CallEnd::Denied && !is_known {
+            tracing::warn!(
+                host = self.host,
+                code,
+                "the platform refused the credentials, and is left alone for a while"
+            );
+        }
         pass.end(end);
         data.map_err(|error| {
             if error.is_unsupported() {

@@ -1,0 +1,151 @@
+//! Platforms as an operator and a client see them: the program itself, with a configuration, against doubles of the platform.
+
+mod mistakes;
+mod outage;
+mod refused;
+mod removed;
+mod served;
+
+use crate::cli::operate;
+use crate::double::{Double, table};
+use crate::harness::Key;
+use crate::program::Program;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+/// What makes a double fast.
+const FAST: &[&str] = &["--set", "task_ms=100", "--set", "restart_ms=300", "--set", "online_ms=100"];
+
+/// A folder with a configuration, in which programs run one after another.
+struct Site {
+    home: Arc<TempDir>,
+    /// Those that the first start printed.
+    keys: OnceLock<Vec<Key>>,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self { home: Arc::new(TempDir::new().expect("a temporary folder")), keys: OnceLock::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Writes the configuration.
+    fn configure(&self, text: &str) {
+        std::fs::write(self.path("cloudphone.toml"), text).expect("a file");
+    }
+
+    /// The table of a double, whose writes settle within a second.
+    fn table(&self, name: &str, double: &Double) -> String {
+        let table = table(name, double, &self.home);
+        table.replace("power-seconds = 10", "power-seconds = 1").replace("proxy-seconds = 5", "proxy-seconds = 1")
+    }
+
+    /// Starts the program, and waits until it has listed that many phones.
+    async fn start(&self, phones: usize, flags: &[&str]) -> Program {
+        let config = self.path("cloudphone.toml");
+        let flags = [&["--config", config.to_str().expect("text")], flags].concat();
+        let mut program = Program::start_at(self.home.clone(), &flags).await;
+        program.keys.clone_from(self.keys.get_or_init(|| program.keys.clone()));
+        until(async || listed(&program).await.len() == phones).await;
+        program
+    }
+
+    /// Runs a command of an operator, whether a program runs or not.
+    async fn operate(&self, line: &str) -> (i32, String) {
+        let config = self.path("cloudphone.toml");
+        operate(&self.path("data"), &format!("{line} --config {}", config.display())).await
+    }
+
+    /// How many entries of each kind the ledger has.
+    fn ledger(&self) -> BTreeMap<String, i64> {
+        let database = Connection::open(self.path("data/cloudphone.db")).expect("a database");
+        let mut counts = database.prepare("SELECT kind, count(*) FROM ledger GROUP BY kind").expect("a table");
+        let rows = counts.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+        rows.map(|row| row.expect("a row")).collect()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).expect("a log")
+    }
+}
+
+/// An echo that phones reach, as it stands in the configuration.
+fn echo() -> String {
+    // No other test listens on this address.
+    let free = TcpListener::bind("127.0.0.9:0").and_then(|port| port.local_addr()).expect("a free port");
+    format!("echo-listen = \"{free}\"\necho-url = \"http://{free}\"\n")
+}
+
+/// Waits until something holds. That it never does shows in a minute; no other time is measured.
+async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..600 {
+        if holds().await {
+            return;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it never holds");
+}
+
+/// The phones of a page that has room for all.
+async fn listed(program: &Program) -> Vec<Value> {
+    let page = program.call("list_devices", json!({"limit": 200})).await.expect("a page");
+    page["devices"].as_array().expect("phones").clone()
+}
+
+/// The id of a pad.
+fn id(platform: &str, code: &str) -> String {
+    format!("{platform}-{}", code.to_lowercase())
+}
+
+/// How many requests to an endpoint a double has taken.
+async fn taken(double: &Double, endpoint: &str) -> usize {
+    double.requests(endpoint).await.iter().filter(|line| line["accepted"] == true).count()
+}
+
+/// A write to its end: the task as it is read then.
+async fn end(program: &Program, tool: &str, arguments: Value) -> Value {
+    let accepted = program.call(tool, arguments).await.expect("accepted");
+    ended(program, &accepted["task_id"]).await
+}
+
+/// Waits for the end of a task: what it is then.
+async fn ended(program: &Program, task_id: &Value) -> Value {
+    for _ in 0..4 {
+        let poll = json!({"task_id": task_id, "wait_seconds": 50});
+        let task = program.call("get_task", poll).await.expect("a task");
+        if task["terminal"] == true {
+            return task;
+        }
+    }
+    panic!("{task_id} never ends");
+}
+
+/// Fails where a file of a folder has one of these texts in it.
+fn assert_nowhere(folder: &Path, secrets: &[&str]) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let Ok(bytes) = (if path.is_dir() {
+            assert_nowhere(&path, secrets);
+            continue;
+        } else {
+            std::fs::read(&path)
+        }) else {
+            continue;
+        };
+        for secret in secrets {
+            let stands = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!stands, "{secret} stands in {}", path.display());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! A platform that is down or refuses its account: what that takes from the others, what it costs, and what is said of it.
+
+use super::{FAST, Site, id, listed, until};
+use crate::cli::json_of;
+use crate::double::Double;
+use crate::harness::Key;
+use crate::monitor::{WATCHED, get, monitor};
+use crate::program::{Program, call};
+use serde_json::{Value, json};
+
+/// Reads phones until the platform is left alone, as so many calls have failed.
+async fn wait_for_breaker(program: &Program, platform: &str) {
+    until(async || {
+        let of_it = listed(program).await.into_iter().filter(|phone| phone["device_id"].to_string().contains(platform));
+        let phones: Vec<Value> = of_it.collect();
+        for phone in &phones {
+            program.call("get_device", json!({"device_id": phone["device_id"]})).await.expect("it is known");
+        }
+        phones.iter().all(|phone| phone["state"] == "unknown")
+    })
+    .await;
+}
+
+/// The states of the phones of each platform, by their ids.
+async fn states(program: &Program) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    listed(program).await.iter().map(|phone| (text(&phone["device_id"]), text(&phone["state"]))).collect()
+}
+
+/// The key of an application that sees one phone.
+async fn seeing(site: &Site, name: &str, phone: &str) -> Key {
+    let (code, said) = site.operate(&format!("app create {name} --permission device_read")).await;
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = site.operate(&format!("device assign {name} {phone}")).await;
+    assert_eq!(code, 0, "{said}");
+    let key = json_of(&site.path("data"), &format!("key create {name}")).await;
+    let text = |member: &str| key[member].as_str().expect("text").to_owned();
+    Key { id: text("key_id"), secret: text("secret") }
+}
+
+#[tokio::test]
+async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
+    let site = Site::new();
+    let (den, lab) = tokio::join!(Double::start(2, FAST), Double::start(2, FAST));
+    site.configure(&[site.table("den", &den), site.table("lab", &lab)].concat());
+    let mut program = site.start(4, WATCHED).await;
+    let known = states(&program).await;
+    let (dens, labs) = (id("den", &den.codes().await[0]), id("lab", &lab.codes().await[0]));
+    let some = seeing(&site, "some", &dens).await;
+    let none = seeing(&site, "none", &labs).await;
+
+    den.switch(None, &json!({"refuse_connections": true})).await;
+    wait_for_breaker(&program, "den-").await;
+    let expected = known.iter().map(|(id, state)| match id.starts_with("den-") {
+        true => (id.clone(), "unknown".to_owned()),
+        false => (id.clone(), state.clone()),
+    });
+    assert_eq!(states(&program).await, expected.collect::<Vec<_>>());
+    let shown = program.call("get_device", json!({"device_id": dens})).await.expect("it is known");
+    insta::assert_snapshot!("phone", format!("{shown:#}"));
+    let restart = |phone: &str| json!({"device_id": phone, "action": "restart"});
+    let refused = program.call("set_power", restart(&dens)).await.expect_err("nobody could carry it out");
+    insta::assert_snapshot!("refused", format!("{refused:#}"));
+    assert!(site.ledger().is_empty() && den.requests("restart").await.is_empty());
+    program.call("set_power", restart(&labs)).await.expect("the other platform is whole");
+    let (status, _, ready) = get(&format!("{}/readyz", monitor(&program))).await;
+    assert!(status == 200 && ready.contains("the upstream den (armcloud) cannot be reached"), "{ready}");
+    assert!(!ready.contains("upstream lab"), "{ready}");
+
+    program.stop().await;
+    program = site.start(4, &[]).await;
+    let ids = |states: &[(String, String)]| states.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+    let again = states(&program).await;
+    assert_eq!(ids(&again), ids(&known));
+    assert!(again.iter().filter(|(id, _)| id.starts_with("den-")).all(|(_, state)| state == "unknown"), "{again:?}");
+
+    // Without its roster the platform is one that was never read.
+    program.stop().await;
+    std::fs::remove_file(program.data.join("den.roster.json")).expect("a roster");
+    program = site.start(2, &[]).await;
+    for (key, told) in [(&program.keys[0], true), (&some, true), (&none, false)] {
+        let page = call(&reqwest::Client::new(), &program.url, key, "list_devices", json!({})).await;
+        let page = page.expect("an answer").expect("a page");
+        let next = page["next_step"].as_str().unwrap_or_default();
+        assert_eq!(next.contains("platform `den` could not be listed yet"), told, "{page}");
+    }
+}
+
+#[tokio::test]
+async fn refused_credentials_stop_all_calls_at_once_and_are_logged_once() {
+    let site = Site::new();
+    let double = Double::start(2, FAST).await;
+    site.configure(&site.table("lab", &double));
+    let program = site.start(2, WATCHED).await;
+    let phone = id("lab", &double.codes().await[0]);
+    double.switch(None, &json!({"code": 2031})).await;
+    wait_for_breaker(&program, "lab-").await;
+    let requests = async || double.requests("").await.len();
+    let before = requests().await;
+    for tool in ["set_power", "clear_proxy", "create_session"] {
+        let arguments = match tool {
+            "set_power" => json!({"device_id": phone, "action": "restart"}),
+            "clear_proxy" => json!({"device_id": phone}),
+            _ => json!({"device_id": phone, "mode": "control"}),
+        };
+        let refused = program.call(tool, arguments).await.expect_err("the account is refused");
+        assert_eq!(refused["code"], "upstream_unavailable", "{tool}: {refused}");
+    }
+    program.call("get_device", json!({"device_id": phone})).await.expect("it is known");
+    assert_eq!((requests().await, site.ledger().len()), (before, 0), "each further call brings a lock nearer");
+    let (_, _, ready) = get(&format!("{}/readyz", monitor(&program))).await;
+    assert!(ready.contains("the upstream lab (armcloud) cannot be reached"), "{ready}");
+    let log = site.log();
+    let lines = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let warnings: Vec<Value> = lines.filter(|line: &Value| line["level"] == "WARN").collect();
+    let expected = "the platform refused the credentials, and is left alone for a while";
+    let told = warnings.iter().map(|line| [&line["message"], &line["host"], &line["code"]]).collect::<Vec<_>>();
+    assert_eq!(told, [[&json!(expected), &json!("127.0.0.1"), &json!(2031)]], "{log}");
+}

@@ -1,0 +1,135 @@
+//! A platform that works: served, listed, checked, and what was shown on it before and after.
+
+use super::{FAST, Site, assert_nowhere, echo, end, ended, id, listed, taken, until};
+use crate::cli::steady;
+use crate::double::{Double, KEYS, table};
+use serde_json::{Value, json};
+
+/// What a command says, without what is different each time: the starts of phones, ages, and what the log says beside it.
+fn said(text: &str, site: &Site) -> String {
+    let is_start = |word: &str| {
+        let start = word.trim_end_matches(';').split_once(':');
+        start.is_some_and(|(boot, ticks)| boot.len() == 8 && !ticks.is_empty() && ticks.parse::<u64>().is_ok())
+    };
+    let line = |line: &str| match line.rsplit_once(' ') {
+        Some((row, _)) if row.starts_with("lab armcloud ") => format!("{row} AGE"),
+        _ => line.split(' ').map(|word| if is_start(word) { "START" } else { word }).collect::<Vec<_>>().join(" "),
+    };
+    let text = steady(text, site.home.path());
+    let told = text.lines().filter(|line| !line.starts_with("TIME "));
+    told.map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A task without what is different each time.
+fn told(mut task: Value) -> String {
+    for member in ["task_id", "created_at", "deadline_at", "finished_at"] {
+        task.as_object_mut().and_then(|members| members.shift_remove(member)).expect(member);
+    }
+    if let Some(evidence) = task["evidence"].as_object_mut() {
+        evidence.shift_remove("checked_at");
+    }
+    format!("{task:#}")
+}
+
+#[tokio::test]
+async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
+    let site = Site::new();
+    let double = Double::start(3, FAST).await;
+    // It writes the credentials.
+    table("lab", &double, &site.home);
+    let platform = format!(
+        "sim-devices = 2\n[platform.phone]\nkind = \"simulator\"\n[platform.lab]\nkind = \"armcloud\"\nbase-url = \"{}\"\n\
+         prefix = \"/vcpcloud/api/padApi\"\naccess-key-file = \"lab.access\"\nsecret-key-file = \"lab.secret\"\n",
+        double.url
+    );
+    site.configure(&(echo() + &platform));
+    let mut program = site.start(5, &[]).await;
+    insta::assert_snapshot!("list", format!("{:#}", json!(listed(&program).await)));
+
+    let codes = double.codes().await;
+    let restart = json!({"device_id": id("lab", &codes[0]), "action": "restart"});
+    let proxy =
+        json!({"device_id": id("lab", &codes[1]), "scheme": "socks5", "host": "proxy.example.com", "port": 1080});
+    let password = "correct-horse-battery";
+    let secret = json!({"device_id": id("lab", &codes[2]), "scheme": "http", "host": "proxy.example.com", "port": 8080,
+        "username": "user", "password": password});
+    let waits = program.call("set_proxy", secret).await.expect("accepted");
+    let (restarted, proxied) = tokio::join!(end(&program, "set_power", restart), end(&program, "set_proxy", proxy));
+    assert_eq!(restarted["status"], "success", "{restarted}");
+    insta::assert_snapshot!("proxied", told(proxied));
+
+    let mut transcript = String::new();
+    for line in ["platform list", "platform check lab", "platform check phone", "platform check nowhere"] {
+        let (code, text) = site.operate(line).await;
+        let text = said(&text, &site);
+        transcript += &format!("$ cloudphone {line}\n{text}\nexit {code}\n\n");
+    }
+    insta::assert_snapshot!("commands", transcript);
+
+    let (_, shown) = site.operate(&format!("task show {}", waits["task_id"].as_str().expect("text"))).await;
+    let (_, last) = program.stop().await;
+    let secrets = KEYS.map(|(_, key)| key).into_iter().chain([password]).collect::<Vec<_>>();
+    let outputs = [program.welcome.as_str(), &last, &shown, &transcript, &restarted.to_string()];
+    assert!(secrets.iter().all(|secret| outputs.iter().all(|text| !text.contains(secret))));
+    for which in ["access", "secret"] {
+        std::fs::remove_file(site.path(&format!("lab.{which}"))).expect("the credentials' own file");
+    }
+    assert_nowhere(site.home.path(), &secrets);
+}
+
+#[tokio::test]
+async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follow_and_not_before() {
+    let site = Site::new();
+    let double = Double::start(2, FAST).await;
+    site.configure(&(echo() + &site.table("lab", &double)));
+    let program = site.start(2, &[]).await;
+    let codes = double.codes().await;
+    double.switch(Some(&codes[1]), &json!({"effect": {"value": "never", "endpoint": "restart"}})).await;
+    let swallowed = json!({"device_id": id("lab", &codes[1]), "action": "restart"});
+    let task = program.call("set_power", swallowed).await.expect("accepted");
+    let name = task["task_id"].as_str().expect("text");
+    // The same start is read again and again, long after it should be another.
+    until(async || taken(&double, "restart").await == 1).await;
+    let commands = taken(&double, "asyncCmd").await;
+    until(async || taken(&double, "asyncCmd").await >= commands + 4).await;
+    let before = program.call("get_task", json!({"task_id": name, "wait_seconds": 0})).await.expect("a task");
+    assert_eq!((&before["status"], site.ledger().get("refund")), (&json!("dispatched"), None), "{before}");
+
+    let line = format!("platform check lab --write {} --proxy http://192.0.2.7:3128", id("lab", &codes[0]));
+    let (code, asked) = site.operate(&line).await;
+    assert!(code == 1 && asked.contains("there is no terminal to answer on") && asked.contains("--yes"), "{asked}");
+    assert_eq!(taken(&double, "restart").await, 1, "nothing is sent without a yes");
+    let (code, text) = site.operate(&format!("{line} --yes")).await;
+    insta::assert_snapshot!(format!("exit {code}\n{}", said(&text, &site)));
+
+    let after = ended(&program, &task["task_id"]).await;
+    assert_eq!((&after["status"], site.ledger().get("refund")), (&json!("failed_silent"), Some(&1)), "{after}");
+}
+
+#[tokio::test]
+async fn a_check_explains_each_step_that_fails() {
+    let site = Site::new();
+    let double = Double::start(2, FAST).await;
+    let table = site.table("lab", &double);
+    let with_echo = echo() + &table;
+    let wrong = with_echo.replace("lab.secret", "lab.access");
+    let cases: &[(&str, &str, Value)] = &[
+        ("a wrong secret", &wrong, json!({})),
+        ("a prefix that the host does not have", &with_echo, json!({"http_status": 404})),
+        ("a clock that is an hour off", &with_echo, json!({"clock_skew_s": 3_600})),
+        ("a clock that is two minutes off", &with_echo, json!({"clock_skew_s": 120})),
+        ("no phone that runs", &with_echo, json!({"pad_status": 18, "cvm_status": 99, "online": 0})),
+        ("commands that show nothing", &with_echo, json!({"shell": "silent"})),
+        ("no echo", &table, json!({})),
+        ("no session", &with_echo, json!({"code": {"value": 120_008, "endpoint": "stsTokenByPadCode"}})),
+        ("a platform that is down", &with_echo, json!({"refuse_connections": true})),
+    ];
+    let mut transcript = String::new();
+    for (name, config, switches) in cases {
+        site.configure(config);
+        double.switch(None, switches).await;
+        let (code, text) = site.operate("platform check lab").await;
+        transcript += &format!("{name}: exit {code}\n{}\n\n", said(&text, &site));
+    }
+    insta::assert_snapshot!(transcript);
+}
