@@ -123,6 +123,11 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let echo = echo(&flags, &random)?;
     let are_real = named.iter().any(|(_, platform)| !matches!(platform, Platform::Simulator));
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
+    if are_real && echo.is_none() {
+        tracing::warn!(
+            "there is no echo for phones to ask: no proxy on a real platform can be verified; --echo-listen sets one up"
+        );
+    }
     let (listener, reached) = echo.map_or((None, None), |(listener, paths, url)| (Some(listener), Some((paths, url))));
     let mut members: Vec<(PlatformName, Arc<dyn Control>)> = Vec::new();
     let mut background: Vec<BoxFuture<'static, ()>> = Vec::new();

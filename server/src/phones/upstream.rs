@@ -87,7 +87,8 @@ pub trait Control: Upstream {
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>>;
 
-    /// Reads what changes at each start of the phone, and at no other time.
+    /// Reads what changes at each start of the phone, and at no other time. A platform that can replace a phone under its id ends it with `@`
+    /// and its own name of what was read: readings of two phones show no start.
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
 
     /// Tries the account, such as credentials and clock, for `platform check`. Changes nothing. Default: there is none.

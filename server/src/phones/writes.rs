@@ -157,6 +157,9 @@ impl Writes {
     async fn boot_id(&self, device: &DeviceId, before: Option<&str>) -> Result<Reading, Unreadable> {
         let before = before.ok_or_else(nothing_before)?;
         let now = self.booted_as(device).await?;
+        if read_on(before) != read_on(&now) {
+            return Err(Unreadable("the platform has replaced the phone since it was read before the send".into()));
+        }
         let verdict = if now == before { Verdict::Absent } else { Verdict::Present };
         Ok(judged(verdict, "after: another boot id than before".to_owned(), before_after(before, &now)))
     }
@@ -170,6 +173,11 @@ impl Writes {
             id => Ok(id.to_owned()),
         }
     }
+}
+
+/// What a reading was taken on, where it says so: behind an `@`.
+fn read_on(reading: &str) -> Option<&str> {
+    reading.split_once('@').map(|(_, on)| on)
 }
 
 /// Writes an address in canonical form: an IPv4 address written as IPv6 must not count as another.

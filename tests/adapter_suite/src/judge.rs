@@ -38,7 +38,19 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
     let most = if matches!(operation, Operation::Restart) { 1 } else { 3 };
     // Requests of such a phone do not follow its proxy: that the proxy was set is no effect.
     let effective = done > 0 && fault != Mishap::IgnoresProxy;
+    let never_said = matches!(
+        fault,
+        Mishap::Refuses
+            | Mishap::LosesCommand
+            | Mishap::LosesAnswer
+            | Mishap::CutsAnswer
+            | Mishap::Fails
+            | Mishap::FailsButActs
+            | Mishap::Unsure
+            | Mishap::NeverEnds
+    );
     let rules = [
+        (reported == "success" && never_said, "a success that the platform never reported".to_owned()),
         (done > most, format!("it was done {done} times")),
         (deeds.len() != done, format!("something else was done: {deeds:?}")),
         (refunded != (end == "failed_silent"), "a refund is of failed_silent alone".to_owned()),

@@ -163,7 +163,14 @@ impl Control for Armcloud {
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
-        Box::pin(self.readings.start(self, id))
+        Box::pin(async move {
+            let before = self.code(id)?;
+            let start = self.readings.start(self, id).await?;
+            match self.code(id)? {
+                code if code == before => Ok(format!("{start}@{code}")),
+                _ => Err(Unreachable("the platform has replaced the phone meanwhile".into())),
+            }
+        })
     }
 
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
