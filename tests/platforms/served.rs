@@ -11,8 +11,16 @@ fn said(text: &str, site: &Site) -> String {
         let start = word.trim_end_matches(';').split_once(':');
         start.is_some_and(|(boot, ticks)| boot.len() == 8 && !ticks.is_empty() && ticks.parse::<u64>().is_ok())
     };
+    // Of clocks, whole minutes.
+    let minutes = |line: &str| {
+        let (before, after) = line.split_once("clock is ")?;
+        let (seconds, after) = after.split_once(' ')?;
+        let whole = (seconds.parse::<i64>().ok()? + 30).div_euclid(60) * 60;
+        Some(format!("{before}clock is {whole} {after}"))
+    };
     let line = |line: &str| match line.rsplit_once(' ') {
         Some((row, _)) if row.starts_with("lab armcloud ") => format!("{row} AGE"),
+        _ if line.starts_with("clock ") => minutes(line).expect("a clock"),
         _ => line.split(' ').map(|word| if is_start(word) { "START" } else { word }).collect::<Vec<_>>().join(" "),
     };
     let text = steady(text, site.home.path());
