@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// What a command says, without what is different each time: the starts of phones, ages, and what the log says beside it.
 fn said(text: &str, site: &Site) -> String {
     let is_start = |word: &str| {
-        let start = word.trim_end_matches(';').split_once(':');
+        let start = word.trim_end_matches(';').split_once('@').and_then(|(start, _)| start.split_once(':'));
         start.is_some_and(|(boot, ticks)| boot.len() == 8 && !ticks.is_empty() && ticks.parse::<u64>().is_ok())
     };
     // Of clocks, whole minutes.
