@@ -134,6 +134,12 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
         }
     };
     let scheme = match signing.as_ref().map(|signing| signing.get_ref().as_str()) {
+        Some("v2") if family == Family::Armcloud => {
+            let span = signing.as_ref().map(Spanned::span).unwrap_or_default();
+            let help = "say \"v4\", or which `prefix` VMOS Cloud or VSPhone has".to_owned();
+            found.add(span, "ARMCloud does not take v2", Some(help));
+            None
+        }
         Some("v2") => Some(Scheme::V2),
         None | Some("v4") => Some(Scheme::V4),
         Some(other) => {

@@ -7,12 +7,6 @@ pub enum ApiCall {
     Infos,
     /// Seats, all at once.
     UserPadList,
-    /// One pad's identity.
-    PadInfo,
-    /// Models and screens of pads.
-    ModelInfo,
-    /// Pads with what they run on, by pages.
-    PadDetails,
     /// Restarts a pad.
     Restart,
     /// Starts a pad that is paid by time.
@@ -29,8 +23,6 @@ pub enum ApiCall {
     TaskDetail,
     /// Starts a command on a pad.
     AsyncCmd,
-    /// Runs a command on a pad, for 5 seconds at most.
-    SyncCmd,
     /// Issues a token for a pad's screen.
     ScreenToken,
     /// Which pads were replaced by which.
@@ -64,9 +56,6 @@ impl ApiCall {
         let [pad_api, armcloud] = match self {
             Self::Infos => [Some("/infos"), Some("/openapi/open/pad/infos")],
             Self::UserPadList => [Some("/userPadList"), None],
-            Self::PadInfo => [Some("/padInfo"), None],
-            Self::ModelInfo => [Some("/modelInfo"), Some("/openapi/open/pad/modelInfo")],
-            Self::PadDetails => [None, Some("/openapi/open/pad/padDetails")],
             Self::Restart => [Some("/restart"), Some("/openapi/open/pad/restart")],
             Self::TimingPadOn => [Some("/timingPadOn"), None],
             Self::TimingPadOff => [Some("/timingPadOff"), None],
@@ -75,7 +64,6 @@ impl ApiCall {
             Self::SetProxy => [Some("/setProxy"), Some("/openapi/open/network/proxy/set")],
             Self::TaskDetail => [Some("/padTaskDetail"), Some("/task-center/open/task/padTaskDetail")],
             Self::AsyncCmd => [Some("/asyncCmd"), Some("/openapi/open/pad/asyncCmd")],
-            Self::SyncCmd => [Some("/syncCmd"), None],
             Self::ScreenToken => [Some("/stsTokenByPadCode"), Some("/openapi/open/token/stsTokenByPadCode")],
             Self::PadChanges => [Some("/queryPadIdChangeRecords"), None],
         };
@@ -87,7 +75,7 @@ impl ApiCall {
 
     /// Whether V2 leaves its body out of the signature, by the vendor's table.
     pub(super) fn is_command(self) -> bool {
-        matches!(self, Self::AsyncCmd | Self::SyncCmd)
+        self == Self::AsyncCmd
     }
 
     /// Largest answer, in bytes. The list of seats has no pages: some 1.5 KB for each seat.

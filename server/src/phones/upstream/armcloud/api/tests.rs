@@ -188,7 +188,7 @@ async fn what_never_left_is_not_done() {
     assert!(waits, "it connects");
     assert_eq!(told(late.await), "not done: its time had passed when the connection stood");
     // The platform has no such call.
-    let details = api.start(ApiCall::PadDetails, &json!({}), PAD, clock.now().plus(LONG)).await;
+    let details = api.start(ApiCall::NetStorageOn, &json!({}), PAD, clock.now().plus(LONG)).await;
     assert!(details.expect_err("no such call").is_unsupported());
     assert_eq!(platform.requests().len(), 0);
     // Nothing listens.
