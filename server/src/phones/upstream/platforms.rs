@@ -31,19 +31,22 @@ impl Platforms {
 
     /// The platform of a phone, if it is configured.
     fn owner(&self, id: &DeviceId) -> Option<&dyn Control> {
-        Some(&*self.0.get(&owner_of(id)?)?.control)
+        Some(&*self.0.get(owner_of(id)?)?.control)
     }
 }
 
 /// The name of the platform that a phone belongs to.
-fn owner_of(id: &DeviceId) -> Option<PlatformName> {
-    PlatformName::parse(id.as_str().split_once('-')?.0).ok()
+fn owner_of(id: &DeviceId) -> Option<&str> {
+    Some(id.as_str().split_once('-')?.0)
 }
 
 /// Checks whether all ids of a platform come before `id`, or are it.
 fn is_before(name: &PlatformName, id: &DeviceId) -> bool {
-    // `.` follows `-`.
-    id.as_str() >= format!("{name}.").as_str()
+    match id.as_str().strip_prefix(name.as_str()) {
+        // `.` follows `-`.
+        Some(rest) => rest >= ".",
+        None => id.as_str() > name.as_str(),
+    }
 }
 
 /// The platform of a phone, if it is not configured any more.
@@ -79,7 +82,7 @@ impl Upstream for Platforms {
         Box::pin(async move {
             let mut phones = Vec::with_capacity(ids.len());
             for ids in ids.chunk_by(|a, b| owner_of(a) == owner_of(b)) {
-                let member = owner_of(&ids[0]).and_then(|name| self.0.get(&name));
+                let member = owner_of(&ids[0]).and_then(|name| self.0.get(name));
                 let read = match member {
                     Some(member) => {
                         let read = member.control.read(ids).await;

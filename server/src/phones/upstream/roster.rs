@@ -12,6 +12,7 @@ use crate::phones::contract::DeviceId;
 use book::Book;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -55,6 +56,12 @@ impl PlatformName {
     /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for PlatformName {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

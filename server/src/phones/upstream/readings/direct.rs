@@ -8,13 +8,14 @@
 use crate::phones::contract::DeviceId;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The addresses of the phones of one platform: a line for each, `ID ADDRESS` or `ID -`.
+/// The addresses of the phones of one platform: a line for each, `ID ADDRESS;` or `ID -;`. Each begins a line of its own, so that one that
+/// was cut spoils no other.
 #[derive(Debug)]
 pub struct DirectAddresses(Mutex<Written>);
 
@@ -31,22 +32,16 @@ impl DirectAddresses {
     /// It cannot be read or written.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let mut text = String::new();
+        (&file).read_to_string(&mut text)?;
         let mut phones = HashMap::new();
-        let mut is_whole = true;
-        let mut reader = BufReader::new(&file);
-        let mut line = String::new();
-        while reader.read_line(&mut line)? > 0 {
-            is_whole = line.ends_with('\n');
-            let (id, address) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), ""));
+        for line in text.lines() {
+            let (id, address) = line.split_once(' ').unwrap_or((line, ""));
             if let Ok(id) = DeviceId::new(id) {
-                phones.entry(id).or_insert_with(|| address.parse().ok().filter(|_| is_whole));
+                phones.entry(id).or_insert_with(|| address.strip_suffix(';')?.parse().ok());
             }
-            line.clear();
         }
-        let mut written = Written { file, phones };
-        if !is_whole {
-            written.file.write_all(b"\n")?;
-        }
+        let written = Written { file, phones };
         Ok(Self(Mutex::new(written)))
     }
 
@@ -73,8 +68,8 @@ impl DirectAddresses {
             return Ok(());
         }
         let line = match address {
-            Some(address) => format!("{id} {address}\n"),
-            None => format!("{id} -\n"),
+            Some(address) => format!("\n{id} {address};"),
+            None => format!("\n{id} -;"),
         };
         written.file.write_all(line.as_bytes())?;
         written.file.sync_data()?;
@@ -107,7 +102,7 @@ mod tests {
             direct.note(&id("b"), None).unwrap();
             direct.note(&id("b"), Some(other)).unwrap();
         }
-        fs::write(&path, fs::read_to_string(&path).unwrap() + "c 192.0.2.").unwrap();
+        fs::write(&path, fs::read_to_string(&path).unwrap() + "\nc 192.0.2.1").unwrap();
         for _ in 0..2 {
             let direct = DirectAddresses::open(&path).unwrap();
             assert_eq!(["a", "b", "c", "d"].map(|phone| direct.of(&id(phone))), [Some(address), None, None, None]);
