@@ -27,6 +27,7 @@ pub mod registry;
 pub mod reply;
 pub mod report;
 pub mod revision;
+pub mod shards;
 pub mod store;
 pub mod tasks;
 pub mod text;
