@@ -184,7 +184,7 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `unauthenticated`, in the same words for every cause.
     pub fn authenticate(&self, credentials: Option<Credentials<'_>>) -> Result<Caller, Failure> {
-        credentials.and_then(|shown| self.access.authenticate(shown, self.clock.latest()).ok()).ok_or_else(|| {
+        credentials.and_then(|shown| self.access.authenticate(shown, &self.clock).ok()).ok_or_else(|| {
             self.counts.unauthenticated.add(1);
             Failure::plain(H::CATALOGUE.roles.unauthenticated)
         })
@@ -206,11 +206,11 @@ impl<H: Handlers> Pipeline<H> {
         head: Option<HeadCharge>,
         requests: u32,
     ) -> Result<Admitted<'c>, Failure> {
-        let (window, now) = (&caller.application.window, self.now());
+        let window = &caller.application.window;
         let charged = match head {
             Some(_) if requests == 1 => Ok(()),
-            Some(head) => window.admit_rest(head, now, requests),
-            None => window.admit(now, requests),
+            Some(head) => window.admit_rest(head, self.now(), requests),
+            None => window.admit(self.now(), requests),
         };
         charged.map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
@@ -280,12 +280,12 @@ impl<H: Handlers> Pipeline<H> {
             Ok(renewed) => (renewed.as_ref(), None),
             Err(failure) => (*caller, Some(failure.clone())),
         };
-        let (tool, now) = (find(H::CATALOGUE, caller, asked.tool)?, self.now());
+        let (tool, arrived) = (find(H::CATALOGUE, caller, asked.tool)?, self.clock.now_and_latest());
         let mut counted =
-            CallCounter { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
+            CallCounter { counts: &self.counts, clock: &self.clock, tool, since: arrived.0, outcome: "cancelled" };
         let permissions = caller.application.permissions;
         let result =
-            self.audited(caller, ended, tool, asked, now).await.map_err(|failure| failure.told_to(permissions));
+            self.audited(caller, ended, tool, asked, arrived).await.map_err(|failure| failure.told_to(permissions));
         counted.outcome = outcome(result.as_ref().err());
         result
     }
@@ -297,13 +297,12 @@ impl<H: Handlers> Pipeline<H> {
         ended: Option<Failure>,
         tool: &'static ToolDef,
         asked: ToolCall<'_>,
-        now: Timestamp,
+        arrived: (Timestamp, Timestamp),
     ) -> Result<Answer, Failure> {
         let ToolCall { tool: _, arguments: raw, request_id, hold: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
-        let arrived = (now, self.clock.latest());
         let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
-        let permitted = permitted.and_then(|grant| match self.audit.is_stale(now) {
+        let permitted = permitted.and_then(|grant| match self.audit.is_stale(arrived.0) {
             // What may change something must not go unrecorded for longer. Reads go on while there are slots.
             true if !tool.hints.read_only => Err(overloaded(H::CATALOGUE, "the audit cannot be written")),
             _ => Ok(grant),

@@ -130,7 +130,8 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
     let window = Arc::new(Window::new(300));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
     access.change(|directory| directory.put_key("key", &all, &[access.secret("app", "key", "secret").unwrap()], None));
-    let mut caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
+    let mut caller =
+        access.authenticate(Credentials { key_id: "key", secret: "secret" }, &Clock::manual(Timestamp(0))).unwrap();
     let access = Arc::new(access);
 
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };

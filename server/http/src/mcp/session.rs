@@ -4,13 +4,14 @@
 
 use super::Refusal;
 use super::answers::{self, array, error};
-use super::envelope::{self, Message, RpcRequest};
+use super::envelope::{self, Message, ParamMembers, Params, RpcRequest};
 use crate::Endpoint;
 use crate::spliced::Spliced;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 use toolwarrant_core::access::Caller;
+use toolwarrant_core::args::read_text;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::limit::HeadCharge;
@@ -109,27 +110,30 @@ impl<H: Handlers> Session<'_, H> {
         })
     }
 
-    fn over_budget(&self, RpcRequest { id, method, params }: &RpcRequest<'_>, failure: &Failure) -> Spliced {
+    fn over_budget(&self, request: &RpcRequest<'_>, failure: &Failure) -> Spliced {
+        let RpcRequest { id, method, .. } = request;
         if method != "tools/call" {
             return error(id, failure);
         }
-        if let Ok(call) = self.call_params(*params) {
+        if let Ok(call) = self.call_params(request) {
             self.endpoint.pipeline.refused(self.caller, &call.name, self.request_id, failure);
         }
         self.endpoint.answers.failed(id, self.revision, failure)
     }
 
     async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Spliced, Failure> {
-        let RpcRequest { id, method, params } = request;
+        let RpcRequest { id, method, params, .. } = request;
         let invalid_params = H::CATALOGUE.roles.invalid_params;
-        if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
+        if let Params::Unusual = params
+            && let Some(params) = request.params_json().filter(|params| !params.get().starts_with('{'))
+        {
             let what = words!["`params` is ", Echo::of(params.get()), ", not an object"];
             return Err(Failure::new(invalid_params, what));
         }
         let Endpoint { pipeline, answers, .. } = self.endpoint;
         match Method::of(method, self.revision) {
-            Some(Method::CallTool) => self.call(admitted, id, &self.call_params(*params)?).await,
-            Some(Method::ListTools) => match cursor(*params) {
+            Some(Method::CallTool) => self.call(admitted, id, &self.call_params(request)?).await,
+            Some(Method::ListTools) => match cursor(request) {
                 None => Ok(answers.listed(id, self.revision, &pipeline.list(admitted, self.revision)?)),
                 Some(cursor) => {
                     let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
@@ -137,7 +141,7 @@ impl<H: Handlers> Session<'_, H> {
                 }
             },
             Some(Method::Initialize) => {
-                let agreed = Revision::agreed(&offer(*params), H::CATALOGUE.service.served);
+                let agreed = Revision::agreed(&offer(request), H::CATALOGUE.service.served);
                 Ok(answers.initialized(id, agreed, &pipeline.instructions(admitted)?))
             }
             Some(Method::Discover) => Ok(answers.discovered(id, &pipeline.instructions(admitted)?)),
@@ -160,9 +164,17 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    fn call_params<'p>(&self, params: Option<&'p RawValue>) -> Result<CallParams<'p>, Failure> {
+    fn call_params<'p>(&self, request: &RpcRequest<'p>) -> Result<CallParams<'p>, Failure> {
+        if let Params::Read(ParamMembers { name: Some(name), arguments, .. }) = request.params
+            && let Some(name) = read_text(name.get())
+            && arguments.is_none_or(|arguments| arguments.get().starts_with('{'))
+        {
+            return Ok(CallParams { name, arguments });
+        }
         let role = H::CATALOGUE.roles.invalid_params;
-        let params = params.ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
+        let params = request
+            .params_json()
+            .ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
         let call: CallParams<'p> = serde_json::from_str(params.get()).map_err(|error| {
             let what = envelope::reason(&error);
             Failure::new(role, words!["`params` of tools/call: ", what])
@@ -192,24 +204,14 @@ struct CallParams<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// The cursor of a `tools/list` request, cleaned for display.
-fn cursor(params: Option<&RawValue>) -> Option<Echo> {
-    #[derive(serde::Deserialize)]
-    struct Page<'a> {
-        #[serde(borrow)]
-        cursor: Option<&'a RawValue>,
-    }
-    let page: Page<'_> = serde_json::from_str(params?.get()).ok()?;
-    page.cursor.map(|cursor| Echo::of(cursor.get()))
+/// The cursor of a `tools/list` request, cleaned for display. One that is null is none.
+fn cursor(request: &RpcRequest<'_>) -> Option<Echo> {
+    let Params::Read(ParamMembers { cursor, .. }) = request.params else { return None };
+    cursor.map(RawValue::get).filter(|cursor| *cursor != "null").map(Echo::of)
 }
 
 /// The revision that a client offers; empty if it offers none.
-fn offer(params: Option<&RawValue>) -> Cow<'_, str> {
-    #[derive(serde::Deserialize)]
-    struct Offer<'a> {
-        #[serde(borrow, rename = "protocolVersion")]
-        version: Cow<'a, str>,
-    }
-    let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    offer.map_or(Cow::Borrowed(""), |offer| offer.version)
+fn offer<'a>(request: &RpcRequest<'a>) -> Cow<'a, str> {
+    let Params::Read(ParamMembers { protocol_version, .. }) = request.params else { return Cow::Borrowed("") };
+    protocol_version.and_then(|version| read_text(version.get())).unwrap_or_default()
 }
