@@ -3,7 +3,6 @@
 //! A handler never checks who calls, what they may do, or what the target offers: the pipeline makes a [`Call`] and a [`Target`]
 //! only after these checks.
 
-use super::BoxFuture;
 use super::access::{Access, Caller};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
@@ -160,7 +159,7 @@ pub trait Resource<Id>: Send + Sync + 'static {
 
     /// Finds a target by its id, which is already known to be granted to `caller`. Tools that list targets must apply the grants
     /// themselves.
-    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a Id) -> BoxFuture<'a, Result<Self::View, Unresolved>>;
+    fn resolve(&self, caller: &Caller, id: &Id) -> impl Future<Output = Result<Self::View, Unresolved>> + Send;
 
     /// Returns whether a target offers a capability at present. Clients see the same flag.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;

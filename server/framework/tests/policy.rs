@@ -42,8 +42,8 @@ impl Resource<()> for Shop {
     type View = PolicyDef;
     type Capability = ();
 
-    fn resolve<'a>(&'a self, _: &'a Caller, (): &'a ()) -> BoxFuture<'a, Result<PolicyDef, Unresolved>> {
-        Box::pin(async { Ok(self.0) })
+    async fn resolve(&self, _: &Caller, (): &()) -> Result<PolicyDef, Unresolved> {
+        Ok(self.0)
     }
 
     fn flag(_: &PolicyDef, (): ()) -> Flag {

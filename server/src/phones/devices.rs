@@ -12,7 +12,7 @@ use super::views::{Seen, View, Views};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
-use toolwarrant::{BoxFuture, Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, ToolDef, Unresolved};
+use toolwarrant::{Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, ToolDef, Unresolved};
 
 /// The contract's name for phones.
 const RESOURCE: &str = "device";
@@ -167,8 +167,8 @@ impl Resource<DeviceId> for Phones {
     type View = Arc<Seen>;
     type Capability = DeviceCapability;
 
-    fn resolve<'a>(&'a self, _: &'a Caller, id: &'a DeviceId) -> BoxFuture<'a, View> {
-        Box::pin(self.find(id))
+    async fn resolve(&self, _: &Caller, id: &DeviceId) -> View {
+        self.find(id).await
     }
 
     fn flag(view: &Arc<Seen>, capability: DeviceCapability) -> Flag {
@@ -231,7 +231,7 @@ mod tests {
     use std::time::Duration;
     use tokio::sync::Semaphore;
     use tokio::task::{JoinSet, yield_now};
-    use toolwarrant::Timestamp;
+    use toolwarrant::{BoxFuture, Timestamp};
 
     /// A simulated fleet that counts what it is asked, answers reads only through a gate, and can be down.
     struct Watched {
