@@ -327,3 +327,60 @@ fn is_too_deep(bytes: &[u8]) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a message is, with the JSON of its parameters in place of how they were read.
+    fn shown(message: &Message<'_>) -> String {
+        match message {
+            Message::Request(request) => {
+                let RpcRequest { id, method, params: _, json: _ } = request;
+                format!("{id} {method} {:?}", request.params_json().map(RawValue::get))
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_read_on_the_way_is_what_a_judge_reads() {
+        let ids = ["1", "-1", "\"a\"", "null", "1.5", "[]", "01"];
+        let methods = ["\"tools/call\"", "\"to\\u006fls\"", "\"\\ud800\"", "7", "null"];
+        let params = [
+            "",
+            "{}",
+            "{\"name\":\"x\",\"arguments\":{\"a\":[1,{}]}}",
+            "null",
+            "[]",
+            "[\"x\"]",
+            "{\"name\":1,\"name\":2}",
+            "{\"cursor\":\"\\n\"}",
+            "{",
+            "1e999",
+        ];
+        let ends =
+            ["", ",\"result\":1", ",\"result\":1,\"result\":2", ",\"x\":1,\"x\":2", ",\"jsonrpc\":\"2.0\"", " x"];
+        let mut read = 0;
+        for (id, method) in ids.iter().flat_map(|id| methods.map(|method| (id, method))) {
+            for (params, end) in params.iter().flat_map(|params| ends.map(|end| (params, end))) {
+                let params = if params.is_empty() { String::new() } else { format!(",\"params\":{params}") };
+                for version in ["\"2.0\"", "2.0", "\"2.\\u0030\""] {
+                    let text = format!("{{\"jsonrpc\":{version},\"id\":{id}{params},\"method\":{method}{end}}}");
+                    let Some(usual) = usual(&text) else { continue };
+                    read += 1;
+                    assert_eq!(shown(&usual), shown(&judged(&text).expect(&text)), "{text}");
+                }
+            }
+        }
+        assert_eq!(read, 3 * 2 * 4 * 3, "ids, methods, parameters and ends that are usual");
+    }
+
+    #[test]
+    fn a_body_is_too_deep_by_its_brackets_outside_of_strings() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(!is_too_deep(nested(MAX_DEPTH).as_bytes()) && is_too_deep(nested(MAX_DEPTH + 1).as_bytes()));
+        let texts = format!("{{\"a\":\"{}\\\"\"}}", "{[;".repeat(500));
+        assert!(!is_too_deep(texts.as_bytes()));
+    }
+}
