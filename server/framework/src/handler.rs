@@ -6,6 +6,7 @@
 use super::access::{Access, Caller};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
+use super::reply::Frame;
 use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
 use crate::clock::{Clock, Timestamp};
 use serde_json::value::RawValue;
@@ -24,6 +25,8 @@ pub struct ToolCall<'a> {
     pub request_id: &'a str,
     /// Whether the answer may be held back.
     pub hold: LongPoll<'a>,
+    /// What the transport sets around the result.
+    pub frame: Frame<'a>,
 }
 
 /// Proof that the caller holds the tool's permission.
@@ -48,6 +51,8 @@ pub struct Call<'a> {
     pub request_id: &'a str,
     /// When the call arrived.
     pub now: Timestamp,
+    /// What the transport sets around the result.
+    pub frame: Frame<'a>,
     pub(super) around: Around<'a>,
     hold: LongPoll<'a>,
     target: OnceLock<Box<str>>,
@@ -68,13 +73,14 @@ pub(super) struct Around<'a> {
 
 impl<'a> Call<'a> {
     pub(super) fn new(Grant(tool): Grant, caller: &'a Caller, asked: ToolCall<'a>, around: Around<'a>) -> Self {
-        let ToolCall { tool: _, arguments: given, request_id, hold } = asked;
+        let ToolCall { tool: _, arguments: given, request_id, hold, frame } = asked;
         Self {
             caller,
             tool,
             catalogue: around.catalogue,
             request_id,
             now: around.arrived.0,
+            frame,
             around,
             hold,
             target: OnceLock::new(),

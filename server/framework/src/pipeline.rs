@@ -47,6 +47,7 @@ use crate::words;
 use bytes::Bytes;
 use records::{AuditGuard, CallCounter, line, outcome};
 use refusals::{broken, find_target, not_accepted, not_found, not_supported, overloaded};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,8 +112,8 @@ impl Outcome {
     ///
     /// # Errors
     /// `internal` if the answer cannot be written as JSON.
-    pub fn answer<T>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
-        let answer = reply.answer().map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+    pub fn answer<T: Serialize>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
+        let answer = reply.answer(call).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
         Ok(Self::Answer(answer))
     }
 
@@ -299,7 +300,7 @@ impl<H: Handlers> Pipeline<H> {
         asked: ToolCall<'_>,
         arrived: (Timestamp, Timestamp),
     ) -> Result<Answer, Failure> {
-        let ToolCall { tool: _, arguments: raw, request_id, hold: _ } = asked;
+        let ToolCall { tool: _, arguments: raw, request_id, hold: _, frame: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
         let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
         let permitted = permitted.and_then(|grant| match self.audit.is_stale(arrived.0) {
@@ -469,6 +470,7 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
     let shown = task.shown(call.catalogue, call.tool, call.caller.application.permissions);
-    let answer = Answer::of(&shown).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+    let answer =
+        Answer::of(&shown, call).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
     Ok(if task.hit { answer } else { answer.of_new_task(&task.task_id) })
 }

@@ -15,7 +15,7 @@ use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::{Nonces, UsedNonce};
 use toolwarrant_core::pipeline::{Handlers, Outcome, Pipeline, ToolSteps, require, run};
 use toolwarrant_core::random::Random;
-use toolwarrant_core::reply::Answer;
+use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
     AcceptedTask, LongPoll, Plan, Poll, TaskReadError, TaskView, Tasks, WriteRefusal, WriteRequest,
@@ -149,7 +149,8 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         caller.nonce = nonces.take("key", "nonce", 0).ok().map(Arc::new);
         let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), nonces, clock);
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();
-        let asked = ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never };
+        let asked =
+            ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
         pipeline.call(&pipeline.charge_budget(&caller, None, 1).unwrap(), asked).await.unwrap_err();
         drop(pipeline);
         std::fs::remove_dir_all(folder).unwrap();

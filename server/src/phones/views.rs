@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
-use toolwarrant::{Clock, Prepared, Timestamp, Unresolved};
+use toolwarrant::{Clock, Prepared, RenderBudget, Timestamp, Unresolved};
 
 /// Greatest age of a view that is shown, counted from the beginning of its reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ pub struct Seen {
 
 impl From<Arc<Snapshot>> for Seen {
     fn from(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot, detail: Prepared::default() }
+        Self { snapshot, detail: Prepared::within(&Arc::new(RenderBudget::new(usize::MAX))) }
     }
 }
 

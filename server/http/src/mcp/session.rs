@@ -3,10 +3,9 @@
 //! The outcome of a tool is always a result, also if the tool failed, so that the model reads it.
 
 use super::Refusal;
-use super::answers::{self, array, error};
+use super::answers::{self, error};
 use super::envelope::{self, Message, ParamMembers, Params, RpcRequest};
 use crate::Endpoint;
-use crate::spliced::Spliced;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -16,6 +15,7 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::limit::HeadCharge;
 use toolwarrant_core::pipeline::{Admitted, Handlers};
+use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
 use toolwarrant_core::wording::Echo;
@@ -67,7 +67,7 @@ impl<H: Handlers> Session<'_, H> {
     ///
     /// # Errors
     /// The key or secret of the caller has ended meanwhile.
-    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Spliced>, Refusal> {
+    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
         match self.answered(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
                 Err(Refusal { failure, id: id.to_owned() })
@@ -77,14 +77,14 @@ impl<H: Handlers> Session<'_, H> {
     }
 
     /// The answer to a batch; one of notifications has none. The cost of all messages is charged before the first one runs.
-    pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Spliced> {
+    pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Answer> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let charged = self.charge(requests);
         let mut answers = Vec::with_capacity(requests);
         for message in messages {
             answers.extend(self.answered(message, &charged).await.map(told));
         }
-        (!answers.is_empty()).then(|| array(&answers))
+        (!answers.is_empty()).then(|| Answer::list(&answers))
     }
 
     fn charge(&self, requests: usize) -> Result<Admitted<'_>, Failure> {
@@ -97,7 +97,7 @@ impl<H: Handlers> Session<'_, H> {
         &self,
         message: &'m Message<'_>,
         charged: &Result<Admitted<'_>, Failure>,
-    ) -> Option<Result<Spliced, (&'m str, Failure)>> {
+    ) -> Option<Result<Answer, (&'m str, Failure)>> {
         Some(match (message, charged) {
             (Message::Unanswered, _) => return None,
             (Message::Invalid { id, what }, _) => {
@@ -110,7 +110,7 @@ impl<H: Handlers> Session<'_, H> {
         })
     }
 
-    fn over_budget(&self, request: &RpcRequest<'_>, failure: &Failure) -> Spliced {
+    fn over_budget(&self, request: &RpcRequest<'_>, failure: &Failure) -> Answer {
         let RpcRequest { id, method, .. } = request;
         if method != "tools/call" {
             return error(id, failure);
@@ -121,7 +121,7 @@ impl<H: Handlers> Session<'_, H> {
         self.endpoint.answers.failed(id, self.revision, failure)
     }
 
-    async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Spliced, Failure> {
+    async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Answer, Failure> {
         let RpcRequest { id, method, params, .. } = request;
         let invalid_params = H::CATALOGUE.roles.invalid_params;
         if let Params::Unusual = params
@@ -150,17 +150,18 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Spliced, Failure> {
+    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Answer, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
-        let asked = ToolCall { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
-        match self.endpoint.pipeline.call(admitted, asked).await {
-            Ok(answer) => Ok(self.endpoint.answers.succeeded(id, self.revision, &answer)),
+        let Self { endpoint: Endpoint { pipeline, answers, .. }, request_id, hold, revision, .. } = *self;
+        let frame = answers.frame(id, revision);
+        match pipeline.call(admitted, ToolCall { tool: &call.name, arguments, request_id, hold, frame }).await {
+            Ok(answer) => Ok(answer),
             Err(failure)
                 if [H::CATALOGUE.roles.unknown_tool, H::CATALOGUE.roles.unauthenticated].contains(&failure.def()) =>
             {
                 Err(failure)
             }
-            Err(failure) => Ok(self.endpoint.answers.failed(id, self.revision, &failure)),
+            Err(failure) => Ok(answers.failed(id, revision, &failure)),
         }
     }
 
@@ -189,7 +190,7 @@ impl<H: Handlers> Session<'_, H> {
 }
 
 /// An answer, or an error in its place.
-fn told(answered: Result<Spliced, (&str, Failure)>) -> Spliced {
+fn told(answered: Result<Answer, (&str, Failure)>) -> Answer {
     answered.unwrap_or_else(|(id, failure)| error(id, &failure))
 }
 

@@ -21,11 +21,11 @@ impl DevicesTools for Phones {
 
     async fn get_device(
         &self,
-        _: &Call<'_>,
+        call: &Call<'_>,
         device: &Target<Arc<Seen>>,
         _: GetDeviceArgs,
     ) -> Result<Reply<DeviceDetail>, GetDeviceError> {
-        Ok(device.detail.reply(|| detail(device)))
+        Ok(device.detail.reply(call, || detail(device)))
     }
 }
 
