@@ -84,8 +84,7 @@ impl Records {
             outcome: if admitted { "ok" } else { "rate_limited" },
             calls: 1,
         });
-        counts.called(tool, "ok", 1);
-        counts.took(tool, clock.now().since(now));
+        counts.ended(tool, "ok", clock.now().since(now));
     }
 
     /// The shortest time in which so many threads have made their calls.

@@ -65,8 +65,7 @@ pub(super) struct CallCounter<'a> {
 
 impl Drop for CallCounter<'_> {
     fn drop(&mut self) {
-        self.counts.called(self.tool, self.outcome, 1);
-        self.counts.took(self.tool, self.clock.now().since(self.since));
+        self.counts.ended(self.tool, self.outcome, self.clock.now().since(self.since));
     }
 }
 
