@@ -18,6 +18,8 @@ struct Told {
 }
 
 impl Row for Told {
+    type Made = ();
+
     fn code(&self) -> &str {
         &self.code
     }
@@ -55,6 +57,12 @@ impl Kept {
     }
 }
 
+/// The next phones of a roster.
+fn page(roster: &Roster<Told>, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<Told>> {
+    let ids: Vec<_> = roster.page(after, limit, |phones| phones.map(|(id, ..)| id.clone()).collect());
+    ids.iter().filter_map(|id| roster.get(id)).collect()
+}
+
 fn open(folder: &TempDir, clock: &Clock) -> Roster<Told> {
     Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
 }
@@ -78,7 +86,7 @@ fn records(text: &str) -> Vec<Recoded> {
 
 /// What a roster shows: `id=code`, in order.
 fn shown(roster: &Roster<Told>) -> String {
-    let phones = roster.page(None, u16::MAX);
+    let phones = page(roster, None, u16::MAX);
     phones.iter().map(|phone| format!("{}={}", phone.id, phone.row.code)).collect::<Vec<_>>().join(" ")
 }
 
