@@ -106,3 +106,21 @@ fn a_row_is_current_for_a_minute() {
     assert!(is_current(read_at, read_at.plus(SHOWN_FOR)));
     assert!(!is_current(read_at, read_at.plus(SHOWN_FOR + Duration::from_millis(1))));
 }
+
+#[tokio::test]
+async fn a_row_that_tells_the_same_stays_with_what_was_made_of_it_however_often_it_is_read() {
+    let kept = Kept::new();
+    let told = |phone| Told { code: "A".to_owned(), seat: None, phone };
+    let mut rows = Vec::new();
+    for phone in [1, 1, 2, 2] {
+        let began = kept.tick();
+        match rows.len() {
+            0 | 2 => kept.roster.take(vec![told(phone)], Vec::new(), began).await,
+            _ => kept.roster.note(told(phone), Vec::new(), began).await,
+        }
+        let Listed { row, read_at, .. } = page(&kept.roster, None, 1).remove(0);
+        assert_eq!((row.phone, read_at), (phone, began));
+        rows.push(row);
+    }
+    assert_eq!([0, 1, 2].map(|n| Arc::ptr_eq(&rows[n], &rows[n + 1])), [true, false, true]);
+}

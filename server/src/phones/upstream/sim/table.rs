@@ -89,7 +89,12 @@ impl Table {
         for index in indices.clone() {
             let shown = &mut shown[place(index)];
             if !shown.as_ref().is_some_and(|shown| is_same(shown, index)) {
-                *shown = Some(make(index));
+                let made = make(index);
+                match shown {
+                    // What has changed is nothing that anyone sees.
+                    Some(Shown { look, seen }) if *seen == made.seen => *look = made.look,
+                    _ => *shown = Some(made),
+                }
             }
         }
         let shown = RwLockWriteGuard::downgrade(shown);

@@ -2,6 +2,7 @@
 
 mod outcomes;
 mod records;
+mod shown;
 
 use super::cast::WORK;
 use super::*;

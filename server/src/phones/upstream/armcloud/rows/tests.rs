@@ -207,3 +207,13 @@ fn a_version_of_android_is_its_number() {
         assert_eq!(shown("AC1", told).spec.os_version.as_ref().map(Untrusted::as_str), version, "{told}");
     }
 }
+
+#[test]
+fn what_is_shown_of_a_row_is_the_same_each_time_that_it_is_as_current() {
+    let (abilities, id) = (Abilities::default(), DeviceId::new("n-1").ok().unwrap());
+    let row = KeptRow::from(pad(r#"{"padCode":"AC1","padStatus":10}"#));
+    let [shown, unshown] = [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.seen(&id, &row, reach));
+    assert!(std::ptr::eq(shown, abilities.seen(&id, &row, Reach::Reachable)));
+    assert!(std::ptr::eq(unshown, abilities.seen(&id, &row, Reach::Unreachable)));
+    assert_ne!(shown, unshown);
+}
