@@ -40,6 +40,7 @@ pub use service::{Service, Setup};
 pub use toolwarrant_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 pub use toolwarrant_core::access::{Caller, Granted, Grants};
 pub use toolwarrant_core::advice::Advice;
+pub use toolwarrant_core::args::admits;
 pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
 pub use toolwarrant_core::clock::{Clock, Timestamp};
 pub use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
