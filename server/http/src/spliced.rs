@@ -1,12 +1,7 @@
 //! A response body in three pieces, so that a long piece that many responses share is sent without copying it.
 
-use axum::body::{Body, HttpBody};
+use crate::edge::Reply;
 use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
-use std::array;
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use zeroize::Zeroizing;
 
 /// A shared piece below this size costs less to copy than to send as a piece of its own.
@@ -70,37 +65,9 @@ pub(super) fn wiped(bytes: Vec<u8>) -> Bytes {
     Bytes::from_owner(Zeroizing::new(bytes))
 }
 
-impl From<Spliced> for Body {
+impl From<Spliced> for Reply {
     fn from(Spliced { head, shared, tail, has_secret }: Spliced) -> Self {
         let head = if has_secret { wiped(head) } else { head.into() };
-        if shared.is_empty() {
-            return head.into();
-        }
-        let left = head.len() + shared.len() + tail.len();
-        Self::new(Pieces { left, pieces: [head, shared, tail].into_iter() })
-    }
-}
-
-struct Pieces {
-    pieces: array::IntoIter<Bytes, 3>,
-    left: usize,
-}
-
-impl HttpBody for Pieces {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = self.pieces.next();
-        self.left -= piece.as_ref().map_or(0, Bytes::len);
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left as u64)
+        [head, shared, tail].into()
     }
 }
