@@ -44,7 +44,7 @@ pub(super) async fn serve<H: Handlers>(endpoint: &Endpoint<H>, request: Request)
     }
     match answer(endpoint, &head, body, request_id.to_str().unwrap_or_default()).await {
         Ok(Success { status, answer, location }) => {
-            let mut response = respond(status, answer, &request_id);
+            let mut response = respond(status, Bytes::from(answer), &request_id);
             if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
                 response.headers_mut().insert(LOCATION, location);
             }

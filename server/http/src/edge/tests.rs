@@ -1,6 +1,7 @@
 //! The edge over real sockets. The server runs on its own thread, so the clients here can block.
 
 use super::*;
+use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -8,6 +9,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, oneshot};
 
 /// A deadline that should pass during the test.
@@ -130,6 +132,53 @@ fn a_connection_without_a_whole_head_is_closed_at_the_deadline() {
         stream.write_all(sent.as_bytes()).expect("sent");
         let answer = everything(&mut stream);
         assert_eq!(answer.matches("200 OK").count(), answers, "{sent:?}: {answer:?}");
+    }
+}
+
+/// Seconds after which a connection ends whose client sends so many texts, each so many seconds after the one before.
+async fn ends_after(sent: &[(u64, &str)]) -> u128 {
+    let limiter = ConnectionLimiter::new(Limits::default());
+    let permit = limiter.acquire([192, 0, 2, 1].into()).expect("a permit");
+    let (_running, stopping) = watch::channel(());
+    let slow = async || sleep(Duration::from_secs(30)).await;
+    let router = Router::new().route("/", post(length)).route("/slow", get(slow)).with_state(limiter.limits);
+    let server = Server::new(Arc::new(router), Arc::clone(&limiter), stopping);
+    let own = Peer { address: permit.connection.address, crowded: false, connection: Arc::clone(&permit.connection) };
+    let (ours, mut client) = tokio::io::duplex(16 * 1024);
+    let stream = ClientStream::new(ours, Arc::clone(&permit.connection), &limiter.limits);
+    let begin = tokio::time::Instant::now();
+    let sending = async {
+        for (after, text) in sent {
+            sleep(Duration::from_secs(*after)).await;
+            client.write_all(text.as_bytes()).await.expect("written");
+        }
+    };
+    tokio::join!(server.serve(stream, &own, false), sending);
+    begin.elapsed().as_millis() / 1000
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_has_ten_seconds_from_the_end_of_the_request_before() {
+    let (get, slow) = ("GET /none HTTP/1.1\r\nhost: x\r\n\r\n", "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
+    let (begun, ended) = get.split_at(20);
+    let (head, body) = ("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n", "body");
+    let cases: &[(&[(u64, &str)], u128)] = &[
+        (&[], 10),
+        (&[(9, begun)], 10),
+        (&[(3, "G"), (3, "E"), (3, "T")], 10),
+        (&[(9, get)], 19),
+        (&[(5, begun), (4, ended)], 19),
+        (&[(9, get), (9, begun)], 19),
+        (&[(9, get), (9, get), (9, get), (9, get)], 46),
+        (&[(1, get), (1, get), (1, get)], 13),
+        (&[(0, get), (0, get), (0, begun)], 10),
+        (&[(2, slow)], 42),
+        (&[(2, slow), (5, get), (1, begun)], 42),
+        (&[(5, head), (9, body)], 24),
+        (&[(5, head), (9, body), (9, begun)], 24),
+    ];
+    for (sent, expected) in cases {
+        assert_eq!(ends_after(sent).await, *expected, "{sent:?}");
     }
 }
 
