@@ -121,3 +121,6 @@ pub fn quote(text: &str) -> Bytes {
     debug_assert!(written.is_ok(), "a `Vec` takes all");
     quoted.into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -132,7 +132,7 @@ impl<T: Serialize> Prepared<T> {
         }
         let made = Rendered::of(&make());
         let length = made.len();
-        if made.is_empty() || !self.budget.take(length) {
+        if !self.budget.take(length) {
             return Ready::Made(made);
         }
         if self.kept.set(made).is_err() {
