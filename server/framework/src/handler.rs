@@ -51,8 +51,7 @@ pub struct Call<'a> {
     pub request_id: &'a str,
     /// When the call arrived.
     pub now: Timestamp,
-    /// What the transport sets around the result.
-    pub frame: Frame<'a>,
+    pub(super) frame: Frame<'a>,
     pub(super) around: Around<'a>,
     hold: LongPoll<'a>,
     target: OnceLock<Box<str>>,

@@ -16,7 +16,7 @@ pub trait ListResult: Serialize {
     const OPEN: &'static str;
 }
 
-/// What is reserved for all but the items, in bytes.
+/// What is reserved for all but the items, in bytes. More is found room for when it comes.
 const AROUND_ITEMS: usize = 1 << 10;
 
 /// A result that is joined of rendered items: lengths, and copies into one body.
@@ -46,24 +46,18 @@ impl<'a, L: ListResult> Listing<'a, L> {
 
     /// Appends items.
     pub fn extend(&mut self, items: &[impl Deref<Target = Rendered<L::Item>>]) {
-        let Self { frame, quoted, plain, unwritable, of: _ } = self;
-        let has_secret = items.iter().any(|item| item.has_secret());
-        let lengths = items.iter().map(|item| [item.quoted().len() + 1, item.plain().len() + 1]);
-        let [in_quotes, as_is] = lengths.fold([0, 0], |[quoted, plain], [q, p]| [quoted + q, plain + p]);
-        *unwritable |= items.iter().any(|item| item.is_empty());
-        if let Some(quoted) = quoted {
-            quoted.reserve(in_quotes + plain.as_ref().map_or(0, |_| as_is) + AROUND_ITEMS, has_secret);
-            if quoted.bytes.is_empty() {
-                frame.open(&mut quoted.bytes);
-                quote(L::OPEN.as_bytes(), &mut quoted.bytes);
-            }
+        let (mut in_quotes, mut as_is, mut has_secret) = (0, 0, false);
+        for item in items {
+            in_quotes += item.quoted().len() + 1;
+            as_is += item.plain().len() + 1;
+            has_secret |= item.has_secret();
+            self.unwritable |= item.is_empty();
+        }
+        self.reserve(in_quotes, as_is, has_secret);
+        if let Some(quoted) = &mut self.quoted {
             items.iter().for_each(|item| push(quoted, item.quoted()));
         }
-        if let Some(plain) = plain {
-            plain.reserve(as_is + AROUND_ITEMS, has_secret);
-            if plain.bytes.is_empty() {
-                plain.bytes.extend_from_slice(L::OPEN.as_bytes());
-            }
+        if let Some(plain) = &mut self.plain {
             items.iter().for_each(|item| push(plain, item.plain()));
         }
     }
@@ -79,20 +73,37 @@ impl<'a, L: ListResult> Listing<'a, L> {
         let Some(tail) = tail.filter(|_| !self.unwritable) else {
             return Reply(Form::Unwritable(serde_json::Error::custom("a list could not be joined")));
         };
-        self.extend(&[] as &[&Rendered<L::Item>]);
+        self.reserve(quoted_len(tail) + self.frame.close_len(&[]), tail.len(), rest.has_secret);
         let Self { frame, quoted, mut plain, unwritable: _, of: _ } = self;
         if let Some(plain) = &mut plain {
-            plain.reserve(tail.len(), rest.has_secret);
             plain.bytes.pop_if(|last| *last == b',');
             plain.bytes.extend_from_slice(tail);
         }
         let Some(mut body) = quoted else { return Reply(Form::Written(plain.unwrap_or_default().into())) };
-        let plain = plain.as_ref().map_or(&[][..], |plain| &plain.bytes);
-        body.reserve(quoted_len(tail) + frame.close_len(plain), rest.has_secret);
         body.bytes.pop_if(|last| *last == b',');
         quote(tail, &mut body.bytes);
-        frame.close(&mut body.bytes, plain);
+        frame.close(&mut body.bytes, plain.as_ref().map_or(&[], |plain| &plain.bytes));
         Reply(Form::Written(body.into()))
+    }
+
+    /// Makes room for bytes of either form. The first time, what stands before the items is written.
+    fn reserve(&mut self, in_quotes: usize, as_is: usize, has_secret: bool) {
+        let Self { frame, quoted, plain, unwritable: _, of: _ } = self;
+        let around = |form: &Json| if form.bytes.is_empty() { AROUND_ITEMS } else { 0 };
+        if let Some(quoted) = quoted {
+            let again = plain.as_ref().map_or(0, |plain| as_is + around(plain));
+            quoted.reserve(in_quotes + again + around(quoted), has_secret);
+            if quoted.bytes.is_empty() {
+                frame.open(&mut quoted.bytes);
+                quote(L::OPEN.as_bytes(), &mut quoted.bytes);
+            }
+        }
+        if let Some(plain) = plain {
+            plain.reserve(as_is + around(plain), has_secret);
+            if plain.bytes.is_empty() {
+                plain.bytes.extend_from_slice(L::OPEN.as_bytes());
+            }
+        }
     }
 }
 
