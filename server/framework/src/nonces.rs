@@ -170,7 +170,7 @@ impl Nonces {
     /// `now` is by the clock of the process and by the wall clock.
     fn insert(&self, entry: &[u8], valid_until: Timestamp, now: (Timestamp, Timestamp)) -> Result<(), BadNonce> {
         let hash = self.hasher.hash_one(entry);
-        // A set looks at the first and the last bits; those between them choose a part.
+        // Any bits choose a part, but those at either end, by which a set finds it.
         let Some(shard) = self.shards.get((hash >> 40) as usize % SHARDS) else { return Err(BadNonce::Full) };
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         shard.drop_over(now, DROPPED_AT_ONCE);

@@ -42,13 +42,14 @@ const KEPT: usize = 16 << 10;
 #[must_use = "the slot is freed when this is dropped"]
 pub struct Slot<'a> {
     queue: &'a Queue,
+    /// That of the thread that took it, which mostly is the one that writes the line, too.
     shard: &'a Shard,
 }
 
 impl Slot<'_> {
     /// Queues `line`. The slot is free again once the line is in its file.
     pub fn write(self, line: &Line<'_>) {
-        self.queue.write(line);
+        self.queue.write(self.shard, line);
         // The line keeps the slot; the writer frees it.
         std::mem::forget(self);
     }
@@ -155,8 +156,8 @@ impl Queue {
         SLOTS.saturating_sub(*pool + free)
     }
 
-    fn write(&self, line: &Line<'_>) {
-        let mut waiting = lock(&self.shards.mine().waiting);
+    fn write(&self, shard: &Shard, line: &Line<'_>) {
+        let mut waiting = lock(&shard.waiting);
         let at = Instant::now();
         if waiting.since.is_none() {
             let now = self.clock.now();
