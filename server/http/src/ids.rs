@@ -49,7 +49,7 @@ impl RequestIds {
         let used = self.used.mine();
         loop {
             let last = used.load(Relaxed);
-            let first = if last % BLOCK == 0 { self.taken.fetch_add(BLOCK, Relaxed) } else { last };
+            let first = if last.is_multiple_of(BLOCK) { self.taken.fetch_add(BLOCK, Relaxed) } else { last };
             // Another thread may share this value.
             if used.compare_exchange(last, first + 1, Relaxed, Relaxed).is_ok() {
                 return first + 1;

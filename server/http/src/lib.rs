@@ -89,7 +89,7 @@ impl<H: Handlers> Endpoint<H> {
             // Clients without credentials try to register with an OAuth server here, and show the answer to their user.
             "/register" if request.method() == Method::POST => {
                 let failure = Failure::new(H::CATALOGUE.roles.unauthenticated, "this server has no OAuth");
-                respond(StatusCode::BAD_REQUEST, body_of(&failure), &self.ids.of(request.headers()))
+                respond(StatusCode::BAD_REQUEST, body_of(&failure), self.ids.of(request.headers()))
             }
             _ => refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &self.ids.of(request.headers())),
         }
