@@ -34,11 +34,11 @@ pub(super) enum HeadWait {
 
 /// The states between two heads: a request is being read or carried out.
 const IN_REQUEST: u8 = 0;
-/// Its answer is being sent.
-const ANSWERING: u8 = 1;
+/// Its answer is to be sent.
+const ANSWERED: u8 = 1;
 /// What there was of the answer has left. More may come, if it is long.
 const FLUSHED: u8 = 2;
-/// The answer has left, and the next head is being read.
+/// The whole answer has left, and the next head is being read.
 const WAIT_BEGINS: u8 = 3;
 /// The same, and the time has been noted.
 const WAIT_LASTS: u8 = 4;
@@ -110,29 +110,19 @@ impl Connection {
     /// A request is answered. Returns whether the connection ends with that.
     pub(super) fn answered(&self) -> bool {
         self.used.store(true, Relaxed);
-        self.head.store(ANSWERING, Relaxed);
+        self.head.store(ANSWERED, Relaxed);
         self.await_client();
         self.last.load(Relaxed)
     }
 
-    /// Something of an answer is written.
-    pub(super) fn writes(&self) {
-        self.moves(FLUSHED, ANSWERING);
-    }
-
     /// All that was written has left.
     pub(super) fn flushed(&self) {
-        self.moves(ANSWERING, FLUSHED);
+        self.moves(ANSWERED, FLUSHED);
     }
 
-    /// Something is read of it: a head, once the answer has left.
+    /// Something is to be read of it: hyper reads no head before the answer to the last one has left.
     pub(super) fn reads(&self) {
         self.moves(FLUSHED, WAIT_BEGINS);
-    }
-
-    /// No further head is read of it.
-    pub(super) fn ends(&self) {
-        self.head.store(IN_REQUEST, Relaxed);
     }
 
     fn moves(&self, from: u8, to: u8) {
