@@ -1,5 +1,6 @@
 //! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
 
+mod bench;
 mod crash;
 mod deny;
 mod fleet;
@@ -49,8 +50,8 @@ enum Verb {
     Soak(soak::Worlds),
     /// Does what CONTRIBUTING.md says on a copy of the repository, and compares what it shows
     Walk,
-    /// What a request costs, beside a handler that only returns the same bytes; fails beyond the gate; Linux
-    Bench,
+    /// What a request costs, beside a handler that only returns the same bytes, and how that grows; fails beyond a limit; Linux
+    Bench(bench::Sections),
     /// The program under load, killed and stopped again and again, and what it is answerable for audited
     Crash(crash::Load),
     /// A client beside thousands of connections that stall: what it sees, and what they cost the program; Linux
@@ -74,10 +75,7 @@ fn main() -> Result<()> {
         Verb::Test => test::run(&root()),
         Verb::Soak(worlds) => soak::run(&root(), worlds),
         Verb::Walk => walk::run(&root()),
-        Verb::Bench => {
-            test::step(&root(), &["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests"])
-                .map(drop)
-        }
+        Verb::Bench(sections) => bench::run(&root(), &sections),
         Verb::Crash(load) => crash::run(&root(), load),
         Verb::Siege(siege) => siege::run(&root(), &siege),
         Verb::Fleet(fleet) => fleet::run(&root(), &fleet),

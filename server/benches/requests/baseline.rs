@@ -1,0 +1,49 @@
+//! The baseline: bare `axum::serve` and a handler that reads the body and returns bytes that it was given at its start.
+//!
+//! It knows no key, no limit and no deadline. Its reply has the body of the program's, and of its headers the type alone.
+
+use crate::cores;
+use crate::server::Server;
+use crate::wire::Reply;
+use anyhow::Result;
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Response};
+use axum::routing::post;
+use axum::serve::ListenerExt;
+use bytes::Bytes;
+use std::io::{Read, stdin};
+use std::process::Command;
+
+/// Starts a baseline that answers with the body of that reply, on the core of the servers.
+pub(crate) fn start(reply: &Reply) -> Result<Server> {
+    Server::start(&mut serving(cores::serving(std::env::current_exe()?)), reply.body()?)
+}
+
+/// Adds to a command that runs this program that it is a baseline.
+pub(crate) fn serving(mut command: Command) -> Command {
+    command.arg("baseline");
+    command
+}
+
+/// Answers every request with the bytes on standard input, until it is killed.
+pub(crate) fn serve() -> Result<()> {
+    let mut body = Vec::new();
+    stdin().read_to_end(&mut body)?;
+    let body = Bytes::from(body);
+    let answer = move |_: Bytes| std::future::ready(reply(body.clone()));
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        println!("http://{}/mcp", listener.local_addr()?);
+        // As the program does it; without, a reply in two parts waits for an acknowledgement.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        Ok(axum::serve(listener, Router::new().route("/mcp", post(answer))).await?)
+    })
+}
+
+fn reply(body: Bytes) -> Response<Body> {
+    let mut reply = Response::new(Body::from(body));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}

@@ -1,0 +1,41 @@
+//! Which core runs what: servers one, the load another, so that neither takes time from the other.
+//!
+//! `taskset` says so to the system. Where it or a second core is missing, nothing is bound, and a line tells.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+const SERVERS: &str = "0";
+const LOAD: &str = "1";
+
+static BINDS: LazyLock<bool> = LazyLock::new(|| {
+    let several = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+    let binds = several && succeeds(&["-c", LOAD, "true"]);
+    if !binds {
+        println!("(not bound to cores: that takes `taskset` and two cores; CPU times hold, waits are worse)\n");
+    }
+    binds
+});
+
+/// Binds this process to the core of the load.
+pub(crate) fn keep_for_the_load() {
+    if *BINDS {
+        succeeds(&["-c", "-p", LOAD, &std::process::id().to_string()]);
+    }
+}
+
+/// What runs a program on the core of the servers.
+pub(crate) fn serving(program: impl AsRef<OsStr>) -> Command {
+    if !*BINDS {
+        return Command::new(program);
+    }
+    let mut command = Command::new("taskset");
+    command.args(["-c", SERVERS]).arg(program);
+    command
+}
+
+fn succeeds(arguments: &[&str]) -> bool {
+    let status = Command::new("taskset").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}

@@ -1,0 +1,105 @@
+//! Data folders with applications and keys, made without a command for each: by the registry or, where there are many, in the database.
+
+use anyhow::{Context, Result};
+use cloudphone::phones::contract::CATALOGUE;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use toolwarrant_core::access::{Granted, Grants};
+use toolwarrant_core::random::Random;
+use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
+use toolwarrant_operator::data::DataFolder;
+use toolwarrant_operator::{Names, OpenedData};
+
+/// A key and its secret.
+pub(crate) struct Key {
+    pub(crate) key_id: String,
+    pub(crate) secret: String,
+}
+
+/// Who is in a folder, each an application of its own that sees every device, with one key.
+#[derive(Clone, Copy)]
+pub(crate) struct Who {
+    /// Those that the bench sends requests for.
+    pub(crate) known: usize,
+    /// Those that are just there. They have no secret that anybody knows.
+    pub(crate) strangers: usize,
+}
+
+/// A folder for what a bench leaves behind. It is removed with this value.
+pub(crate) fn home() -> Result<TempDir> {
+    Ok(TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?)
+}
+
+/// Makes a data folder for the program with one application. Returns its path and the key.
+pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
+    let data = home.path().join("data");
+    let key = make(&data, Who { known: 1, strangers: 0 })?.pop().context("a key")?;
+    Ok((data, key))
+}
+
+/// Makes a data folder for the program. Returns the keys of those who are known.
+pub(crate) fn make(data: &Path, who: Who) -> Result<Vec<Key>> {
+    let names = Names {
+        keys: KeyPrefixes { id: "cpk_", secret: "cps_" },
+        ..Names::of("cloudphone", env!("CARGO_PKG_VERSION"))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let keys = runtime.block_on(async {
+        let folder = DataFolder::open(data, &names)?;
+        let opened = OpenedData::open(&folder, &names, &CATALOGUE, &Random::System).await?;
+        let mut keys = Vec::new();
+        for n in 0..who.known {
+            keys.push(application(&opened.registry, n).await?);
+        }
+        anyhow::Ok(keys)
+    })?;
+    drop(runtime);
+    if who.strangers > 0 {
+        add_strangers(&data.join(&names.database), who.strangers)?;
+    }
+    Ok(keys)
+}
+
+/// Makes an application that may do everything as often as it likes, and its key.
+pub(crate) async fn application(registry: &Registry, n: usize) -> Result<Key> {
+    let new = NewApplication {
+        name: format!("bench {n}"),
+        permissions: permissions(),
+        grants: everything(),
+        requests_per_minute: u32::MAX,
+    };
+    let NewKey { key_id, secret } = registry.issue_key(&registry.create(new).await?, None).await?;
+    Ok(Key { key_id, secret: secret.expose().clone() })
+}
+
+/// Adds so many applications like the first, each with a key that nobody has the secret of. The store would take each to the disk by
+/// itself, which takes minutes.
+fn add_strangers(database: &Path, count: usize) -> Result<()> {
+    let mut db = Connection::open(database)?;
+    let transaction = db.transaction()?;
+    let numbers = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)";
+    let applications = "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at)
+                        SELECT printf('app_%016x', n), 'stranger ' || n, permissions, 300, every_target, created_at
+                        FROM numbers JOIN (SELECT * FROM application ORDER BY number LIMIT 1)";
+    let grants = "INSERT INTO application_resource (application, resource, every_target)
+                  SELECT printf('app_%016x', n), resource, every_target
+                  FROM numbers JOIN (SELECT * FROM application_resource LIMIT 1)";
+    // A start opens the seal of the first key, by id, which must not be one of these.
+    let keys = "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed)
+                SELECT printf('cpk_ffff%012x', n), printf('app_%016x', n), created_at, randomblob(32), latest_sealed
+                FROM numbers JOIN (SELECT * FROM api_key LIMIT 1)";
+    for insert in [applications, grants, keys] {
+        transaction.execute(&format!("{numbers} {insert}"), [count as i64])?;
+    }
+    Ok(transaction.commit()?)
+}
+
+fn permissions() -> Vec<String> {
+    ["device", "stream"].map(str::to_owned).into()
+}
+
+/// Every device, as the command `device assign APPLICATION --all` grants them.
+fn everything() -> Grants {
+    Grants::nothing().with("device", Granted::All)
+}

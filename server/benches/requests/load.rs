@@ -1,0 +1,165 @@
+//! The load: requests on many connections from one thread, in a loop that is closed or open.
+//!
+//! This thread never sleeps meanwhile: to wake it would be the server's work, and more of it the slower the server is. Start at
+//! [`load`].
+
+use crate::server::Server;
+use crate::wire::{self, Form, HEAD_END, PATIENCE, find};
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// When the next request is sent.
+#[derive(Clone, Copy)]
+pub(crate) enum Pace {
+    /// On each connection once its reply is there: a slow server is asked less.
+    Closed,
+    /// So many a second, by a schedule that waits for no reply. What a request waits for a connection counts.
+    PerSecond(u32),
+}
+
+/// Requests of one kind.
+pub(crate) struct Stream<'a> {
+    /// Makes the octets of the next one.
+    pub(crate) requests: &'a dyn Fn() -> Vec<u8>,
+    /// What each reply must look like.
+    pub(crate) form: Form,
+    pub(crate) connections: usize,
+    pub(crate) pace: Pace,
+}
+
+/// What a load came to.
+pub(crate) struct Load {
+    /// How long each reply took, by stream.
+    pub(crate) waits: Vec<Vec<Duration>>,
+    /// What the server spent on all of them.
+    pub(crate) cpu: Duration,
+    /// How long it all took.
+    pub(crate) span: Duration,
+}
+
+impl Load {
+    /// CPU time of a request, in µs.
+    pub(crate) fn cpu_micros(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.waits.iter().map(Vec::len).sum::<usize>() as f64
+    }
+}
+
+/// The wait, in µs, that this share of all does not exceed.
+pub(crate) fn quantile(waits: &mut [Duration], share: f64) -> f64 {
+    waits.sort_unstable();
+    let at = (waits.len().saturating_sub(1) as f64 * share) as usize;
+    waits.get(at).map_or(f64::NAN, |wait| wait.as_secs_f64() * 1e6)
+}
+
+/// Loads a server with all streams at once for that long. Every reply must have the form of its stream.
+pub(crate) fn load(server: &Server, streams: &[Stream<'_>], span: Duration) -> Result<Load> {
+    let lanes = streams.iter().map(|stream| Lane::connect(server, stream)).collect::<Result<Vec<_>>>();
+    let mut lanes = lanes.context("cannot connect")?;
+    let (cpu, begun) = (server.cpu()?, Instant::now());
+    let until = begun + span;
+    let mut open = true;
+    while open || lanes.iter().any(Lane::waits_for_replies) {
+        open = open && Instant::now() < until;
+        ensure!(Instant::now() < until + PATIENCE, "there is no answer");
+        for lane in &mut lanes {
+            if open {
+                lane.send(begun)?;
+            }
+            lane.read()?;
+        }
+    }
+    let cpu = server.cpu()?.saturating_sub(cpu);
+    Ok(Load { waits: lanes.into_iter().map(|lane| lane.waits).collect(), cpu, span: begun.elapsed() })
+}
+
+/// A stream under way.
+struct Lane<'a> {
+    stream: &'a Stream<'a>,
+    clients: Vec<Client>,
+    sent: u32,
+    waits: Vec<Duration>,
+}
+
+impl<'a> Lane<'a> {
+    fn connect(server: &Server, stream: &'a Stream<'a>) -> Result<Self> {
+        let clients = (0..stream.connections).map(|_| Client::connect(server)).collect::<Result<_>>()?;
+        Ok(Self { stream, clients, sent: 0, waits: Vec::new() })
+    }
+
+    fn waits_for_replies(&self) -> bool {
+        self.clients.iter().any(|client| client.begun.is_some())
+    }
+
+    /// Sends what is due, on connections that are free.
+    fn send(&mut self, start: Instant) -> Result<()> {
+        for client in self.clients.iter_mut().filter(|client| client.begun.is_none()) {
+            let due = match self.stream.pace {
+                Pace::Closed => Instant::now(),
+                Pace::PerSecond(rate) => start + Duration::from_secs(1) * self.sent / rate,
+            };
+            if due > Instant::now() {
+                break;
+            }
+            client.send(&(self.stream.requests)(), due)?;
+            self.sent += 1;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<()> {
+        for client in &mut self.clients {
+            self.waits.extend(client.read(&self.stream.form)?);
+        }
+        Ok(())
+    }
+}
+
+/// A connection with at most one request on its way.
+struct Client {
+    stream: TcpStream,
+    /// When the request was due, while its reply is not there.
+    begun: Option<Instant>,
+    reply: Vec<u8>,
+    filled: usize,
+    /// Where the body begins and ends, once the head is there.
+    body: Option<(usize, usize)>,
+}
+
+impl Client {
+    fn connect(server: &Server) -> Result<Self> {
+        let stream = TcpStream::connect(&server.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, begun: None, reply: vec![0; 256 * 1024], filled: 0, body: None })
+    }
+
+    fn send(&mut self, request: &[u8], due: Instant) -> Result<()> {
+        (self.begun, self.filled, self.body) = (Some(due), 0, None);
+        Ok(self.stream.write_all(request)?)
+    }
+
+    /// Takes what has come of the reply; answers with how long it took once it is whole.
+    fn read(&mut self, form: &Form) -> Result<Option<Duration>> {
+        let Some(begun) = self.begun else { return Ok(None) };
+        match self.stream.read(&mut self.reply[self.filled..]) {
+            Ok(0) => bail!("the connection was closed"),
+            Ok(more) => self.filled += more,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let reply = &self.reply[..self.filled];
+        if self.body.is_none() {
+            let Some(end) = find(reply, HEAD_END) else { return Ok(None) };
+            let begins = end + HEAD_END.len();
+            self.body = Some((begins, begins + wire::length_of(&reply[..begins]).context("a length")?));
+        }
+        let Some((begins, ends)) = self.body.filter(|(_, ends)| self.filled >= *ends) else { return Ok(None) };
+        let waited = begun.elapsed();
+        let sound = self.filled == ends && form.fits(&reply[..begins], &reply[begins..]);
+        ensure!(sound, "another reply than before: {}", String::from_utf8_lossy(&reply[..self.filled.min(2_000)]));
+        self.begun = None;
+        Ok(Some(waited))
+    }
+}

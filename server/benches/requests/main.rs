@@ -1,0 +1,77 @@
+//! What a request costs: `cargo xtask bench`. `docs/performance.md` says how its tables are read.
+//!
+//! The program serves from folders of its own, on one core; the load comes from this process, on another. A section measures one thing
+//! and prints a table; [`SECTIONS`] has them all. Beside the program stands a *baseline*: bare `axum::serve` and a handler that reads the
+//! body and returns the same bytes. Both are measured in turn, so that what else the machine does hits both.
+//!
+//! A figure beyond its limit is told with the rest at the end, and fails the run.
+
+mod baseline;
+mod beside;
+mod callgrind;
+mod cores;
+mod folder;
+mod growth;
+mod instructions;
+mod limits;
+mod load;
+mod memory;
+mod rate;
+mod server;
+mod threads;
+mod ways;
+mod wire;
+mod writes;
+
+use anyhow::{Context, Result, ensure};
+use std::time::Instant;
+
+/// What a section found to be beyond its limits, a line each.
+type Missed = Vec<String>;
+
+/// Each section by its name. The first one uses all cores, so it comes before this process is bound to one.
+const SECTIONS: [(&str, fn() -> Result<Missed>); 9] = [
+    ("threads", threads::run),
+    ("instructions", instructions::run),
+    ("load", beside::run),
+    ("rate", rate::run),
+    ("ways", ways::run),
+    ("growth", growth::run),
+    ("start", memory::starts),
+    ("memory", memory::run),
+    ("writes", writes::run),
+];
+
+fn main() -> Result<()> {
+    // Cargo adds a flag to what it was given.
+    let asked: Vec<_> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if asked.first().is_some_and(|first| first == "baseline") {
+        return baseline::serve();
+    }
+    let unknown = asked.iter().find(|name| !SECTIONS.iter().any(|(known, _)| known == name));
+    ensure!(
+        unknown.is_none(),
+        "`{}` is no section; there are {}",
+        unknown.map_or("", String::as_str),
+        SECTIONS.map(|(name, _)| name).join(", ")
+    );
+    let mut missed = Missed::new();
+    for (name, run) in SECTIONS.into_iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|one| one == name))
+    {
+        let begun = Instant::now();
+        println!("# {name}\n");
+        if name != "threads" {
+            cores::keep_for_the_load();
+        }
+        missed.extend(run().with_context(|| name.to_owned())?);
+        println!("\n({name}: {} s)\n", begun.elapsed().as_secs());
+    }
+    ensure!(missed.is_empty(), "beyond its limit:\n{}", missed.join("\n"));
+    Ok(())
+}
+
+/// The figure in the middle.
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_unstable_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,32 @@
+//! Each operation at a fixed number of requests a second, beside the baseline: what it takes of a core, and how long one waits.
+//!
+//! Requests are sent by schedule and a wait begins at its scheduled moment, so that a server that stalls is not asked less.
+
+use crate::Missed;
+use crate::beside::each_operation;
+use crate::load::{Pace, quantile};
+use anyhow::Result;
+use std::time::Duration;
+
+/// Requests a second.
+const RATE: u32 = 10_000;
+const CONNECTIONS: usize = 32;
+const ROUNDS: usize = 5;
+const SPAN: Duration = Duration::from_secs(1);
+
+pub(crate) fn run() -> Result<Missed> {
+    println!("{RATE} requests a second on {CONNECTIONS} connections; in brackets the baseline\n");
+    println!("operation     share of a core %        ratio  p50 µs              p99 µs");
+    each_operation(|name, both| {
+        let rounds = both(CONNECTIONS, Pace::PerSecond(RATE), SPAN, ROUNDS)?;
+        let [ours, base, ratio] = rounds.figures(|load| load.cpu.as_secs_f64() / load.span.as_secs_f64() * 100.0);
+        let [mut waits, mut base_waits] = rounds.waits();
+        let mut at = |share| (quantile(&mut waits, share), quantile(&mut base_waits, share));
+        let ((p50, base_p50), (p99, base_p99)) = (at(0.5), at(0.99));
+        println!(
+            "{name:12}  {ours:8.1}  ({base:8.1})  {ratio:9.2}  {p50:7.0}  ({base_p50:7.0})  {p99:7.0}  ({base_p99:7.0})"
+        );
+        Ok(())
+    })?;
+    Ok(Missed::new())
+}

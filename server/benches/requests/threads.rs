@@ -1,0 +1,146 @@
+//! Two threads beside one: calls of the endpoint in this process, without connections, of one application, each thread on a device of
+//! its own. Beside it stands what the machine gives two threads that share nothing.
+
+use crate::folder::{self, Key};
+use crate::wire::get_device;
+use crate::{Missed, median};
+use anyhow::{Context, Result, ensure};
+use axum::body::Body;
+use axum::extract::Request;
+use cloudphone::phones::contract::{CATALOGUE, Contract};
+use cloudphone::phones::devices::Phones;
+use cloudphone::phones::proxy_hosts::ProxyHosts;
+use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::phones::writes::Writes;
+use http_body_util::BodyExt;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use toolwarrant_core::audit::{Audit, AuditParts};
+use toolwarrant_core::clock::Clock;
+use toolwarrant_core::keyring::KeyRing;
+use toolwarrant_core::nonces::Nonces;
+use toolwarrant_core::pipeline::Pipeline;
+use toolwarrant_core::random::Random;
+use toolwarrant_core::registry::{KeyPrefixes, Registry};
+use toolwarrant_http::edge::{HostOriginPolicy, Limits};
+use toolwarrant_http::{Endpoint, Router};
+use toolwarrant_store::memory::Memory;
+use toolwarrant_tasks::engine::{Engine, Parts};
+use tower_service::Service;
+
+/// Least that two threads do, in what one does.
+const GATE: f64 = 1.8;
+const ROUNDS: usize = 9;
+const SPAN: Duration = Duration::from_millis(300);
+
+/// Calls between two looks at the time.
+const TOGETHER: u32 = 50;
+
+pub(crate) fn run() -> Result<Missed> {
+    let home = folder::home()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let (router, key) = runtime.block_on(endpoint(home.path()))?;
+    let calls = |n: usize| caller(router.clone(), &key, 1 + n as u32);
+    let loops = |_: usize| Ok(compute);
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push([on_threads(1, calls)?, on_threads(2, calls)?, on_threads(1, loops)?, on_threads(2, loops)?]);
+    }
+    println!("{:24}  {:>14}  {:>14}  ratio  at least", "thousands a second", "one thread", "two threads");
+    let row = |what: &str, one: usize, least: &str| {
+        let of = |n: usize| median(rounds.iter().map(|round| round[n]).collect());
+        let ratio = median(rounds.iter().map(|round| round[one + 1] / round[one]).collect());
+        println!("{what:24}  {:14.1}  {:14.1}  {ratio:5.2}  {least}", of(one) / 1e3, of(one + 1) / 1e3);
+        ratio
+    };
+    let ratio = row("get_device", 0, &GATE.to_string());
+    row("computation alone", 2, "-");
+    Ok(if ratio < GATE {
+        vec![format!("two threads do {ratio:.2} times what one does, at least {GATE}")]
+    } else {
+        Missed::new()
+    })
+}
+
+/// How often a second threads do that, all together. Each gets what it does.
+fn on_threads<W: FnMut() -> Result<()>>(
+    count: usize,
+    work: impl Fn(usize) -> Result<W> + Copy + Send + Sync,
+) -> Result<f64> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..count)
+            .map(|n| {
+                scope.spawn(move || -> Result<f64> {
+                    let mut work = work(n)?;
+                    let (begun, mut done) = (Instant::now(), 0_u32);
+                    while begun.elapsed() < SPAN {
+                        (0..TOGETHER).try_for_each(|_| work())?;
+                        done += TOGETHER;
+                    }
+                    Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+                })
+            })
+            .collect();
+        let rates =
+            threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?);
+        rates.sum()
+    })
+}
+
+/// About as long as a call, without a shared line.
+fn compute() -> Result<()> {
+    let mut word = black_box(17_u64);
+    for _ in 0..10_000 {
+        word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
+    }
+    black_box(word);
+    Ok(())
+}
+
+/// Calls get_device, and takes the whole answer.
+fn caller(mut router: Router, Key { key_id, secret }: &Key, device: u32) -> Result<impl FnMut() -> Result<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let message = get_device(device).to_string();
+    let mut call = move || {
+        let request = Request::post("/mcp").header("host", "127.0.0.1").header("content-type", "application/json");
+        let request = request.header("x-api-key", key_id).header("x-api-secret", secret);
+        let request = request.body(Body::from(message.clone()))?;
+        runtime.block_on(async {
+            let answer = router.call(request).await.context("an answer")?;
+            Ok::<_, anyhow::Error>((answer.status(), answer.into_body().collect().await?.to_bytes()))
+        })
+    };
+    let (status, body) = call()?;
+    let sound = status.is_success() && str::from_utf8(&body)?.contains("capabilities");
+    ensure!(sound, "{status}: {}", String::from_utf8_lossy(&body));
+    Ok(move || {
+        let (_, again) = call()?;
+        ensure!(again.len() == body.len(), "another answer: {}", String::from_utf8_lossy(&again));
+        Ok(())
+    })
+}
+
+/// The product's endpoint on simulated phones, with tasks in memory, the system's clock and an audit on the disk.
+async fn endpoint(folder: &Path) -> Result<(Router, Key)> {
+    let (clock, random) = (Clock::system(), Random::System);
+    let keyring = KeyRing::new("bench", &[7; 32], random.clone());
+    let store = Arc::new(Memory::default());
+    let prefixes = KeyPrefixes { id: "cpk_", secret: "cps_" };
+    let directory = (keyring.clone(), clock.clone(), random.clone());
+    let registry = Registry::open(store.clone(), &CATALOGUE, prefixes, directory.0, directory.1, directory.2).await?;
+    let key = folder::application(&registry, 0).await?;
+    let sim = Arc::new(Sim::new(1, 100, clock.clone(), &[0; 32]));
+    let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock.clone());
+    let executor = Arc::new(Writes::new(sim, phones.views()));
+    let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: None };
+    let audit = Audit::start(parts)?;
+    let parts = Parts { store, executor, keyring, clock: clock.clone(), random, max_in_flight: 1 };
+    let engine = Engine::start(parts).await?;
+    let nonces = Nonces::starting(clock.clone(), []);
+    let pipeline = Pipeline::new(Contract(Arc::new(phones)), registry.access(), audit, engine, nonces, clock);
+    let policy = HostOriginPolicy::new(([127, 0, 0, 1], 80).into(), None, &[], &[])?;
+    Ok((Endpoint::new(pipeline, policy, Limits::default(), "", 7).router(), key))
+}

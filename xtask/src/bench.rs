@@ -1,0 +1,45 @@
+//! `cargo xtask bench`: what a request costs, section by section. The figures are taken by the bench `requests` of the product, which
+//! also says what is too much; `docs/performance.md` says how its tables are read.
+
+use crate::test::step;
+use anyhow::Result;
+use clap::ValueEnum;
+use std::path::Path;
+
+/// Which sections.
+#[derive(clap::Args)]
+pub(crate) struct Sections {
+    /// Sections to measure; if left out all of them, which takes some eight minutes
+    sections: Vec<Section>,
+}
+
+/// A section of the bench. Its name is what the bench knows it by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Section {
+    /// Calls in one process from two threads, beside one (12 s)
+    Threads,
+    /// Instructions, allocations and readings of the clock of each operation, and its largest functions; needs valgrind (3 min)
+    Instructions,
+    /// CPU time and waits of each operation beside the baseline, with 1 and 32 connections (50 s)
+    Load,
+    /// The share of a core and the waits at 10,000 requests a second, beside the baseline (45 s)
+    Rate,
+    /// Each revision of the protocol, and signed requests, beside the first revision (25 s)
+    Ways,
+    /// The cost of a request with up to 100,000 keys, 1,000,000 devices and 10,000 held polls (90 s)
+    Growth,
+    /// The time until the program serves, with many devices and keys (20 s)
+    Start,
+    /// Bytes for each connection, held poll, application and device (30 s)
+    Memory,
+    /// Tasks accepted a second from 64 clients, and reads meanwhile (12 s)
+    Writes,
+}
+
+/// Builds the bench and runs its sections. Fails where a figure is beyond its limit.
+pub(crate) fn run(root: &Path, Sections { sections }: &Sections) -> Result<()> {
+    let names: Vec<_> = sections.iter().filter_map(ValueEnum::to_possible_value).collect();
+    let mut arguments = vec!["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests", "--"];
+    arguments.extend(names.iter().map(clap::builder::PossibleValue::get_name));
+    step(root, &arguments).map(drop)
+}
