@@ -9,6 +9,7 @@ pub mod echo;
 pub mod edge;
 mod mcp;
 pub mod monitor;
+mod spliced;
 mod v1;
 
 pub use axum::Router;
@@ -17,7 +18,6 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Extensions, Method, Response, StatusCode};
 use axum::routing::any;
-use bytes::Bytes;
 use edge::{AuthThrottle, HostOriginPolicy, Limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -117,8 +117,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     types.next().is_none() && essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
-fn respond(status: StatusCode, body: impl Into<Bytes>, request_id: &HeaderValue) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.into()));
+fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) -> Response<Body> {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response.headers_mut().insert(REQUEST_ID, request_id.clone());

@@ -12,6 +12,7 @@ pub(crate) use answers::Answers;
 pub(crate) use envelope::reason;
 
 use super::edge::{self, BodyError};
+use super::spliced::Spliced;
 use super::{Endpoint, credentials, is_json, respond, status};
 use answers::error;
 use axum::body::Body;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use toolwarrant_core::catalogue::{ErrorDef, Roles};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::{Features, Revision};
 use toolwarrant_core::tasks::LongPoll;
 use toolwarrant_core::wording::Words;
@@ -112,7 +112,7 @@ async fn post<H: Handlers>(
     endpoint: &Endpoint<H>,
     request: Request,
     request_id: &HeaderValue,
-) -> Result<Option<Answer>, Refusal> {
+) -> Result<Option<Spliced>, Refusal> {
     let roles = &H::CATALOGUE.roles;
     let (head, body) = request.into_parts();
     let caller = match endpoint.pipeline.authenticate(credentials::read(&head.headers)) {

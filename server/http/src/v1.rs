@@ -8,6 +8,7 @@ mod arguments;
 mod routes;
 
 use super::edge::{self, BodyError};
+use super::spliced::Spliced;
 use super::{Endpoint, is_json, respond};
 use axum::body::Body;
 use axum::extract::Request;
@@ -44,7 +45,7 @@ pub(super) async fn serve<H: Handlers>(endpoint: &Endpoint<H>, request: Request)
     }
     match answer(endpoint, &head, body, request_id.to_str().unwrap_or_default()).await {
         Ok(Success { status, answer, location }) => {
-            let mut response = respond(status, answer, &request_id);
+            let mut response = respond(status, Spliced::from(answer), &request_id);
             if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
                 response.headers_mut().insert(LOCATION, location);
             }

@@ -2,6 +2,7 @@
 //!
 //! A result is joined of JSON that exists already. No answer is parsed here, and none is judged.
 
+use crate::spliced::Spliced;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::ServiceDef;
@@ -65,19 +66,19 @@ impl Answers {
     }
 
     /// Agrees to a revision. `instructions` is a JSON string.
-    pub(super) fn initialized(&self, id: &str, agreed: Revision, instructions: &Bytes) -> Answer {
+    pub(super) fn initialized(&self, id: &str, agreed: Revision, instructions: Bytes) -> Spliced {
         let head = self.initialize.iter().find(|(revision, _)| *revision == agreed).map_or("", |(_, head)| head);
-        joined(&[OPEN, id, head], instructions, "}}")
+        Spliced::new([OPEN, id, head], instructions, "}}")
     }
 
     /// Says what the server is. `instructions` is a JSON string.
-    pub(super) fn discovered(&self, id: &str, instructions: &Bytes) -> Answer {
-        joined(&[OPEN, id, &self.discover], instructions, "}}")
+    pub(super) fn discovered(&self, id: &str, instructions: Bytes) -> Spliced {
+        Spliced::new([OPEN, id, &self.discover], instructions, "}}")
     }
 
     /// Lists tools, which are a JSON list.
-    pub(super) fn listed(&self, id: &str, revision: Revision, tools: &Bytes) -> Answer {
-        joined(&[OPEN, id, &self.openings(revision).list], tools, "}}")
+    pub(super) fn listed(&self, id: &str, revision: Revision, tools: Bytes) -> Spliced {
+        Spliced::new([OPEN, id, &self.openings(revision).list], tools, "}}")
     }
 
     /// The frame of a tool's result: one text item and, where the revision has it, the same as structured content.
@@ -90,13 +91,13 @@ impl Answers {
     }
 
     /// The failure of a tool, as its result: one text item. Clients hold structured content against the output schema, so there is none.
-    pub(super) fn failed(&self, id: &str, revision: Revision, failure: &Failure) -> Answer {
+    pub(super) fn failed(&self, id: &str, revision: Revision, failure: &Failure) -> Spliced {
         let frame = Frame::Text {
             open: [OPEN, id, &self.openings(revision).call],
             between: None,
             close: r#""}],"isError":true}}"#,
         };
-        Answer::of(failure, frame).unwrap_or_else(|_| error(id, failure))
+        Answer::of(failure, frame).map_or_else(|_| error(id, failure), Spliced::from)
     }
 
     fn openings(&self, revision: Revision) -> &Openings {
@@ -105,19 +106,17 @@ impl Answers {
 }
 
 /// An answer that says nothing more than that the server is there.
-pub(super) fn pong(id: &str) -> Answer {
-    joined(&[OPEN, id, r#","result":{}}"#], b"", "")
+pub(super) fn pong(id: &str) -> Spliced {
+    joined([OPEN, id, r#","result":{}}"#])
 }
 
 /// An error of the protocol.
-pub(super) fn error(id: &str, failure: &Failure) -> Answer {
+pub(super) fn error(id: &str, failure: &Failure) -> Spliced {
     let data = json!(failure);
     let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
-    joined(&[OPEN, id, r#","error":"#], error.to_string().as_bytes(), "}")
+    joined([OPEN, id, r#","error":"#, &error.to_string(), "}"])
 }
 
-/// Joins an answer of texts that exist already.
-fn joined(head: &[&str; 3], middle: &[u8], tail: &str) -> Answer {
-    let [a, b, c] = head.map(str::as_bytes);
-    [a, b, c, middle, tail.as_bytes()].concat().into()
+fn joined<const N: usize>(parts: [&str; N]) -> Spliced {
+    Answer::from(parts.concat().into_bytes()).into()
 }

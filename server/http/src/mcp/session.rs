@@ -6,6 +6,7 @@ use super::Refusal;
 use super::answers::{self, error};
 use super::envelope::{self, Message, RpcRequest};
 use crate::Endpoint;
+use crate::spliced::Spliced;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -66,7 +67,7 @@ impl<H: Handlers> Session<'_, H> {
     ///
     /// # Errors
     /// The key or secret of the caller has ended meanwhile.
-    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
+    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Spliced>, Refusal> {
         match self.answered(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
                 Err(Refusal { failure, id: id.to_owned() })
@@ -76,14 +77,14 @@ impl<H: Handlers> Session<'_, H> {
     }
 
     /// The answer to a batch; one of notifications has none. The cost of all messages is charged before the first one runs.
-    pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Answer> {
+    pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Spliced> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let charged = self.charge(requests);
         let mut answers = Vec::with_capacity(requests);
         for message in messages {
-            answers.extend(self.answered(message, &charged).await.map(told));
+            answers.extend(self.answered(message, &charged).await.map(|answered| told(answered).whole()));
         }
-        (!answers.is_empty()).then(|| Answer::list(&answers))
+        (!answers.is_empty()).then(|| Answer::list(&answers).into())
     }
 
     fn charge(&self, requests: usize) -> Result<Admitted<'_>, Failure> {
@@ -96,7 +97,7 @@ impl<H: Handlers> Session<'_, H> {
         &self,
         message: &'m Message<'_>,
         charged: &Result<Admitted<'_>, Failure>,
-    ) -> Option<Result<Answer, (&'m str, Failure)>> {
+    ) -> Option<Result<Spliced, (&'m str, Failure)>> {
         Some(match (message, charged) {
             (Message::Unanswered, _) => return None,
             (Message::Invalid { id, what }, _) => {
@@ -109,7 +110,7 @@ impl<H: Handlers> Session<'_, H> {
         })
     }
 
-    fn over_budget(&self, RpcRequest { id, method, params }: &RpcRequest<'_>, failure: &Failure) -> Answer {
+    fn over_budget(&self, RpcRequest { id, method, params }: &RpcRequest<'_>, failure: &Failure) -> Spliced {
         if method != "tools/call" {
             return error(id, failure);
         }
@@ -119,7 +120,7 @@ impl<H: Handlers> Session<'_, H> {
         self.endpoint.answers.failed(id, self.revision, failure)
     }
 
-    async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Answer, Failure> {
+    async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Spliced, Failure> {
         let RpcRequest { id, method, params } = request;
         let invalid_params = H::CATALOGUE.roles.invalid_params;
         if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
@@ -130,7 +131,7 @@ impl<H: Handlers> Session<'_, H> {
         match Method::of(method, self.revision) {
             Some(Method::CallTool) => self.call(admitted, id, &self.call_params(*params)?).await,
             Some(Method::ListTools) => match cursor(*params) {
-                None => Ok(answers.listed(id, self.revision, &pipeline.list(admitted, self.revision)?)),
+                None => Ok(answers.listed(id, self.revision, pipeline.list(admitted, self.revision)?)),
                 Some(cursor) => {
                     let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
                     Err(Failure::new(invalid_params, what))
@@ -138,20 +139,20 @@ impl<H: Handlers> Session<'_, H> {
             },
             Some(Method::Initialize) => {
                 let agreed = Revision::agreed(&offer(*params), H::CATALOGUE.service.served);
-                Ok(answers.initialized(id, agreed, &pipeline.instructions(admitted)?))
+                Ok(answers.initialized(id, agreed, pipeline.instructions(admitted)?))
             }
-            Some(Method::Discover) => Ok(answers.discovered(id, &pipeline.instructions(admitted)?)),
+            Some(Method::Discover) => Ok(answers.discovered(id, pipeline.instructions(admitted)?)),
             Some(Method::Ping) => Ok(answers::pong(id)),
             None => Err(Method::unknown::<H>(method)),
         }
     }
 
-    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Answer, Failure> {
+    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Spliced, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
         let Self { endpoint: Endpoint { pipeline, answers, .. }, request_id, hold, revision, .. } = *self;
         let frame = answers.frame(id, revision);
         match pipeline.call(admitted, ToolCall { tool: &call.name, arguments, request_id, hold, frame }).await {
-            Ok(answer) => Ok(answer),
+            Ok(answer) => Ok(answer.into()),
             Err(failure)
                 if [H::CATALOGUE.roles.unknown_tool, H::CATALOGUE.roles.unauthenticated].contains(&failure.def()) =>
             {
@@ -178,7 +179,7 @@ impl<H: Handlers> Session<'_, H> {
 }
 
 /// An answer, or an error in its place.
-fn told(answered: Result<Answer, (&str, Failure)>) -> Answer {
+fn told(answered: Result<Spliced, (&str, Failure)>) -> Spliced {
     answered.unwrap_or_else(|(id, failure)| error(id, &failure))
 }
 
