@@ -120,7 +120,7 @@ impl Pen {
 
 /// Appends what stands between the quotes of a string. Nearly all have nothing to escape.
 fn string(value: &str, text: &mut Vec<u8>) {
-    if !escapes(value.as_bytes()) {
+    if !any(value.as_bytes(), escapes) {
         return text.extend_from_slice(value.as_bytes());
     }
     text.pop();
@@ -129,32 +129,42 @@ fn string(value: &str, text: &mut Vec<u8>) {
     text.pop();
 }
 
-/// Whether JSON escapes any of these bytes: quotes, backslashes and all below the space. Looks at eight bytes at once, the last eight
-/// perhaps once more.
-fn escapes(bytes: &[u8]) -> bool {
-    let (words, rest) = bytes.as_chunks();
-    match bytes.last_chunk() {
-        Some(last) => words.iter().fold(any_escapes(*last), |found, word| found | any_escapes(*word)),
-        None => rest.iter().any(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')),
-    }
-}
-
-/// [`escapes`], of a word. `word - n & !word` sets the highest bit of a byte that is below `n`, and perhaps of those above it, which it has
-/// borrowed from (Anderson, Bit Twiddling Hacks). `!word` leaves out what is beyond ASCII.
-fn any_escapes(bytes: [u8; 8]) -> bool {
-    let (word, each) = (u64::from_ne_bytes(bytes), |byte: u8| u64::from_ne_bytes([byte; 8]));
-    let below = |word: u64, n: u8| word.wrapping_sub(each(n)) & !word;
-    (below(word, b' ') | below(word ^ each(b'"'), 1) | below(word ^ each(b'\\'), 1)) & each(0x80) != 0
-}
-
 /// Appends raw JSON. It may span lines, and a line break in JSON is only layout.
 fn layout(raw: &RawValue, text: &mut Vec<u8>) {
     let (raw, start) = (raw.get().as_bytes(), text.len());
     text.extend_from_slice(raw);
-    let breaks = |byte: u8| (byte == b'\n') | (byte == b'\r');
-    if raw.iter().fold(false, |found, byte| found | breaks(*byte)) {
-        text.iter_mut().skip(start).filter(|byte| breaks(**byte)).for_each(|byte| *byte = b' ');
+    if any(raw, |word| below(word, b' ') & !word) {
+        let breaks = text.iter_mut().skip(start).filter(|byte| matches!(byte, b'\n' | b'\r'));
+        breaks.for_each(|byte| *byte = b' ');
     }
+}
+
+/// Whether `found` sets the highest bit of any byte. It is shown eight bytes at once, and the last eight perhaps once more.
+fn any(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let last = bytes.last_chunk().copied().unwrap_or_else(|| {
+        let mut word = [b' '; 8];
+        word.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+        word
+    });
+    let found = |word: &[u8; 8]| found(u64::from_ne_bytes(*word));
+    words.iter().fold(found(&last), |all, word| all | found(word)) & each(0x80) != 0
+}
+
+/// Finds what JSON escapes: quotes, backslashes and what is below the space. With its second bit flipped, a quote changes places with the
+/// space.
+fn escapes(word: u64) -> u64 {
+    (below(word ^ each(b'"' ^ b' '), b' ' + 1) | below(word ^ each(b'\\'), 1)) & !word
+}
+
+/// Sets the highest bit of each byte that is below `n`, and of others perhaps: of those beyond ASCII, and of those above one that is below
+/// `n`, which it has borrowed from (Anderson, Bit Twiddling Hacks).
+fn below(word: u64, n: u8) -> u64 {
+    word.wrapping_sub(each(n))
+}
+
+fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
 }
 
 #[cfg(test)]
