@@ -2,7 +2,7 @@
 
 use crate::head::Head;
 use axum::http::header::{HeaderName, HeaderValue};
-use std::io::Write;
+use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_core::shards::Shards;
 
@@ -14,7 +14,8 @@ const BLOCK: u64 = 1024;
 /// Gives each request an id: the one that the client sent, if it is harmless, or one of this process.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
-    process: u32,
+    /// What all ids begin with.
+    process: String,
     /// How many numbers threads have taken.
     taken: AtomicU64,
     /// How many of them each has used. A whole number of blocks: it has used up its own.
@@ -24,7 +25,7 @@ pub(crate) struct RequestIds {
 impl RequestIds {
     /// `process` identifies this process.
     pub(crate) fn of_process(process: u32) -> Self {
-        Self { process, taken: AtomicU64::default(), used: Shards::default() }
+        Self { process: format!("{process:08x}-"), taken: AtomicU64::default(), used: Shards::default() }
     }
 
     pub(crate) fn of<'a>(&self, head: impl Into<Head<'a>>) -> HeaderValue {
@@ -36,12 +37,15 @@ impl RequestIds {
     }
 
     fn own(&self) -> HeaderValue {
-        let mut text = [0; 32];
-        let mut rest = &mut text[..];
-        // Eight digits, a dash and twenty digits at most.
-        let _ = write!(rest, "{:08x}-{}", self.process, self.next());
-        let unused = rest.len();
-        HeaderValue::from_bytes(&text[..text.len() - unused]).unwrap_or(HeaderValue::from_static("unknown"))
+        // The largest number has twenty digits.
+        let (mut digits, mut unused, mut rest) = ([0; 20], 20, self.next());
+        while rest > 0 {
+            unused -= 1;
+            digits[unused] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let id = [self.process.as_bytes(), &digits[unused..]].concat();
+        HeaderValue::from_maybe_shared(Bytes::from(id)).unwrap_or(HeaderValue::from_static("unknown"))
     }
 
     /// A number that no other request has, from 1 on.

@@ -29,7 +29,8 @@ use toolwarrant_core::BoxFuture;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const ESSENCE: &str = "application/json";
+const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
 
 /// Room for headers that an answer takes over. hyper keeps it for the connection's next request, however long it waits for that.
 const HEADERS_KEPT: usize = 32;
@@ -103,9 +104,9 @@ impl<H: Handlers> Responder for Endpoint<H> {
 
 /// Whether a body is declared as JSON.
 fn is_json<'a>(head: impl Into<Head<'a>>) -> bool {
-    let declared = head.into().content_type.at_most_once().flatten();
-    let essence = declared.and_then(|value| value.to_str().ok()).and_then(|value| value.split(';').next());
-    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+    let Some(Some(declared)) = head.into().content_type.at_most_once() else { return false };
+    let is_essence = |text: &str| text.split(';').next().is_some_and(|text| text.trim().eq_ignore_ascii_case(ESSENCE));
+    declared == ESSENCE || declared.to_str().is_ok_and(is_essence)
 }
 
 fn respond<B>(status: StatusCode, body: impl Into<B>, request_id: impl Into<HeaderValue>) -> Response<B> {
