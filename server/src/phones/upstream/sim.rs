@@ -297,10 +297,12 @@ impl Upstream for Sim {
     }
 
     fn at_hand(&self, id: &DeviceId) -> AtHand {
-        let mut found = None;
-        let index = fleet::index(id.as_str(), self.devices);
-        self.show(index.into_iter(), &mut |phones| found = phones.first().copied().cloned());
-        AtHand::Now(self.reach().map(|()| found))
+        AtHand::Now(self.reach().map(|()| {
+            let mut found = None;
+            let index = fleet::index(id.as_str(), self.devices);
+            self.show(index.into_iter(), &mut |phones| found = phones.first().copied().cloned());
+            found
+        }))
     }
 
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
