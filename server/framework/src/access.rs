@@ -3,6 +3,10 @@
 //! Only [`Access`] makes a [`Caller`], and judges it again later. The pipeline decides whether a caller may use a tool; the
 //! [`registry`](super::registry) decides who has a key. This module holds no secret, only verifiers. Start at [`Access`].
 
+mod recent;
+
+pub use recent::Principal;
+
 use super::catalogue::PermissionSet;
 use super::limit::Window;
 use super::reply::ToolLists;
@@ -12,6 +16,7 @@ use crate::nonces::UsedNonce;
 use crate::shards::Shards;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use recent::Recent;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Deref;
@@ -42,26 +47,6 @@ pub struct Access {
     /// Verifies in the place of a secret that is not there.
     vacant: Signer,
     recent: Shards<Mutex<Recent>>,
-}
-
-/// Identities of the latest callers, by where their key lies in memory.
-struct Recent([Option<Arc<Identity>>; RECENT]);
-
-/// Most identities that a thread remembers. What it has forgotten is made anew.
-const RECENT: usize = 64;
-
-impl Recent {
-    fn identity(&mut self, key_id: &Arc<str>, application: &Arc<Application>) -> Arc<Identity> {
-        let place = key_id.as_ptr().addr() / align_of::<usize>() % RECENT;
-        let known = self.0[place]
-            .as_ref()
-            .filter(|known| Arc::ptr_eq(&known.key_id, key_id) && Arc::ptr_eq(&known.application, application));
-        if let Some(known) = known {
-            return Arc::clone(known);
-        }
-        let identity = Identity { application: Arc::clone(application), key_id: Arc::clone(key_id) };
-        Arc::clone(self.0[place].insert(Arc::new(identity)))
-    }
 }
 
 /// An application. All its keys share what is in here.
@@ -189,25 +174,16 @@ pub(super) fn purpose(application: &str, key_id: &str) -> String {
 /// Proof that a request came with a live secret of a key. Dereferences to whose key it is.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    identity: Arc<Identity>,
+    principal: Arc<Principal>,
     /// The nonce of a signed request.
     pub nonce: Option<Arc<UsedNonce>>,
     proof: Proof,
 }
 
-/// A key and its application.
-#[derive(Debug)]
-pub struct Identity {
-    /// The application that the key belongs to.
-    pub application: Arc<Application>,
-    /// The id of the key.
-    pub key_id: Arc<str>,
-}
-
 impl Deref for Caller {
-    type Target = Identity;
-    fn deref(&self) -> &Identity {
-        &self.identity
+    type Target = Principal;
+    fn deref(&self) -> &Principal {
+        &self.principal
     }
 }
 
@@ -238,7 +214,7 @@ impl Access {
     /// An empty directory. `keyring` makes the verifiers.
     #[must_use]
     pub fn new(keyring: KeyRing) -> Self {
-        let recent = Shards::new(|| Mutex::new(Recent([const { None }; RECENT])));
+        let recent = Shards::new(|| Mutex::new(Recent::default()));
         let vacant = Signer::new(&"0".repeat(SECRET_CHARS));
         Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant, recent }
     }
@@ -290,9 +266,9 @@ impl Access {
             return Err(Unauthenticated);
         }
         let mut recent = self.recent.mine().lock().unwrap_or_else(PoisonError::into_inner);
-        let identity = recent.identity(id, application);
+        let principal = recent.principal(id, application);
         let proof = Proof { verifier, expires_at: *expires_at, version: directory.version };
-        Ok(Caller { identity, nonce: None, proof })
+        Ok(Caller { principal, nonce: None, proof })
     }
 
     /// Authenticates credentials. An unknown key takes the same work as a wrong secret.

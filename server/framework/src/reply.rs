@@ -1,15 +1,15 @@
 //! The result of a tool, from the handler's value to the body that leaves.
 //!
 //! An [`Answer`] is written once, around it what its transport frames it with: [`Frame`]. What many calls share is [`Rendered`] once,
-//! and copied into each answer: [`Prepared`] as a whole, [`Listing`] as a part.
+//! and copied into each answer: [`Prepared`] as a whole, [`ListWriter`] as a part.
 
 mod frame;
-mod listing;
+mod list;
 mod rendered;
 mod tool_lists;
 
 pub use frame::Frame;
-pub use listing::{ListResult, Listing};
+pub use list::{ListResult, ListWriter};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 

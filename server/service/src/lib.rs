@@ -47,7 +47,7 @@ pub use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
 pub use toolwarrant_core::pipeline::Handlers;
 pub use toolwarrant_core::random::{Random, SplitMix};
 pub use toolwarrant_core::registry::KeyPrefixes;
-pub use toolwarrant_core::reply::{Frame, Listing, Prepared, Ready, RenderBudget, Rendered, Reply};
+pub use toolwarrant_core::reply::{Frame, ListWriter, Prepared, Ready, RenderBudget, Rendered, Reply};
 pub use toolwarrant_core::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
 pub use toolwarrant_core::wording::{Ours, Words};
 pub use toolwarrant_core::{BoxFuture, hex, words};

@@ -125,7 +125,7 @@ impl<T: Serialize> Prepared<T> {
         self.rendered(make).reply(frame)
     }
 
-    /// Returns it, for a [`Listing`](super::Listing). It is made as for [`Self::reply`].
+    /// Returns it, for a [`ListWriter`](super::ListWriter). It is made as for [`Self::reply`].
     pub fn rendered(&self, make: impl FnOnce() -> T) -> Ready<'_, T> {
         if let Some(kept) = self.kept.get() {
             return Ready::Kept(kept);
@@ -135,10 +135,15 @@ impl<T: Serialize> Prepared<T> {
         if !self.budget.take(length) {
             return Ready::Made(made);
         }
-        if self.kept.set(made).is_err() {
+        let mut first = false;
+        let kept = self.kept.get_or_init(|| {
+            first = true;
+            made
+        });
+        if !first {
             self.budget.give_back(length);
         }
-        self.kept.get().map_or_else(|| unreachable!("it is set"), Ready::Kept)
+        Ready::Kept(kept)
     }
 }
 

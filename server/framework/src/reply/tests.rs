@@ -52,7 +52,7 @@ proptest! {
         let rendered: Vec<_> = page.rows.iter().map(Rendered::of).collect();
         let (first, second) = rendered.split_at(cut.index(rendered.len() + 1));
         for frame in FRAMES {
-            let mut listing = Listing::<Page>::begin(frame);
+            let mut listing = ListWriter::<Page>::begin(frame);
             for part in [first, second] {
                 listing.extend(&part.iter().collect::<Vec<_>>());
             }
@@ -139,7 +139,7 @@ fn an_answer_with_a_secret_is_one_to_wipe_however_it_is_made() {
     for frame in FRAMES {
         let has_secret = |reply: Reply<_>| reply.answer(frame).expect("JSON").body.has_secret;
         let listed = |items: &[Rendered<Secret<String>>], last| {
-            let mut listing = Listing::<Codes>::begin(frame);
+            let mut listing = ListWriter::<Codes>::begin(frame);
             listing.extend(&items.iter().collect::<Vec<_>>());
             has_secret(listing.finish(Codes { codes: Vec::new(), last }))
         };

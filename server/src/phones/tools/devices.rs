@@ -6,7 +6,7 @@ use crate::phones::devices::{Filter, Phones};
 use crate::phones::upstream::roster::PlatformName;
 use crate::phones::upstream::{See, Seen, Snapshot};
 use std::sync::Arc;
-use toolwarrant::{Call, Grants, Listing, PermissionSet, Reply, Target, Words, hex, words};
+use toolwarrant::{Call, Grants, ListWriter, PermissionSet, Reply, Target, Words, hex, words};
 
 impl DevicesTools for Phones {
     async fn list_devices(
@@ -15,7 +15,7 @@ impl DevicesTools for Phones {
         args: ListDevicesArgs,
     ) -> Result<Reply<DevicePage>, ListDevicesError> {
         let application = &call.caller.application;
-        let mut listing = Listing::begin(call);
+        let mut listing = ListWriter::begin(call);
         let rest = self.list(&application.grants, application.permissions, args, &mut |phones| {
             let rows: Vec<_> = phones.iter().map(|phone| phone.row.rendered(|| device(phone))).collect();
             listing.extend(&rows);

@@ -17,7 +17,7 @@ pub use sign::Scheme;
 use super::guard::{Class, GuardLimits};
 use super::readings::{DirectAddresses, PhoneReadings};
 use super::roster::refresh::Refresh;
-use super::roster::{Listed, Phones, PlatformName, Roster, Row};
+use super::roster::{KnownPhones, Listed, PlatformName, Roster, Row};
 use super::shown::Shown;
 use super::{AtHand, Found, Pace, Paces, See, Seen, Session, SessionError, Unreachable, Upstream};
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
@@ -136,7 +136,7 @@ impl Armcloud {
     }
 
     /// Shows pads, each as its row is to be believed at present.
-    fn show(&self, pads: Phones<'_, Pad>, see: See<'_>) {
+    fn show(&self, pads: KnownPhones<'_, Pad>, see: See<'_>) {
         let (reach, now) = (self.reach(), self.clock.now());
         let mut seen = Vec::with_capacity(pads.size_hint().1.unwrap_or_default());
         seen.extend(pads.map(|(id, row, read_at)| self.abilities.seen(id, row, reach.of_row(read_at, now))));

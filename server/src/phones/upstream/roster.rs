@@ -143,8 +143,8 @@ pub struct Roster<R: Row> {
     shown: Arc<RwLock<Shown<R>>>,
 }
 
-/// Phones of a roster one after the other: id, row, and when the reading of the row began.
-pub type Phones<'a, R> = &'a mut dyn Iterator<Item = (&'a DeviceId, &'a KeptRow<R>, Timestamp)>;
+/// KnownPhones of a roster one after the other: id, row, and when the reading of the row began.
+pub type KnownPhones<'a, R> = &'a mut dyn Iterator<Item = (&'a DeviceId, &'a KeptRow<R>, Timestamp)>;
 
 /// What is shown of a phone: its row, and when the reading of that began.
 type Phone<R> = (Arc<KeptRow<R>>, Timestamp);
@@ -183,13 +183,13 @@ impl<R: Row> Roster<R> {
 
     /// Shows the next phones in the order of their ids, each with its row and when the reading of that began: `limit` of them, or fewer at
     /// the end. `after` need not exist any more. A change of the roster waits for `see`.
-    pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(Phones<'_, R>) -> T) -> T {
+    pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         see(&mut self.shown().phones.range::<DeviceId, _>((after, Bound::Unbounded)).take(limit.into()).map(flat))
     }
 
     /// As [`Self::page`], the phones that there are among these ids, in the order of `ids`.
-    pub fn find<T>(&self, ids: &[&str], see: impl FnOnce(Phones<'_, R>) -> T) -> T {
+    pub fn find<T>(&self, ids: &[&str], see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let shown = self.shown();
         see(&mut ids.iter().filter_map(|id| shown.phones.get_key_value(*id)).map(flat))
     }

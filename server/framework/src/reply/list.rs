@@ -21,7 +21,7 @@ const AROUND_ITEMS: usize = 1 << 10;
 
 /// A result that is joined of rendered items: lengths, and copies into one body.
 #[derive(Debug)]
-pub struct Listing<'a, L> {
+pub struct ListWriter<'a, L> {
     frame: Frame<'a>,
     /// The body up to the last item and a comma; `None` if the frame has the JSON only as it is.
     quoted: Option<Json>,
@@ -32,7 +32,7 @@ pub struct Listing<'a, L> {
     of: PhantomData<fn() -> L>,
 }
 
-impl<'a, L: ListResult> Listing<'a, L> {
+impl<'a, L: ListResult> ListWriter<'a, L> {
     /// Begins the answer to a call.
     pub fn begin(frame: impl Into<Frame<'a>>) -> Self {
         let frame = frame.into();

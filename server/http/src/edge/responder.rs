@@ -21,30 +21,34 @@ use tower_service::Service;
 /// Answers the requests of connections.
 pub trait Responder: Send + Sync + 'static {
     /// Answers a request that `peer` has sent.
-    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>>;
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<ResponseBody>>;
 }
 
 impl<R: Responder + ?Sized> Responder for Arc<R> {
-    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<ResponseBody>> {
         (**self).respond(request, peer)
     }
 }
 
 /// A router finds the peer in the extensions of the request.
 impl Responder for Router {
-    fn respond<'a>(&'a self, mut request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+    fn respond<'a>(
+        &'a self,
+        mut request: Request<Incoming>,
+        peer: Cow<'a, Peer>,
+    ) -> BoxFuture<'a, Response<ResponseBody>> {
         request.extensions_mut().insert(peer.into_owned());
         let answering = self.clone().call(request);
         Box::pin(async move {
             let Ok(response) = answering.await;
-            response.map(Reply::from)
+            response.map(ResponseBody::from)
         })
     }
 }
 
 /// The body of an answer.
 #[derive(Debug)]
-pub struct Reply(Kind);
+pub struct ResponseBody(Kind);
 
 #[derive(Debug)]
 enum Kind {
@@ -52,31 +56,31 @@ enum Kind {
     Foreign(Body),
 }
 
-impl From<Bytes> for Reply {
+impl From<Bytes> for ResponseBody {
     fn from(bytes: Bytes) -> Self {
         Self(Kind::Whole(bytes))
     }
 }
 
-impl From<Answer> for Reply {
+impl From<Answer> for ResponseBody {
     fn from(answer: Answer) -> Self {
         Bytes::from(answer).into()
     }
 }
 
-impl From<Vec<u8>> for Reply {
+impl From<Vec<u8>> for ResponseBody {
     fn from(bytes: Vec<u8>) -> Self {
         Bytes::from(bytes).into()
     }
 }
 
-impl From<Body> for Reply {
+impl From<Body> for ResponseBody {
     fn from(body: Body) -> Self {
         Self(Kind::Foreign(body))
     }
 }
 
-impl HttpBody for Reply {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
