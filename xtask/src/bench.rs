@@ -9,7 +9,7 @@ use std::path::Path;
 /// Which sections.
 #[derive(clap::Args)]
 pub(crate) struct Sections {
-    /// Sections to measure; if left out all of them, which takes some eight minutes
+    /// Sections to measure; if left out all of them, which takes some six minutes
     sections: Vec<Section>,
 }
 

@@ -12,7 +12,7 @@ const GATES: [(&str, f64); 4] = [("initialize", 1.3), ("tools/list", 1.3), ("get
 const MANY: usize = 32;
 
 /// Each measurement is taken that often, the program's and the baseline's in turn.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 /// How long one load lasts.
 const SPAN: Duration = Duration::from_millis(300);
 

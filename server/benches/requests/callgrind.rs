@@ -58,6 +58,14 @@ impl Profile {
         beyond
     }
 
+    /// What both did.
+    pub(crate) fn and(mut self, other: &Self) -> Self {
+        for (name, did) in &other.0 {
+            self.add(name, *did);
+        }
+        self
+    }
+
     /// What the functions did of which this holds, all together.
     pub(crate) fn sum(&self, is_one: impl Fn(&str) -> bool) -> Did {
         self.0.iter().filter(|(name, _)| is_one(name)).fold(Did::default(), |sum, (_, did)| Did {

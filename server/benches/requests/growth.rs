@@ -28,11 +28,11 @@ const ROUNDS: usize = 7;
 const SPAN: Duration = Duration::from_millis(300);
 
 /// Polls of one application that are held at most.
-const HELD: usize = 64;
+pub(crate) const HELD: usize = 64;
 /// How long a poll is held. All is measured by then.
 const HOLD_SECONDS: u64 = 50;
 /// Devices where polls are held: enough that lose commands, for a task in flight on each.
-const HOLDING_DEVICES: u32 = 20_000;
+pub(crate) const HOLDING_DEVICES: u32 = 20_000;
 
 /// What is asked, by its name. Gets the size.
 type Kind = (&'static str, for<'a> fn(&'a Key, u32) -> Requests<'a>);
@@ -122,7 +122,7 @@ fn drawn_page(key: &Key, devices: u32) -> Requests<'_> {
 }
 
 /// Draws numbers below a limit, by the same seed each time: splitmix64.
-pub(crate) fn draw() -> impl Fn(u32) -> u32 {
+fn draw() -> impl Fn(u32) -> u32 {
     let state = Cell::new(17_u64);
     move |below| {
         state.set(state.get().wrapping_add(0x9e37_79b9_7f4a_7c15));

@@ -1,7 +1,7 @@
 //! What stays in memory of each connection, poll, application and device, and how long a start takes with many of them.
 
 use crate::folder::{Key, Who};
-use crate::growth::{hold, raise_open_files, rest};
+use crate::growth::{HELD, HOLDING_DEVICES, hold, raise_open_files, rest};
 use crate::server::Server;
 use crate::wire::{DEVICE, PAGE, ask, call, get_device, request};
 use crate::{Missed, folder, median};
@@ -46,8 +46,8 @@ pub(crate) fn run() -> Result<Missed> {
     let row = |of: &str, count: usize, before: u64, after: u64| {
         println!("{of:20}  {count:8}  {:5.0}", (after as f64 - before as f64) / count as f64);
     };
-    let known = 1 + POLLS.div_ceil(64);
-    let (program, keys) = started(&home.path().join("few"), Who { known, strangers: 0 }, 20_000)?;
+    let known = 1 + POLLS.div_ceil(HELD);
+    let (program, keys) = started(&home.path().join("few"), Who { known, strangers: 0 }, HOLDING_DEVICES)?;
     let before = program.memory()?;
     let idle = (0..CONNECTIONS).map(|_| used(&program, &keys[0])).collect::<Result<Vec<_>>>()?;
     rest(&program)?;
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<Missed> {
     drop(idle);
     drop(program);
 
-    let (program, keys) = started(&home.path().join("polls"), Who { known, strangers: 0 }, 20_000)?;
+    let (program, keys) = started(&home.path().join("polls"), Who { known, strangers: 0 }, HOLDING_DEVICES)?;
     let before = program.memory()?;
     let polls = hold(&program, &keys[1..], POLLS)?;
     row("held poll", POLLS, before, program.memory()?);
@@ -94,7 +94,7 @@ fn used(program: &Server, key: &Key) -> Result<TcpStream> {
 fn list_all(program: &Server, key: &Key) -> Result<()> {
     let (mut cursor, mut listed) = (Value::Null, 0);
     loop {
-        let page = ask(program, &request(key, &call("list_devices", json!({"limit": 1_000, "cursor": cursor}))))?;
+        let page = ask(program, &request(key, &call("list_devices", json!({"limit": 200, "cursor": cursor}))))?;
         let mut page = page.result()?;
         listed += page["devices"].as_array().context("devices")?.len();
         cursor = page["next_cursor"].take();

@@ -44,7 +44,7 @@ pub(crate) fn list_devices(n: u32) -> Value {
     let mut arguments = json!({"limit": PAGE});
     if n > 0 {
         // A cursor is the id in hexadecimal.
-        arguments["cursor"] = device(n).bytes().map(|byte| format!("{byte:02x}")).collect();
+        arguments["cursor"] = device(n).bytes().map(|byte| format!("{byte:02x}")).collect::<String>().into();
     }
     call("list_devices", arguments)
 }
