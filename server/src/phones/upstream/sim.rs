@@ -204,18 +204,22 @@ impl Sim {
             true => self.record().truth.reached(first..=last, *now),
             false => Vec::new(),
         };
-        let look = |index, part: Part| {
+        let is_so = |index, shown: &Look| {
+            let part = shown.part;
+            if reached.is_empty() && part.is_steady() {
+                return true;
+            }
             let (power, deeds) = match reached.binary_search_by_key(&index, |(reached, ..)| *reached) {
                 Ok(place) => (reached[place].1, reached[place].2),
                 Err(_) => (part.power(), 0),
             };
-            Look { part, power, readable: self.is_readable(index, part, || *now), deeds }
+            *shown == Look { part, power, readable: self.is_readable(index, part, || *now), deeds }
         };
         let make = |index| {
             let phone = self.phone(index, *now);
             Shown { look: phone.look(), seen: Arc::new(self.snapshot(&phone).into()) }
         };
-        self.table.show(indices, look, make, see);
+        self.table.show(indices, is_so, make, see);
     }
 
     /// Returns what a reading of the phone finds. While the phone cannot be read, its flags stay as they were last offered.

@@ -230,6 +230,11 @@ impl Part {
         })
     }
 
+    /// Checks whether a phone that no command has reached always looks the same.
+    pub(super) fn is_steady(self) -> bool {
+        self != Self::Flapping
+    }
+
     /// Checks whether the phone can be read at `now`. A flapping phone can be read in one of each pair of slots; `toss` gets the number of
     /// the pair and decides in which.
     pub(super) fn readable(self, now: impl FnOnce() -> Timestamp, toss: impl FnOnce(u64) -> bool) -> bool {

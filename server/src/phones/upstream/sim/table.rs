@@ -60,24 +60,29 @@ impl Table {
         self.at(index).written.load(Ordering::Acquire)
     }
 
-    /// Shows phones of one piece. `look` says how each looks, given its part; `make` makes what is new.
+    /// Shows phones of one piece. `is_so` says whether a phone looks as it was shown; `make` makes what is new.
     pub(super) fn show(
         &self,
         indices: impl Iterator<Item = u32> + Clone,
-        look: impl Fn(u32, Part) -> Look,
+        is_so: impl Fn(u32, &Look) -> bool,
         make: impl Fn(u32) -> Shown,
         see: See<'_>,
     ) {
         let Some(first) = indices.clone().next() else { return };
         let piece = self.at(first);
-        let is_same = |shown: &Shown, index| shown.look == look(index, shown.look.part);
         let shown = piece.shown.read().unwrap_or_else(PoisonError::into_inner);
-        let same =
-            |index| shown.get(place(index))?.as_ref().filter(|shown| is_same(shown, index)).map(|shown| &shown.seen);
-        let count = indices.clone().count();
-        let mut seen = Vec::with_capacity(count);
-        seen.extend(indices.clone().map_while(same));
-        if seen.len() == count {
+        let mut seen = Vec::with_capacity(indices.size_hint().0);
+        let mut was_so = true;
+        for index in indices.clone() {
+            match shown.get(place(index)) {
+                Some(Some(shown)) if is_so(index, &shown.look) => seen.push(&shown.seen),
+                _ => {
+                    was_so = false;
+                    break;
+                }
+            }
+        }
+        if was_so {
             return see(&seen);
         }
         drop(seen);
@@ -88,7 +93,7 @@ impl Table {
         }
         for index in indices.clone() {
             let shown = &mut shown[place(index)];
-            if !shown.as_ref().is_some_and(|shown| is_same(shown, index)) {
+            if !shown.as_ref().is_some_and(|shown| is_so(index, &shown.look)) {
                 let made = make(index);
                 match shown {
                     // What has changed is nothing that anyone sees.

@@ -1,6 +1,8 @@
 //! What is kept of phones that were shown.
 
 use super::*;
+use std::sync::Barrier;
+use std::thread;
 use toolwarrant::SplitMix;
 
 /// More phones than a piece of the table has.
@@ -50,12 +52,17 @@ fn a_page_from_anywhere_is_what_follows_whatever_is_kept_of_it() {
 
 #[test]
 fn threads_that_list_at_once_are_shown_the_same() {
-    let sim = sim(3, PHONES);
-    let list = || sim.listed(None, 200).unwrap();
-    let lists = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(list)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    });
-    assert!(lists.iter().all(|listed| listed.iter().zip(&lists[0]).all(|(one, other)| Arc::ptr_eq(one, other))));
-    assert!(lists.iter().all(|listed| listed.len() == 200));
+    for seed in 0..50 {
+        let (sim, start) = (sim(seed, PHONES), Barrier::new(4));
+        let list = || {
+            start.wait();
+            sim.listed(None, 200).unwrap()
+        };
+        let lists = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(list)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let same = |listed: &Vec<Arc<Seen>>| listed.iter().zip(&lists[0]).all(|(one, other)| Arc::ptr_eq(one, other));
+        assert!(lists.iter().all(|listed| listed.len() == 200 && same(listed)));
+    }
 }
