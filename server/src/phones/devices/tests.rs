@@ -1,0 +1,326 @@
+//! What is read, shown and examined, through a platform that can be asked anew and one that need not be.
+
+use super::*;
+use crate::phones::contract::SessionMode;
+use crate::phones::upstream::sim::Sim;
+use crate::phones::upstream::{Session, SessionError};
+use crate::phones::views::MAX_AGE;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, yield_now};
+use toolwarrant::Timestamp;
+
+/// A simulated fleet behind a platform that is asked for each phone: it counts that, answers only through a gate, and can be down.
+struct Watched {
+    sim: Sim,
+    reads: AtomicUsize,
+    examined: AtomicUsize,
+    gate: Semaphore,
+    down: AtomicBool,
+    /// When lists were read.
+    read_at: Mutex<Option<Timestamp>>,
+}
+
+impl Watched {
+    fn up(&self) -> Result<(), Unreachable> {
+        if self.down.load(Relaxed) { Err(Unreachable("down".into())) } else { Ok(()) }
+    }
+}
+
+impl Upstream for Watched {
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        self.examined.fetch_add(limit.into(), Relaxed);
+        self.up()?;
+        self.sim.page(after, limit, see)
+    }
+
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        self.examined.fetch_add(ids.len(), Relaxed);
+        self.up()?;
+        self.sim.read(ids, see)
+    }
+
+    fn at_hand(&self, id: &DeviceId) -> AtHand {
+        let read_at = *self.read_at.lock().unwrap();
+        let listed = self.sim.found(&[id.as_str()]).unwrap().pop();
+        read_at.zip(listed).map_or(AtHand::Nothing, |(read_at, seen)| AtHand::Then(seen, read_at))
+    }
+
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
+        Box::pin(async move {
+            self.reads.fetch_add(1, Relaxed);
+            let _open = self.gate.acquire().await;
+            self.up()?;
+            // Read again, it is not the one of the lists.
+            Ok(self.sim.found(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
+        })
+    }
+
+    fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
+        self.sim.session(id, mode)
+    }
+}
+
+struct Rig {
+    phones: Arc<Phones>,
+    upstream: Arc<Watched>,
+    clock: Clock,
+}
+
+fn rig(devices: u32) -> Rig {
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let upstream = Arc::new(Watched {
+        sim: Sim::new(7, devices, clock.clone(), &[0; 32]),
+        reads: AtomicUsize::new(0),
+        examined: AtomicUsize::new(0),
+        gate: Semaphore::new(1),
+        down: AtomicBool::new(false),
+        read_at: Mutex::default(),
+    });
+    Rig { phones: Arc::new(Phones::new(upstream.clone(), ProxyHosts::Public, clock.clone())), upstream, clock }
+}
+
+impl Rig {
+    /// Starts callers that all want the same phone, and lets each get as far as it can.
+    async fn start(&self, callers: usize) -> JoinSet<View> {
+        let mut set = JoinSet::new();
+        for _ in 0..callers {
+            let phones = Arc::clone(&self.phones);
+            set.spawn(async move { phones.find(&id(1)).await });
+        }
+        yield_now().await;
+        set
+    }
+
+    fn reads(&self) -> usize {
+        self.upstream.reads.load(Relaxed)
+    }
+
+    fn page(&self, grants: &Grants, after: Option<&DeviceId>, limit: u16, filter: Filter) -> Paged {
+        let mut devices = Vec::new();
+        let see = &mut |phones: &[&Arc<Seen>]| devices.extend(phones.iter().copied().cloned());
+        let page = self.phones.page(grants, after, limit, filter, see).unwrap();
+        assert_eq!(page.count, devices.len());
+        Paged { devices, next: page.next }
+    }
+
+    /// Returns every page from the first to the one without `next`.
+    fn pages(&self, grants: &Grants, limit: u16, filter: Filter) -> Vec<Paged> {
+        let mut pages: Vec<Paged> = Vec::new();
+        loop {
+            let after = pages.last().and_then(|page| page.next.as_ref());
+            let page = self.page(grants, after, limit, filter);
+            let ended = page.next.is_none();
+            assert!(ended || page.next.as_ref() > after, "the list goes in a circle");
+            pages.push(page);
+            if ended {
+                return pages;
+            }
+        }
+    }
+}
+
+/// A page with what it showed.
+struct Paged {
+    devices: Vec<Arc<Seen>>,
+    next: Option<DeviceId>,
+}
+
+fn id(index: u32) -> DeviceId {
+    DeviceId::new(&format!("phone-{index:07}")).ok().unwrap()
+}
+
+fn granted(ids: impl Iterator<Item = u32>) -> Grants {
+    Grants::nothing().with(RESOURCE, Granted::Some(ids.map(|index| id(index).as_str().into()).collect()))
+}
+
+#[tokio::test]
+async fn paging_visits_every_granted_phone_that_the_filter_admits_exactly_once() {
+    let rig = rig(1_000);
+    let all = rig.upstream.sim.listed(None, 1_000).unwrap();
+    let some = granted((1..=1_100).step_by(3));
+    let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
+    let proxied = Filter { state: None, capability: Some(DeviceCapability::Proxy) };
+    let both = Filter { state: Some(DeviceState::Unknown), capability: Some(DeviceCapability::Power) };
+    let none = Filter { state: Some(DeviceState::Stopping), capability: None };
+    for grants in [&Grants::everything(), &some] {
+        for filter in [Filter::default(), stopped, proxied, both, none] {
+            let expected: Vec<_> = all
+                .iter()
+                .filter(|phone| grants.covers(RESOURCE, phone.id.as_str()) && filter.admits(phone))
+                .map(|phone| phone.id.clone())
+                .collect();
+            for limit in [1, 7, 50, 200] {
+                let pages = rig.pages(grants, limit, filter);
+                let seen = pages.iter().flat_map(|page| &page.devices).map(|phone| phone.id.clone());
+                assert_eq!(seen.collect::<Vec<_>>(), expected, "{limit} {filter:?} {grants:?}");
+                assert!(pages.iter().all(|page| page.devices.len() <= limit.into()));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn unfiltered_pages_are_full_up_to_the_last_which_is_not_empty() {
+    let rig = rig(1_000);
+    let with_ghosts = granted((1..=1_000).chain(2_000..2_050));
+    for grants in [Grants::everything(), with_ghosts] {
+        for limit in [1, 7, 50, 200] {
+            let pages = rig.pages(&grants, limit, Filter::default());
+            assert_eq!(pages.len(), 1_000_usize.div_ceil(limit.into()), "{limit} {grants:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_after_a_phone_that_is_gone_goes_on_where_it_was() {
+    let rig = rig(10);
+    for (after, first) in [("a", 1), ("phone-0000003x", 4), ("phone-00000035", 4)] {
+        let after = DeviceId::new(after).ok().unwrap();
+        for grants in [Grants::everything(), granted(1..=10)] {
+            let page = rig.page(&grants, Some(&after), 2, Filter::default());
+            assert_eq!(page.devices[0].id, id(first), "{after}");
+        }
+    }
+    let page = rig.page(&Grants::everything(), Some(&id(11)), 2, Filter::default());
+    assert!(page.devices.is_empty() && page.next.is_none());
+}
+
+#[tokio::test]
+async fn a_page_of_a_million_costs_what_it_examines() {
+    let none = Filter { state: Some(DeviceState::Stopping), capability: None };
+    for grants in [Grants::everything(), granted(1..=5_000)] {
+        let rig = rig(1_000_000);
+        let page = rig.page(&grants, None, 50, Filter::default());
+        assert_eq!((page.devices.len(), rig.upstream.examined.swap(0, Relaxed)), (50, 51));
+
+        let page = rig.page(&grants, None, 50, none);
+        assert!(page.devices.is_empty() && page.next.is_some());
+        assert_eq!(rig.upstream.examined.load(Relaxed), usize::from(EXAMINED_MAX));
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_ends_at_its_bound_loses_no_phone() {
+    let rig = rig(2_500);
+    let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
+    let mut expected = Vec::new();
+    for index in 1..=2_500 {
+        expected.extend(rig.phones.find(&id(index)).await.ok().filter(|phone| stopped.admits(phone)));
+    }
+    for grants in [Grants::everything(), granted(1..=2_500)] {
+        let pages = rig.pages(&grants, 200, stopped);
+        assert_eq!(pages.len(), 3);
+        assert!(pages.iter().flat_map(|page| &page.devices).eq(&expected));
+    }
+}
+
+#[tokio::test]
+async fn grants_that_outlived_their_phones_do_not_make_a_page_dear() {
+    let rig = rig(1);
+    let gone = (0..2_500).map(|index| format!("gone-{index:04}").into());
+    let grants = Grants::nothing().with(RESOURCE, Granted::Some(gone.chain([id(1).as_str().into()]).collect()));
+    let pages = rig.pages(&grants, 50, Filter::default());
+    assert_eq!(pages.iter().map(|page| page.devices.len()).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!(rig.upstream.examined.load(Relaxed), 2_501);
+}
+
+#[tokio::test]
+async fn a_phone_that_does_not_exist_is_not_found() {
+    let rig = rig(12);
+    assert_eq!(rig.phones.find(&id(13)).await.err(), Some(Unresolved::NotFound));
+    assert_eq!(rig.reads(), 1);
+}
+
+#[tokio::test]
+async fn a_hundred_callers_share_one_read() {
+    let rig = rig(12);
+    let gate = rig.upstream.gate.acquire().await;
+    let callers = rig.start(100).await;
+    drop(gate);
+    for view in callers.join_all().await {
+        assert_eq!(view.unwrap().id, id(1));
+    }
+    assert_eq!(rig.reads(), 1);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_while_it_reads_leaves_the_others_their_answer() {
+    let rig = rig(12);
+    let gate = rig.upstream.gate.acquire().await;
+    let mut first = rig.start(1).await;
+    let others = rig.start(9).await;
+    first.shutdown().await;
+    drop(gate);
+    assert!(others.join_all().await.iter().all(Result::is_ok));
+    assert_eq!(rig.reads(), 2);
+}
+
+#[tokio::test]
+async fn an_outage_is_told_to_all_who_waited_and_to_nobody_later() {
+    let rig = rig(12);
+    rig.upstream.down.store(true, Relaxed);
+    let gate = rig.upstream.gate.acquire().await;
+    let callers = rig.start(100).await;
+    drop(gate);
+    assert!(callers.join_all().await.iter().all(|view| matches!(view, Err(Unresolved::Unavailable))));
+    assert_eq!(rig.reads(), 1);
+    assert!(rig.phones.page(&Grants::everything(), None, 5, Filter::default(), &mut |_| ()).is_err());
+
+    rig.upstream.down.store(false, Relaxed);
+    assert!(rig.phones.find(&id(1)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_view_found_or_missing_is_kept_for_two_seconds() {
+    let rig = rig(12);
+    for (index, found) in [(1, true), (13, false)] {
+        let before = rig.reads();
+        for (wait, reads) in [(Duration::ZERO, 1), (MAX_AGE, 1), (Duration::from_millis(1), 2)] {
+            rig.clock.advance(wait);
+            assert_eq!(rig.phones.find(&id(index)).await.is_ok(), found);
+            assert_eq!(rig.reads() - before, reads, "{index} {wait:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_phone_that_lists_show_as_it_was_a_moment_ago_is_not_read_again() {
+    let rig = rig(12);
+    for (wait, reads) in [(Duration::ZERO, 0), (MAX_AGE, 0), (Duration::from_millis(1), 1)] {
+        rig.upstream.read_at.lock().unwrap().get_or_insert(rig.clock.now());
+        rig.clock.advance(wait);
+        let page = rig.page(&Grants::everything(), None, 5, Filter::default());
+        let found = rig.phones.find(&id(5)).await.unwrap();
+        assert_eq!((Arc::ptr_eq(&found, &page.devices[4]), rig.reads()), (reads == 0, reads), "{wait:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_phone_is_not_shown_older_than_a_page_has_shown_it() {
+    let rig = rig(12);
+    let read = rig.phones.find(&id(5)).await.unwrap();
+    rig.clock.advance(Duration::from_secs(1));
+    for (read_at, is_listed) in [(Timestamp(999_999), false), (rig.clock.now(), true)] {
+        *rig.upstream.read_at.lock().unwrap() = Some(read_at);
+        let page = rig.page(&Grants::everything(), None, 5, Filter::default());
+        let found = rig.phones.find(&id(5)).await.unwrap();
+        assert!(Arc::ptr_eq(&found, if is_listed { &page.devices[4] } else { &read }));
+    }
+    assert_eq!(rig.reads(), 1);
+}
+
+#[tokio::test]
+async fn a_phone_whose_lists_are_never_old_is_neither_read_anew_nor_kept() {
+    let clock = Clock::manual(Timestamp(1_000_000));
+    let sim = Arc::new(Sim::new(7, 12, clock.clone(), &[0; 32]));
+    let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock);
+    assert!(phones.find(&id(5)).await.is_ok());
+    sim.cut();
+    assert_eq!(phones.find(&id(5)).await.err(), Some(Unresolved::Unavailable));
+    sim.mend();
+    assert!(phones.find(&id(5)).await.is_ok());
+    assert_eq!(phones.find(&id(13)).await.err(), Some(Unresolved::NotFound));
+}
