@@ -9,7 +9,7 @@ mod limiter;
 mod policy;
 mod proxies;
 mod quota;
-mod reply;
+mod responder;
 mod stream;
 mod throttle;
 mod tls;
@@ -25,7 +25,7 @@ pub use policy::{
 };
 pub(crate) use policy::{allow_origin, answer_preflight};
 pub use proxies::{TRUST_PROXY, TrustedProxies};
-pub use reply::{Reply, Responder};
+pub use responder::{AnswerBody, Responder};
 pub(crate) use throttle::AuthThrottle;
 pub use tls::{TLS_CERT, TLS_KEY, Tls, TlsError};
 

@@ -20,7 +20,7 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
-use edge::{AuthThrottle, HasPeer, HostOriginPolicy, Limits, Peer, Reply, Responder};
+use edge::{AnswerBody, AuthThrottle, HasPeer, HostOriginPolicy, Limits, Peer, Responder};
 use head::Head;
 use hyper::body::Incoming;
 use ids::{REQUEST_ID, RequestIds};
@@ -77,7 +77,7 @@ impl<H: Handlers> Endpoint<H> {
     }
 
     /// Answers one request: on `/mcp`, on everything below `/v1`, and clearly on other paths that clients try.
-    async fn answer<B>(&self, mut request: Request<B>, peer: Option<Cow<'_, Peer>>) -> Response<Reply>
+    async fn answer<B>(&self, mut request: Request<B>, peer: Option<Cow<'_, Peer>>) -> Response<AnswerBody>
     where
         B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + Unpin + 'static,
     {
@@ -85,7 +85,7 @@ impl<H: Handlers> Endpoint<H> {
             "/mcp" | "/mcp/" => mcp::serve(self, request, peer.as_deref()).await,
             path if v1::owns(path) => {
                 peer.and_then(|peer| request.extensions_mut().insert(peer.into_owned()));
-                v1::serve(self, request.map(Body::new)).await.map(Reply::from)
+                v1::serve(self, request.map(Body::new)).await.map(AnswerBody::from)
             }
             // Clients without credentials try to register with an OAuth server here, and show the answer to their user.
             "/register" if request.method() == Method::POST => {
@@ -98,7 +98,7 @@ impl<H: Handlers> Endpoint<H> {
 }
 
 impl<H: Handlers> Responder for Endpoint<H> {
-    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<AnswerBody>> {
         Box::pin(self.answer(request, Some(peer)))
     }
 }

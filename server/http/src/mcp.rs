@@ -11,7 +11,7 @@ mod session;
 pub(crate) use answers::Answers;
 pub(crate) use envelope::reason;
 
-use super::edge::{self, BodyError, Peer, Reply};
+use super::edge::{self, AnswerBody, BodyError, Peer};
 use super::head::Head;
 use super::spliced::Spliced;
 use super::{Endpoint, credentials, is_json, respond, respond_in, status};
@@ -34,7 +34,11 @@ use toolwarrant_core::wording::Words;
 use toolwarrant_core::words;
 
 /// Answers one HTTP request to `/mcp`.
-pub(super) async fn serve<H, B>(endpoint: &Endpoint<H>, request: Request<B>, peer: Option<&Peer>) -> Response<Reply>
+pub(super) async fn serve<H, B>(
+    endpoint: &Endpoint<H>,
+    request: Request<B>,
+    peer: Option<&Peer>,
+) -> Response<AnswerBody>
 where
     H: Handlers,
     B: HttpBody<Data = Bytes> + Unpin,
@@ -68,13 +72,13 @@ where
     response
 }
 
-fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Reply> {
+fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<AnswerBody> {
     let mut response = refuse(&Failure::plain(H::CATALOGUE.roles.method_not_allowed), request_id);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
-fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Reply> {
+fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<AnswerBody> {
     let mut response = respond(status, Bytes::new(), request_id);
     response.headers_mut().remove(CONTENT_TYPE);
     response
@@ -92,7 +96,7 @@ impl Refusal {
         Failure::new(def, what).into()
     }
 
-    fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<Reply> {
+    fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<AnswerBody> {
         let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
         if response.status() == StatusCode::UNAUTHORIZED {
             let challenge = format!("Bearer realm=\"{}\"", H::CATALOGUE.service.name);
@@ -110,7 +114,7 @@ impl From<Failure> for Refusal {
     }
 }
 
-fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Reply> {
+fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<AnswerBody> {
     respond(status(failure), error("null", failure), request_id)
 }
 

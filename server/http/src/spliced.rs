@@ -1,6 +1,6 @@
 //! A response body in three pieces, so that a long piece that many responses share is sent without copying it.
 
-use crate::edge::Reply;
+use crate::edge::AnswerBody;
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
@@ -65,7 +65,7 @@ pub(super) fn wiped(bytes: Vec<u8>) -> Bytes {
     Bytes::from_owner(Zeroizing::new(bytes))
 }
 
-impl From<Spliced> for Reply {
+impl From<Spliced> for AnswerBody {
     fn from(Spliced { head, shared, tail, has_secret }: Spliced) -> Self {
         let head = if has_secret { wiped(head) } else { head.into() };
         [head, shared, tail].into()

@@ -20,30 +20,34 @@ use tower_service::Service;
 /// Answers the requests of connections.
 pub trait Responder: Send + Sync + 'static {
     /// Answers a request that `peer` has sent.
-    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>>;
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<AnswerBody>>;
 }
 
 impl<R: Responder + ?Sized> Responder for Arc<R> {
-    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<AnswerBody>> {
         (**self).respond(request, peer)
     }
 }
 
 /// A router finds the peer in the extensions of the request.
 impl Responder for Router {
-    fn respond<'a>(&'a self, mut request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+    fn respond<'a>(
+        &'a self,
+        mut request: Request<Incoming>,
+        peer: Cow<'a, Peer>,
+    ) -> BoxFuture<'a, Response<AnswerBody>> {
         request.extensions_mut().insert(peer.into_owned());
         let answering = self.clone().call(request);
         Box::pin(async move {
             let Ok(response) = answering.await;
-            response.map(Reply::from)
+            response.map(AnswerBody::from)
         })
     }
 }
 
 /// The body of an answer.
 #[derive(Debug)]
-pub struct Reply(Kind);
+pub struct AnswerBody(Kind);
 
 #[derive(Debug)]
 enum Kind {
@@ -51,31 +55,31 @@ enum Kind {
     Foreign(Body),
 }
 
-impl From<[Bytes; 3]> for Reply {
+impl From<[Bytes; 3]> for AnswerBody {
     fn from(pieces: [Bytes; 3]) -> Self {
         Self(Kind::Pieces { left: pieces.iter().map(Bytes::len).sum(), pieces: pieces.into_iter() })
     }
 }
 
-impl From<Bytes> for Reply {
+impl From<Bytes> for AnswerBody {
     fn from(bytes: Bytes) -> Self {
         [bytes, Bytes::new(), Bytes::new()].into()
     }
 }
 
-impl From<Vec<u8>> for Reply {
+impl From<Vec<u8>> for AnswerBody {
     fn from(bytes: Vec<u8>) -> Self {
         Bytes::from(bytes).into()
     }
 }
 
-impl From<Body> for Reply {
+impl From<Body> for AnswerBody {
     fn from(body: Body) -> Self {
         Self(Kind::Foreign(body))
     }
 }
 
-impl HttpBody for Reply {
+impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 
