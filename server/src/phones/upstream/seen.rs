@@ -9,8 +9,8 @@ use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use toolwarrant::{Prepared, RenderBudget};
 
-/// Most bytes that the JSON of all phones takes in this process, in both forms in which answers have it: about 290 for a phone in a list,
-/// and 1,400 for its detail. What does not fit is made for each answer.
+/// Most bytes that the JSON of all phones takes in this process, in both forms in which answers have it: about 290 for a phone in a list
+/// and 920 for its detail. What does not fit is made for each answer. Beside it a phone that was ever seen takes about 560.
 pub const RENDERED_MAX: usize = 256 << 20;
 
 static BUDGET: LazyLock<Arc<RenderBudget>> = LazyLock::new(|| Arc::new(RenderBudget::new(RENDERED_MAX)));
