@@ -31,14 +31,12 @@ impl Resource<PrinterId> for Unruly {
     type View = Printer;
     type Capability = PrinterCapability;
 
-    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a PrinterId) -> BoxFuture<'a, Result<Printer, Unresolved>> {
+    async fn resolve(&self, caller: &Caller, id: &PrinterId) -> Result<Printer, Unresolved> {
         if !["p-bug", "p-slow"].contains(&id.as_str()) {
-            return self.0.resolve(caller, id);
+            return self.0.resolve(caller, id).await;
         }
-        Box::pin(async move {
-            let known = PrinterId::new("p-1").map_err(|_| Unresolved::NotFound)?;
-            self.0.resolve(caller, &known).await.map(|printer| Printer { printer_id: id.clone(), ..printer })
-        })
+        let known = PrinterId::new("p-1").map_err(|_| Unresolved::NotFound)?;
+        self.0.resolve(caller, &known).await.map(|printer| Printer { printer_id: id.clone(), ..printer })
     }
 
     fn flag(view: &Printer, capability: PrinterCapability) -> Flag {
@@ -50,8 +48,8 @@ impl Resource<TrayId> for Unruly {
     type View = Tray;
     type Capability = TrayCapability;
 
-    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a TrayId) -> BoxFuture<'a, Result<Tray, Unresolved>> {
-        self.0.resolve(caller, id)
+    async fn resolve(&self, caller: &Caller, id: &TrayId) -> Result<Tray, Unresolved> {
+        self.0.resolve(caller, id).await
     }
 
     fn flag(view: &Tray, capability: TrayCapability) -> Flag {

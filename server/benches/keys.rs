@@ -74,10 +74,10 @@ async fn open(database: &Path) -> Result<Registry> {
 }
 
 fn lookups(registry: &Registry, key_id: &str, secret: &str) -> Duration {
-    let (access, now) = (registry.access(), Clock::system().now());
+    let (access, clock) = (registry.access(), Clock::system());
     let begin = Instant::now();
     for _ in 0..LOOKUPS {
-        let _ = black_box(access.authenticate(black_box(Credentials { key_id, secret }), now));
+        let _ = black_box(access.authenticate(black_box(Credentials { key_id, secret }), &clock));
     }
     begin.elapsed()
 }

@@ -4,7 +4,7 @@ use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
 };
 use cloudphone::phones::upstream::{
-    Control, Exits, Offers, Paces, Session, SessionError, Snapshot, Through, Unreachable, Upstream,
+    AtHand, Control, Exits, Offers, Paces, See, Seen, Session, SessionError, Snapshot, Through, Unreachable, Upstream,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
@@ -36,8 +36,9 @@ impl OnePhone {
         Sent::Ok
     }
 
-    fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::new(Snapshot {
+    /// The phone, made anew each time. An adapter of many phones keeps what it has shown for as long as that is so.
+    fn seen(&self) -> Arc<Seen> {
+        Arc::new(Seen::from(Snapshot {
             id: self.id.clone(),
             name: Untrusted::clean("The phone"),
             state: Some(DeviceState::Running),
@@ -46,7 +47,7 @@ impl OnePhone {
                 power: Flag::Refused("it is always on"),
                 session: Flag::Refused("it has no screen"),
             },
-            spec: DeviceSpec {
+            spec: Arc::new(DeviceSpec {
                 model: None,
                 os_version: None,
                 cpu_cores: None,
@@ -54,33 +55,37 @@ impl OnePhone {
                 storage_gb: None,
                 screen: None,
                 region: None,
-            },
-            power_actions: Vec::new(),
-            proxy_schemes: vec![ProxyScheme::Http],
+            }),
+            power_actions: Vec::new().into(),
+            proxy_schemes: vec![ProxyScheme::Http].into(),
             proxy: self.proxy().map(|set| Proxy {
                 scheme: set.scheme,
                 host: Untrusted::clean(set.host.as_str()),
                 port: set.port,
             }),
-            session_modes: Vec::new(),
+            session_modes: Vec::new().into(),
             paces: Paces::default(),
-            as_of: None,
-        })
+        }))
     }
 }
 
 impl Upstream for OnePhone {
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        _: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        let here = after.is_none_or(|after| *after < self.id);
-        Box::pin(async move { Ok(here.then(|| self.snapshot()).into_iter().collect()) })
+    fn page(&self, after: Option<&DeviceId>, _: u16, see: See<'_>) -> Result<(), Unreachable> {
+        if after.is_none_or(|after| *after < self.id) {
+            see(&[&self.seen()]);
+        }
+        Ok(())
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
-        Box::pin(async move { Ok(ids.iter().map(|id| (*id == self.id).then(|| self.snapshot())).collect()) })
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        if ids.contains(&self.id.as_str()) {
+            see(&[&self.seen()]);
+        }
+        Ok(())
+    }
+
+    fn at_hand(&self, id: &DeviceId) -> AtHand {
+        AtHand::Now(Ok((*id == self.id).then(|| self.seen())))
     }
 
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {

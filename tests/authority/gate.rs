@@ -2,7 +2,7 @@
 
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use cloudphone::phones::upstream::sim::Sim;
-use cloudphone::phones::upstream::{Control, Exits, Session, SessionError, Snapshot, Unreachable, Upstream};
+use cloudphone::phones::upstream::{Control, Exits, Found, See, Session, SessionError, Unreachable, Upstream};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
@@ -27,18 +27,18 @@ impl Gate {
 }
 
 impl Upstream for Gate {
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        self.sim.page(after, limit)
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        self.sim.page(after, limit, see)
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        self.sim.read(ids, see)
+    }
+
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
         Box::pin(async move {
             self.pass().await;
-            self.sim.read(ids).await
+            self.sim.read_anew(id).await
         })
     }
 

@@ -1,10 +1,10 @@
 //! A platform whose every word is hostile: simulated phones, with one text in each field that a vendor fills.
 
 use cloudphone::phones::contract::{
-    Command, DeviceId, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
+    Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
 use cloudphone::phones::upstream::sim::Sim;
-use cloudphone::phones::upstream::{Control, Exits, Session, SessionError, Snapshot, Unreachable, Upstream};
+use cloudphone::phones::upstream::{Control, Exits, See, Seen, Session, SessionError, Unreachable, Upstream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Facts, Secret, Sent, TaskId, Timestamp};
@@ -22,15 +22,18 @@ impl Hostile {
         read.map_err(|_| Unreachable(self.text.as_str().into()))
     }
 
-    fn named(&self, snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
-        let mut phone = Snapshot::clone(snapshot);
+    fn named(&self, phone: &Seen) -> Arc<Seen> {
+        let mut phone = phone.snapshot.clone();
         let text = || self.text.as_str().into();
         phone.name = text();
-        phone.spec.model = Some(text());
-        phone.spec.os_version = Some(text());
-        phone.spec.region = Some(text());
+        phone.spec = Arc::new(DeviceSpec {
+            model: Some(text()),
+            os_version: Some(text()),
+            region: Some(text()),
+            ..DeviceSpec::clone(&phone.spec)
+        });
         phone.proxy = Some(Proxy { scheme: ProxyScheme::Http, host: text(), port: Port::new(1).expect("a port") });
-        Arc::new(phone)
+        Arc::new(phone.into())
     }
 
     fn operation(&self, name: &str) -> String {
@@ -50,22 +53,15 @@ impl Hostile {
 }
 
 impl Upstream for Hostile {
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        Box::pin(async move {
-            let page = self.unreachable(self.sim.page(after, limit).await)?;
-            Ok(page.iter().map(|phone| self.named(phone)).collect())
-        })
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        let page =
+            self.sim.page(after, limit, &mut |phones| phones.iter().for_each(|phone| see(&[&self.named(phone)])));
+        self.unreachable(page)
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
-        Box::pin(async move {
-            let read = self.unreachable(self.sim.read(ids).await)?;
-            Ok(read.iter().map(|phone| phone.as_ref().map(|phone| self.named(phone))).collect())
-        })
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        let read = self.sim.read(ids, &mut |phones| phones.iter().for_each(|phone| see(&[&self.named(phone)])));
+        self.unreachable(read)
     }
 
     /// Every other phone has a token of its own, and not the platform's text.

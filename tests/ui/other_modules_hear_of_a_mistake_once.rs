@@ -6,7 +6,6 @@ mod contract {
 
 mod shop {
     use crate::contract::{Panel, Printer, PrinterCapability, PrinterId, PrintersTools};
-    use toolwarrant_core::BoxFuture;
     use toolwarrant_core::access::Caller;
     use toolwarrant_core::handler::{Flag, Resource, Unresolved};
 
@@ -19,8 +18,8 @@ mod shop {
         type View = Printer;
         type Capability = PrinterCapability;
 
-        fn resolve<'a>(&'a self, _: &'a Caller, _: &'a PrinterId) -> BoxFuture<'a, Result<Printer, Unresolved>> {
-            Box::pin(async { Err(Unresolved::NotFound) })
+        async fn resolve(&self, _: &Caller, _: &PrinterId) -> Result<Printer, Unresolved> {
+            Err(Unresolved::NotFound)
         }
 
         fn flag(view: &Printer, capability: PrinterCapability) -> Flag {

@@ -1,7 +1,7 @@
 //! Emits the named types: newtypes, enums and structs.
 
 use crate::tokens::{camel, doc, field_ty, ident, number};
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 use std::sync::Arc;
 use toolwarrant_spec::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
@@ -93,6 +93,7 @@ pub(crate) fn names(members: &[Member]) -> TokenStream {
 
 fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
     let (name, text) = (ident(name), doc(text));
+    let list = fields.first().and_then(|first| list(&name, first));
     let fields = fields.iter().map(|field| {
         let (name, text, ty) = (ident(&field.name), doc(&field.doc), field_ty(field));
         quote!(#text pub #name: #ty)
@@ -102,5 +103,21 @@ fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
         #[derive(Clone, Debug, PartialEq, rt::generated::serde::Serialize)]
         #[serde(crate = "rt::generated::serde")]
         pub struct #name { #(#fields,)* }
+        #list
     }
+}
+
+/// Emits how a result that begins with a list is joined of items.
+fn list(name: &Ident, first: &Field) -> Option<TokenStream> {
+    let Type::List(item) = &first.ty else { return None };
+    let Type::Named(item) = &**item else { return None };
+    let (item, open) = (ident(&item.name), format!("{{\"{}\":[", first.name));
+    (!first.nullable && !first.secret).then(|| {
+        quote! {
+            impl rt::reply::ListResult for #name {
+                type Item = #item;
+                const OPEN: &'static str = #open;
+            }
+        }
+    })
 }

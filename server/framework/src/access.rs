@@ -9,14 +9,16 @@ use super::reply::ToolLists;
 use crate::clock::{Clock, Timestamp};
 use crate::keyring::{Digest, KeyRing, SecretRow};
 use crate::nonces::UsedNonce;
+use crate::shards::Shards;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::watch;
-use toolwarrant_signing::{Signature, sign};
+use toolwarrant_signing::{Signature, Signer};
 
 /// Most live secrets of a key: the one in use and its successor.
 pub(super) const LIVE_SECRETS: usize = 2;
@@ -30,14 +32,36 @@ pub struct Credentials<'a> {
     pub secret: &'a str,
 }
 
-/// The keys that requests are checked against. Reading takes no lock: a change swaps in a whole new directory.
+/// The keys that requests are checked against. Reading waits for no other thread: a change swaps in a whole new directory, and what a
+/// caller keeps of it is counted by each thread for itself.
 pub struct Access {
     directory: ArcSwap<Directory>,
     /// Notified after each change.
     changed: watch::Sender<()>,
     keyring: KeyRing,
-    /// Verified in the place of a secret that is not there.
-    vacant: Option<Sealed>,
+    /// Verifies in the place of a secret that is not there.
+    vacant: Signer,
+    recent: Shards<Mutex<Recent>>,
+}
+
+/// Identities of the latest callers, by where their key lies in memory.
+struct Recent([Option<Arc<Identity>>; RECENT]);
+
+/// Most identities that a thread remembers. What it has forgotten is made anew.
+const RECENT: usize = 64;
+
+impl Recent {
+    fn identity(&mut self, key_id: &Arc<str>, application: &Arc<Application>) -> Arc<Identity> {
+        let place = key_id.as_ptr().addr() / align_of::<usize>() % RECENT;
+        let known = self.0[place]
+            .as_ref()
+            .filter(|known| Arc::ptr_eq(&known.key_id, key_id) && Arc::ptr_eq(&known.application, application));
+        if let Some(known) = known {
+            return Arc::clone(known);
+        }
+        let identity = Identity { application: Arc::clone(application), key_id: Arc::clone(key_id) };
+        Arc::clone(self.0[place].insert(Arc::new(identity)))
+    }
 }
 
 /// An application. All its keys share what is in here.
@@ -104,15 +128,23 @@ struct Key {
     /// Verifiers, the latest first. Every one is compared each time, so that timing does not tell how many there are.
     live: [Digest; LIVE_SECRETS],
     /// The same secrets, sealed: signatures are verified with the secret itself.
-    sealed: [Option<Sealed>; LIVE_SECRETS],
+    sealed: [Option<Arc<Sealed>>; LIVE_SECRETS],
     expires_at: Option<Timestamp>,
 }
 
-/// A secret that can be opened for the time of one verification.
-#[derive(Clone)]
+/// A secret that is opened once, for the first signature.
 struct Sealed {
     purpose: Arc<str>,
-    bytes: Arc<[u8]>,
+    bytes: Box<[u8]>,
+    signer: OnceLock<Option<Signer>>,
+}
+
+impl Sealed {
+    /// Signs with the secret. `None` if it cannot be opened.
+    fn signer(&self, keyring: &KeyRing) -> Option<&Signer> {
+        let open = || keyring.open(&self.purpose, &self.bytes).ok().map(|secret| Signer::new(secret.expose()));
+        self.signer.get_or_init(open).as_ref()
+    }
 }
 
 impl Directory {
@@ -130,8 +162,13 @@ impl Directory {
         }
         let live = std::array::from_fn(|n| secrets.get(n).map_or(VACANT, |secret| secret.verifier));
         let purpose: Arc<str> = purpose(&application.id, id).into();
-        let seal =
-            |secret: &SecretRow| Sealed { purpose: Arc::clone(&purpose), bytes: secret.sealed.as_slice().into() };
+        let seal = |secret: &SecretRow| {
+            Arc::new(Sealed {
+                purpose: Arc::clone(&purpose),
+                bytes: secret.sealed.as_slice().into(),
+                signer: OnceLock::new(),
+            })
+        };
         let sealed = std::array::from_fn(|n| secrets.get(n).map(seal));
         self.keys.insert(id.into(), Key { application: Arc::clone(application), live, sealed, expires_at });
     }
@@ -149,16 +186,29 @@ pub(super) fn purpose(application: &str, key_id: &str) -> String {
     format!("{application} {key_id}")
 }
 
-/// Proof that a request came with a live secret of a key of this application.
+/// Proof that a request came with a live secret of a key. Dereferences to whose key it is.
 #[derive(Debug, Clone)]
 pub struct Caller {
+    identity: Arc<Identity>,
+    /// The nonce of a signed request.
+    pub nonce: Option<Arc<UsedNonce>>,
+    proof: Proof,
+}
+
+/// A key and its application.
+#[derive(Debug)]
+pub struct Identity {
     /// The application that the key belongs to.
     pub application: Arc<Application>,
     /// The id of the key.
     pub key_id: Arc<str>,
-    /// The nonce of a signed request.
-    pub nonce: Option<Arc<UsedNonce>>,
-    proof: Proof,
+}
+
+impl Deref for Caller {
+    type Target = Identity;
+    fn deref(&self) -> &Identity {
+        &self.identity
+    }
 }
 
 /// What a caller was judged by. Private, so that only this module makes one.
@@ -184,24 +234,13 @@ impl Caller {
 #[error("the credentials are missing, malformed or wrong")]
 pub struct Unauthenticated;
 
-impl Directory {
-    /// The proof for who has the secret of this verifier, unless the key has expired.
-    fn caller(&self, (id, key): (&Arc<str>, &Key), verifier: Digest, now: Timestamp) -> Option<Caller> {
-        let Key { application, live: _, sealed: _, expires_at } = key;
-        let proof = Proof { verifier, expires_at: *expires_at, version: self.version };
-        let caller = Caller { application: Arc::clone(application), key_id: Arc::clone(id), nonce: None, proof };
-        expires_at.is_none_or(|end| now < end).then_some(caller)
-    }
-}
-
 impl Access {
     /// An empty directory. `keyring` makes the verifiers.
     #[must_use]
     pub fn new(keyring: KeyRing) -> Self {
-        let purpose = "vacant";
-        let secret = keyring.seal(purpose, &"0".repeat(SECRET_CHARS)).ok();
-        let vacant = secret.map(|secret| Sealed { purpose: purpose.into(), bytes: secret.into() });
-        Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant }
+        let recent = Shards::new(|| Mutex::new(Recent([const { None }; RECENT])));
+        let vacant = Signer::new(&"0".repeat(SECRET_CHARS));
+        Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant, recent }
     }
 
     /// Swaps in a changed copy of the directory. `edit` runs again if another change came in between.
@@ -234,27 +273,44 @@ impl Access {
             return lives.then_some(Cow::Borrowed(caller)).ok_or(Unauthenticated);
         }
         let known = directory.keys.get_key_value(&caller.key_id).filter(|(_, key)| key.live.contains(&verifier));
-        let renewed =
-            known.and_then(|known| directory.caller(known, verifier, clock.latest())).ok_or(Unauthenticated)?;
+        let renewed = self.caller(&directory, known, verifier, clock)?;
         Ok(Cow::Owned(Caller { nonce: caller.nonce.clone(), ..renewed }))
+    }
+
+    /// The proof for who has the secret of this verifier, unless the key has expired by the later of both clocks.
+    fn caller(
+        &self,
+        directory: &Directory,
+        known: Option<(&Arc<str>, &Key)>,
+        verifier: Digest,
+        clock: &Clock,
+    ) -> Result<Caller, Unauthenticated> {
+        let (id, Key { application, live: _, sealed: _, expires_at }) = known.ok_or(Unauthenticated)?;
+        if expires_at.is_some_and(|end| clock.latest() >= end) {
+            return Err(Unauthenticated);
+        }
+        let mut recent = self.recent.mine().lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = recent.identity(id, application);
+        let proof = Proof { verifier, expires_at: *expires_at, version: directory.version };
+        Ok(Caller { identity, nonce: None, proof })
     }
 
     /// Authenticates credentials. An unknown key takes the same work as a wrong secret.
     ///
     /// # Errors
     /// [`Unauthenticated`].
-    pub fn authenticate(&self, credentials: Credentials<'_>, now: Timestamp) -> Result<Caller, Unauthenticated> {
+    pub fn authenticate(&self, credentials: Credentials<'_>, clock: &Clock) -> Result<Caller, Unauthenticated> {
         let Credentials { key_id, secret } = credentials;
         let directory = self.directory.load();
         let known = directory.keys.get_key_value(key_id);
         let live = known.map_or(&[VACANT; LIVE_SECRETS], |(_, key)| &key.live);
         let shown = self.verifier(secret);
         let matches = live.iter().fold(Choice::from(0), |any, verifier| any | same(verifier, &shown));
-        let known = known.filter(|_| matches.into());
-        known.and_then(|known| directory.caller(known, shown, now)).ok_or(Unauthenticated)
+        self.caller(&directory, known.filter(|_| matches.into()), shown, clock)
     }
 
-    /// Verifies the signature of a canonical request. An unknown key takes the same work as a wrong secret.
+    /// Verifies the signature of a canonical request. An unknown key takes the same work as a wrong secret of one that was verified
+    /// before.
     ///
     /// # Errors
     /// [`Unauthenticated`].
@@ -263,21 +319,20 @@ impl Access {
         key_id: &str,
         canonical: &str,
         signature: &Signature,
-        now: Timestamp,
+        clock: &Clock,
     ) -> Result<Caller, Unauthenticated> {
         let directory = self.directory.load();
         let known = directory.keys.get_key_value(key_id);
         let mut matching = None;
         for n in 0..LIVE_SECRETS {
-            let sealed = known.and_then(|(_, key)| key.sealed.get(n)?.as_ref());
-            let Some(Sealed { purpose, bytes }) = sealed.or(self.vacant.as_ref()) else { continue };
-            let Ok(secret) = self.keyring.open(purpose, bytes) else { continue };
-            let matches = same(&sign(secret.expose(), canonical), signature) & Choice::from(u8::from(sealed.is_some()));
+            let signer = known.and_then(|(_, key)| key.sealed.get(n)?.as_ref()?.signer(&self.keyring));
+            let signed = signer.unwrap_or(&self.vacant).sign(canonical);
+            let matches = same(&signed, signature) & Choice::from(u8::from(signer.is_some()));
             if matches.into() {
                 matching = known.and_then(|(_, key)| key.live.get(n).copied());
             }
         }
-        known.zip(matching).and_then(|(known, verifier)| directory.caller(known, verifier, now)).ok_or(Unauthenticated)
+        self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)
     }
 
     /// Seals a secret for a key of an application. The verifier checks the secret and does not reveal it.
@@ -431,7 +486,9 @@ mod tests {
         let changed = Arc::new(Application::new("one", "one", PermissionSet(2), Grants::everything(), window));
         access.change(|directory| directory.put_application(&changed));
         let permissions = |key, secret| {
-            let caller = access.authenticate(Credentials { key_id: key, secret }, Timestamp(0)).expect("a live key");
+            let caller = access
+                .authenticate(Credentials { key_id: key, secret }, &Clock::manual(Timestamp(0)))
+                .expect("a live key");
             caller.application.permissions
         };
         assert_eq!([permissions("key_1", "a"), permissions("key_2", "b")], [PermissionSet(2), PermissionSet(1)]);

@@ -68,24 +68,21 @@ pub struct Taken<A> {
 /// # Errors
 /// Names every argument that is missing, unknown, given twice or not a value of its type.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
-    let members = members(raw).unwrap_or_default();
-    let mut reader = Reader {
-        members,
-        known: Vec::new(),
-        secrets: Vec::new(),
-        mistakes: Vec::new(),
-        wrong: Vec::new(),
-        strangers: Vec::new(),
-    };
-    let read = A::read(&mut reader);
-    reader.strangers();
-    match read {
-        Some(args) if reader.mistakes.is_empty() && reader.strangers.is_empty() => {
+    let mut reader = Reader { members: members(raw).unwrap_or_default(), ..Reader::default() };
+    match A::read(&mut reader) {
+        Some(args) if reader.mistakes.is_empty() && reader.taken == reader.members.len() => {
             let as_it_came = reader.secrets.is_empty() && raw.len() <= SHOWN_AS_IT_CAME;
             Ok(Taken { args, shown: (!as_it_came).then(|| reader.shown()) })
         }
-        _ => Err(reader.refuse()),
+        _ => Err(reader.refuse(&names::<A>())),
     }
+}
+
+/// The names of the arguments that a tool has.
+fn names<A: Arguments>() -> Vec<&'static str> {
+    let mut reader = Reader { names: Some(Vec::new()), ..Reader::default() };
+    let _ = A::read(&mut reader);
+    reader.names.unwrap_or_default()
 }
 
 /// Returns the members of a JSON object in their order, duplicates included. `None` for anything else.
@@ -103,13 +100,15 @@ pub fn judge<A: Arguments>(raw: &str) -> Result<(), ArgumentErrors> {
 }
 
 /// The members of an arguments object. Each argument is taken by its name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reader<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
-    known: Vec<&'static str>,
+    /// How many of the members are arguments of the tool.
+    taken: usize,
+    /// The arguments of the tool, where somebody asks for them.
+    names: Option<Vec<&'static str>>,
     secrets: Vec<&'static str>,
     mistakes: Vec<Words>,
-    strangers: Vec<Words>,
     wrong: Vec<&'static str>,
 }
 
@@ -135,12 +134,15 @@ impl<'a> Reader<'a> {
     }
 
     fn take<T: Argument>(&mut self, name: &'static str) -> Option<&'a str> {
-        self.known.push(name);
+        if let Some(names) = &mut self.names {
+            names.push(name);
+        }
         if T::SECRET {
             self.secrets.push(name);
         }
         let mut found = self.members.iter().filter(|(member, _)| member == name).map(|(_, value)| value.get());
         let (first, second) = (found.next(), found.next());
+        self.taken += usize::from(first.is_some());
         if second.is_some() {
             self.mistakes.push(words!["`", name, "` is given more than once"]);
         }
@@ -155,13 +157,6 @@ impl<'a> Reader<'a> {
             self.mistakes.push(words!["`", name, "`: ", sent, " is not ", T::allowed()]);
         }
         read
-    }
-
-    fn strangers(&mut self) {
-        let known = &self.known;
-        let strangers = self.members.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
-        self.strangers =
-            strangers.map(|(name, _)| words!["`", Echo::of(name), "` is no argument of this tool"]).collect();
     }
 
     /// Leaves out the white space between members, which can be of any length, and writes values in the shortest way: an escape takes
@@ -180,10 +175,14 @@ impl<'a> Reader<'a> {
         RawValue::from_string(object).unwrap_or_default()
     }
 
-    fn refuse(self) -> ArgumentErrors {
-        let Self { members, known, secrets: _, mistakes, wrong, strangers } = self;
-        let stranger = !strangers.is_empty();
-        let mut said = [mistakes, strangers].concat();
+    /// Words the mistakes. `known` are the names of the tool's arguments.
+    fn refuse(self, known: &[&'static str]) -> ArgumentErrors {
+        let Self { members, taken: _, names: _, secrets: _, mistakes, wrong } = self;
+        let strangers = members.iter().filter(|(name, _)| !known.iter().any(|known| known == name));
+        let strangers = strangers.map(|(name, _)| words!["`", Echo::of(name), "` is no argument of this tool"]);
+        let (mistaken, mut said) = (mistakes.len(), mistakes);
+        said.extend(strangers);
+        let stranger = said.len() > mistaken;
         let more = said.len().saturating_sub(MAX_LISTED);
         said.truncate(MAX_LISTED);
         if more > 0 {

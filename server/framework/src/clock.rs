@@ -197,6 +197,19 @@ impl Clock {
         self.floor().max(self.wall())
     }
 
+    /// Returns [`Self::now`] and [`Self::latest`] of one moment.
+    #[must_use]
+    pub fn now_and_latest(&self) -> (Timestamp, Timestamp) {
+        match self {
+            Self::System { anchor, start, floor } => {
+                let elapsed = start.elapsed();
+                let from = |at: u64| Timestamp(at).plus(elapsed);
+                (from(*anchor), from(floor.load(Relaxed)).max(self.wall()))
+            }
+            Self::Manual(_) => (self.now(), self.latest()),
+        }
+    }
+
     /// Returns the earlier of both clocks. What is deleted for its age is older by this.
     #[must_use]
     pub fn earliest(&self) -> Timestamp {

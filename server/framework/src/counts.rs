@@ -2,9 +2,10 @@
 //!
 //! Counting takes one relaxed addition, without a lock, a hash or an allocation; a metrics library would add a lock in each
 //! histogram or a look-up of labels. Each part of a service owns its counters. This module has the two kinds, [`Count`] and
-//! [`Durations`], and the counters of the pipeline.
+//! [`Durations`], and the counters of the pipeline. What each request adds to, each thread has for itself, and a monitor sums.
 
 use super::catalogue::{Catalogue, ToolDef};
+use super::shards::Shards;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -41,11 +42,21 @@ impl Durations {
     /// Adds a duration. Clocks round down to whole milliseconds, so a duration equal to the end of a span belongs to the next.
     pub fn add(&self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let span = SPANS.partition_point(|end| *end <= millis);
+        // Most are in the first ones.
+        let span = SPANS.iter().position(|end| *end > millis).unwrap_or(SPANS.len());
         if let Some(count) = self.spans.get(span) {
             count.add(1);
         }
-        self.millis.add(millis);
+        if millis > 0 {
+            self.millis.add(millis);
+        }
+    }
+
+    /// Adds what another histogram has.
+    fn add_all(&self, other: &Self) {
+        let Self { spans, millis } = other;
+        self.spans.iter().zip(spans).for_each(|(own, other)| own.add(other.get()));
+        self.millis.add(millis.get());
     }
 
     /// Returns the number of durations in each span, and the sum of all durations in milliseconds.
@@ -59,11 +70,27 @@ impl Durations {
 pub struct Requests {
     tools: Box<[Calls]>,
     /// Requests without valid credentials.
-    pub unauthenticated: Count,
+    pub unauthenticated: SpreadCount,
     /// Requests refused because they exceed the budget of their application.
-    pub rate_limited: Count,
+    pub rate_limited: SpreadCount,
     /// Requests whose body is no message.
-    pub unsound: Count,
+    pub unsound: SpreadCount,
+}
+
+/// A counter that many threads add to at once.
+#[derive(Debug, Default)]
+pub struct SpreadCount(Shards<Count>);
+
+impl SpreadCount {
+    /// Adds to the counter.
+    pub fn add(&self, more: u64) {
+        self.0.mine().add(more);
+    }
+
+    /// Returns the current number.
+    pub fn get(&self) -> u64 {
+        self.0.iter().map(Count::get).sum()
+    }
 }
 
 /// Counters of the calls of one tool.
@@ -71,37 +98,43 @@ pub struct Requests {
 pub struct Calls {
     /// The tool.
     pub tool: &'static ToolDef,
-    outcomes: Box<[(&'static str, Count)]>,
-    /// The duration of each call, except those refused for the budget.
-    pub took: Durations,
+    /// What its calls can end in but `ok`: `cancelled` and the codes of its errors.
+    failures: Box<[&'static str]>,
+    shards: Shards<Ended>,
+}
+
+/// What a thread has counted of one tool.
+#[derive(Debug)]
+struct Ended {
+    ok: Count,
+    took: Durations,
+    /// In the order of [`Calls::failures`].
+    failures: Box<[Count]>,
 }
 
 impl Requests {
     /// Creates counters that stand at zero.
     #[must_use]
     pub fn new(catalogue: &'static Catalogue) -> Self {
-        let calls = |tool: &'static ToolDef| {
-            let codes = tool.errors.iter().map(|error| error.code);
-            let outcomes = ["ok", "cancelled"].into_iter().chain(codes).map(|name| (name, Count::default())).collect();
-            Calls { tool, outcomes, took: Durations::default() }
-        };
         let (unauthenticated, rate_limited, unsound) = Default::default();
-        Self { tools: catalogue.tools.iter().map(calls).collect(), unauthenticated, rate_limited, unsound }
+        Self { tools: catalogue.tools.iter().map(Calls::new).collect(), unauthenticated, rate_limited, unsound }
     }
 
     /// Counts calls of a tool by outcome: `ok`, `cancelled`, or an error code that the contract declares for the tool.
     pub fn called(&self, tool: &ToolDef, outcome: &str, calls: u64) {
-        let known =
-            self.tools.get(tool.index).and_then(|calls| calls.outcomes.iter().find(|(name, _)| *name == outcome));
-        if let Some((_, count)) = known {
+        let counted = self.tools.get(tool.index).and_then(|counts| counts.of(counts.shards.mine(), outcome));
+        if let Some(count) = counted {
             count.add(calls);
         }
     }
 
-    /// Adds the duration of a call of a tool.
-    pub fn took(&self, tool: &ToolDef, took: Duration) {
-        if let Some(calls) = self.tools.get(tool.index) {
-            calls.took.add(took);
+    /// Counts a call of a tool by outcome, with its duration.
+    pub fn ended(&self, tool: &ToolDef, outcome: &str, took: Duration) {
+        let Some(calls) = self.tools.get(tool.index) else { return };
+        let mine = calls.shards.mine();
+        mine.took.add(took);
+        if let Some(count) = calls.of(mine, outcome) {
+            count.add(1);
         }
     }
 
@@ -112,9 +145,34 @@ impl Requests {
 }
 
 impl Calls {
+    fn new(tool: &'static ToolDef) -> Self {
+        let failures: Box<[_]> = ["cancelled"].into_iter().chain(tool.errors.iter().map(|error| error.code)).collect();
+        let zero = || failures.iter().map(|_| Count::default()).collect();
+        let shards = Shards::new(|| Ended { ok: Count::default(), took: Durations::default(), failures: zero() });
+        Self { tool, failures, shards }
+    }
+
     /// How many ended in which way.
     pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.outcomes.iter().map(|(name, count)| (*name, count.get()))
+        let failed = |n: usize| self.shards.iter().filter_map(|ended| ended.failures.get(n)).map(Count::get).sum();
+        let ok = self.shards.iter().map(|ended| ended.ok.get()).sum();
+        [("ok", ok)].into_iter().chain(self.failures.iter().enumerate().map(move |(n, name)| (*name, failed(n))))
+    }
+
+    /// The duration of each call, except those refused for the budget.
+    pub fn took(&self) -> Durations {
+        let all = Durations::default();
+        self.shards.iter().for_each(|ended| all.add_all(&ended.took));
+        all
+    }
+
+    /// What a thread counts an outcome in; `None` if the contract has none of this name.
+    fn of<'a>(&self, ended: &'a Ended, outcome: &str) -> Option<&'a Count> {
+        let Ended { ok, took: _, failures } = ended;
+        if outcome == "ok" {
+            return Some(ok);
+        }
+        failures.get(self.failures.iter().position(|name| *name == outcome)?)
     }
 }
 

@@ -143,6 +143,13 @@ macro_rules! __toolwarrant_string {
             }
         }
 
+        /// Its text has the same order and hash.
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
         /// The last of its clones wipes the text.
         impl $crate::generated::Zeroize for $name {
             fn zeroize(&mut self) {

@@ -3,10 +3,10 @@
 //! A handler never checks who calls, what they may do, or what the target offers: the pipeline makes a [`Call`] and a [`Target`]
 //! only after these checks.
 
-use super::BoxFuture;
 use super::access::{Access, Caller};
 use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
+use super::reply::Frame;
 use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
 use crate::clock::{Clock, Timestamp};
 use serde_json::value::RawValue;
@@ -25,6 +25,8 @@ pub struct ToolCall<'a> {
     pub request_id: &'a str,
     /// Whether the answer may be held back.
     pub hold: LongPoll<'a>,
+    /// What the transport sets around the result.
+    pub frame: Frame<'a>,
 }
 
 /// Proof that the caller holds the tool's permission.
@@ -49,6 +51,7 @@ pub struct Call<'a> {
     pub request_id: &'a str,
     /// When the call arrived.
     pub now: Timestamp,
+    pub(super) frame: Frame<'a>,
     pub(super) around: Around<'a>,
     hold: LongPoll<'a>,
     target: OnceLock<Box<str>>,
@@ -69,13 +72,14 @@ pub(super) struct Around<'a> {
 
 impl<'a> Call<'a> {
     pub(super) fn new(Grant(tool): Grant, caller: &'a Caller, asked: ToolCall<'a>, around: Around<'a>) -> Self {
-        let ToolCall { tool: _, arguments: given, request_id, hold } = asked;
+        let ToolCall { tool: _, arguments: given, request_id, hold, frame } = asked;
         Self {
             caller,
             tool,
             catalogue: around.catalogue,
             request_id,
             now: around.arrived.0,
+            frame,
             around,
             hold,
             target: OnceLock::new(),
@@ -160,7 +164,7 @@ pub trait Resource<Id>: Send + Sync + 'static {
 
     /// Finds a target by its id, which is already known to be granted to `caller`. Tools that list targets must apply the grants
     /// themselves.
-    fn resolve<'a>(&'a self, caller: &'a Caller, id: &'a Id) -> BoxFuture<'a, Result<Self::View, Unresolved>>;
+    fn resolve(&self, caller: &Caller, id: &Id) -> impl Future<Output = Result<Self::View, Unresolved>> + Send;
 
     /// Returns whether a target offers a capability at present. Clients see the same flag.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;

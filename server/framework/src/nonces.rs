@@ -7,7 +7,7 @@
 
 use crate::clock::{Clock, Timestamp};
 use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +21,9 @@ const SHARDS: usize = 16;
 
 /// Most nonces in memory in one part. More would be 200 MB in all; further requests are then refused.
 const SHARD_MAX: usize = 256 * 1024;
+
+/// Most nonces that are dropped with one that comes, if that is not doubtful: after a busy minute, no request shall wait for all of it.
+const DROPPED_AT_ONCE: usize = 16;
 
 /// The nonces that were used.
 #[derive(Debug)]
@@ -36,9 +39,28 @@ pub struct Nonces {
 
 #[derive(Debug, Default)]
 struct Shard {
-    used: HashSet<u64>,
+    /// Keyed hashes.
+    used: HashSet<u64, BuildHasherDefault<Hashed>>,
     /// The same, in the order of use.
     order: VecDeque<Used>,
+}
+
+/// Takes hashes as they are.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
 }
 
 #[derive(Debug)]
@@ -102,9 +124,10 @@ impl Nonces {
         let started = clock.wall();
         let nonces = Self { clock, started, floor: None, hasher: RandomState::new(), shards: Default::default() };
         let latest = started.plus(Duration::from_secs(SKEW_SECONDS));
+        let now = (nonces.clock.now(), started);
         for entry in kept {
             // More than the most in memory would mean that the last process had accepted too many.
-            let _ = nonces.insert(&entry, latest);
+            let _ = nonces.insert(&entry, latest, now);
         }
         nonces
     }
@@ -138,20 +161,22 @@ impl Nonces {
     pub fn take(&self, key_id: &str, nonce: &str, timestamp: u64) -> Result<UsedNonce, BadNonce> {
         let entry: Box<[u8]> = [key_id, nonce].join("\n").into_bytes().into();
         let signed = Timestamp(timestamp.saturating_mul(1000));
-        self.insert(&entry, signed.plus(Duration::from_secs(SKEW_SECONDS + 1)))?;
-        let until = self.clock.now().max(signed).plus(NONCE_KEPT);
-        Ok(UsedNonce { entry, until, ahead: timestamp > self.clock.wall().0 / 1000, stored: AtomicBool::new(false) })
+        let (now, wall) = (self.clock.now(), self.clock.wall());
+        self.insert(&entry, signed.plus(Duration::from_secs(SKEW_SECONDS + 1)), (now, wall))?;
+        let until = now.max(signed).plus(NONCE_KEPT);
+        Ok(UsedNonce { entry, until, ahead: timestamp > wall.0 / 1000, stored: AtomicBool::new(false) })
     }
 
-    fn insert(&self, entry: &[u8], valid_until: Timestamp) -> Result<(), BadNonce> {
+    /// `now` is by the clock of the process and by the wall clock.
+    fn insert(&self, entry: &[u8], valid_until: Timestamp, now: (Timestamp, Timestamp)) -> Result<(), BadNonce> {
         let hash = self.hasher.hash_one(entry);
-        #[expect(clippy::cast_possible_truncation, reason = "any bits of the hash choose a part")]
-        let Some(shard) = self.shards.get(hash as usize % SHARDS) else { return Err(BadNonce::Full) };
+        // Any bits choose a part, but those at either end, by which a set finds it.
+        let Some(shard) = self.shards.get((hash >> 40) as usize % SHARDS) else { return Err(BadNonce::Full) };
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, wall) = (self.clock.now(), self.clock.wall());
-        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < at && used.valid_until < wall;
-        while let Some(Used { hash, .. }) = shard.order.pop_front_if(over) {
-            shard.used.remove(&hash);
+        shard.drop_over(now, DROPPED_AT_ONCE);
+        if shard.used.contains(&hash) {
+            // It may be over, behind others.
+            shard.drop_over(now, usize::MAX);
         }
         if shard.used.contains(&hash) {
             return Err(BadNonce::Used);
@@ -160,8 +185,18 @@ impl Nonces {
             return Err(BadNonce::Full);
         }
         shard.used.insert(hash);
-        shard.order.push_back(Used { hash, at, valid_until });
+        shard.order.push_back(Used { hash, at: now.0, valid_until });
         Ok(())
+    }
+}
+
+impl Shard {
+    /// Drops nonces that are over, at most so many.
+    fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
+        let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.valid_until < wall;
+        for Used { hash, .. } in std::iter::from_fn(|| self.order.pop_front_if(over)).take(most) {
+            self.used.remove(&hash);
+        }
     }
 }
 
@@ -221,6 +256,21 @@ mod tests {
         assert_eq!(take("key_1", SECOND), Err(BadNonce::Used));
         clock.shift_wall(600_000);
         assert!(take("key_1", SECOND + 700).is_ok());
+    }
+
+    #[test]
+    fn many_nonces_that_are_over_are_dropped_a_few_at_a_time_and_refuse_nobody() {
+        let (nonces, clock) = nonces();
+        let take = |n: u64, timestamp| nonces.take("key", &n.to_string(), timestamp).map(drop);
+        (0..2_000).for_each(|n| take(n, SECOND).unwrap());
+        clock.advance(2 * NONCE_KEPT);
+        let later = clock.wall().0 / 1000;
+        take(2_000, later).unwrap();
+        let kept = || nonces.shards.iter().map(|shard| shard.lock().expect("not poisoned").order.len()).sum::<usize>();
+        assert_eq!(kept(), 2_001 - DROPPED_AT_ONCE);
+        (0..2_000).rev().for_each(|n| take(n, later).unwrap());
+        assert_eq!(kept(), 2_001);
+        assert_eq!(take(7, later), Err(BadNonce::Used));
     }
 
     #[test]

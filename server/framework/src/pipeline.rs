@@ -47,6 +47,7 @@ use crate::words;
 use bytes::Bytes;
 use records::{AuditGuard, CallCounter, line, outcome};
 use refusals::{broken, find_target, not_accepted, not_found, not_supported, overloaded};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,8 +112,8 @@ impl Outcome {
     ///
     /// # Errors
     /// `internal` if the answer cannot be written as JSON.
-    pub fn answer<T>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
-        let answer = reply.answer().map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+    pub fn answer<T: Serialize>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
+        let answer = reply.answer(call).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
         Ok(Self::Answer(answer))
     }
 
@@ -184,7 +185,7 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `unauthenticated`, in the same words for every cause.
     pub fn authenticate(&self, credentials: Option<Credentials<'_>>) -> Result<Caller, Failure> {
-        credentials.and_then(|shown| self.access.authenticate(shown, self.clock.latest()).ok()).ok_or_else(|| {
+        credentials.and_then(|shown| self.access.authenticate(shown, &self.clock).ok()).ok_or_else(|| {
             self.counts.unauthenticated.add(1);
             Failure::plain(H::CATALOGUE.roles.unauthenticated)
         })
@@ -206,11 +207,11 @@ impl<H: Handlers> Pipeline<H> {
         head: Option<HeadCharge>,
         requests: u32,
     ) -> Result<Admitted<'c>, Failure> {
-        let (window, now) = (&caller.application.window, self.now());
+        let window = &caller.application.window;
         let charged = match head {
             Some(_) if requests == 1 => Ok(()),
-            Some(head) => window.admit_rest(head, now, requests),
-            None => window.admit(now, requests),
+            Some(head) => window.admit_rest(head, self.now(), requests),
+            None => window.admit(self.now(), requests),
         };
         charged.map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
@@ -280,12 +281,12 @@ impl<H: Handlers> Pipeline<H> {
             Ok(renewed) => (renewed.as_ref(), None),
             Err(failure) => (*caller, Some(failure.clone())),
         };
-        let (tool, now) = (find(H::CATALOGUE, caller, asked.tool)?, self.now());
+        let (tool, arrived) = (find(H::CATALOGUE, caller, asked.tool)?, self.clock.now_and_latest());
         let mut counted =
-            CallCounter { counts: &self.counts, clock: &self.clock, tool, since: now, outcome: "cancelled" };
+            CallCounter { counts: &self.counts, clock: &self.clock, tool, since: arrived.0, outcome: "cancelled" };
         let permissions = caller.application.permissions;
         let result =
-            self.audited(caller, ended, tool, asked, now).await.map_err(|failure| failure.told_to(permissions));
+            self.audited(caller, ended, tool, asked, arrived).await.map_err(|failure| failure.told_to(permissions));
         counted.outcome = outcome(result.as_ref().err());
         result
     }
@@ -297,13 +298,12 @@ impl<H: Handlers> Pipeline<H> {
         ended: Option<Failure>,
         tool: &'static ToolDef,
         asked: ToolCall<'_>,
-        now: Timestamp,
+        arrived: (Timestamp, Timestamp),
     ) -> Result<Answer, Failure> {
-        let ToolCall { tool: _, arguments: raw, request_id, hold: _ } = asked;
+        let ToolCall { tool: _, arguments: raw, request_id, hold: _, frame: _ } = asked;
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
-        let arrived = (now, self.clock.latest());
         let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
-        let permitted = permitted.and_then(|grant| match self.audit.is_stale(now) {
+        let permitted = permitted.and_then(|grant| match self.audit.is_stale(arrived.0) {
             // What may change something must not go unrecorded for longer. Reads go on while there are slots.
             true if !tool.hints.read_only => Err(overloaded(H::CATALOGUE, "the audit cannot be written")),
             _ => Ok(grant),
@@ -470,6 +470,7 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
     let shown = task.shown(call.catalogue, call.tool, call.caller.application.permissions);
-    let answer = Answer::of(&shown).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+    let answer =
+        Answer::of(&shown, call).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
     Ok(if task.hit { answer } else { answer.of_new_task(&task.task_id) })
 }

@@ -72,7 +72,7 @@ mod tests {
         let shards: Shards<AtomicUsize> = Shards::default();
         thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| (0..1_000).for_each(|_| drop(shards.mine().fetch_add(1, Relaxed))));
+                scope.spawn(|| (0..1_000).for_each(|_| _ = shards.mine().fetch_add(1, Relaxed)));
             }
         });
         assert_eq!(shards.iter().map(|own| own.load(Relaxed)).sum::<usize>(), 8_000);

@@ -10,7 +10,7 @@ mod secret;
 pub use cleaning::{cleaned, deceives};
 pub use https_url::{HttpsUrl, NoHttpsUrl, URL_MAX_CHARS};
 pub use secret::Secret;
-pub(crate) use secret::written;
+pub(crate) use secret::{Json, written};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;

@@ -15,7 +15,7 @@ use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::{Nonces, UsedNonce};
 use toolwarrant_core::pipeline::{Handlers, Outcome, Pipeline, ToolSteps, require, run};
 use toolwarrant_core::random::Random;
-use toolwarrant_core::reply::Answer;
+use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
     AcceptedTask, LongPoll, Plan, Poll, TaskReadError, TaskView, Tasks, WriteRefusal, WriteRequest,
@@ -42,8 +42,8 @@ impl Resource<()> for Shop {
     type View = PolicyDef;
     type Capability = ();
 
-    fn resolve<'a>(&'a self, _: &'a Caller, (): &'a ()) -> BoxFuture<'a, Result<PolicyDef, Unresolved>> {
-        Box::pin(async { Ok(self.0) })
+    async fn resolve(&self, _: &Caller, (): &()) -> Result<PolicyDef, Unresolved> {
+        Ok(self.0)
     }
 
     fn flag(_: &PolicyDef, (): ()) -> Flag {
@@ -130,7 +130,8 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
     let window = Arc::new(Window::new(300));
     let all = Arc::new(Application::new("app", "app", PermissionSet(u64::MAX), Grants::everything(), window));
     access.change(|directory| directory.put_key("key", &all, &[access.secret("app", "key", "secret").unwrap()], None));
-    let mut caller = access.authenticate(Credentials { key_id: "key", secret: "secret" }, Timestamp(0)).unwrap();
+    let mut caller =
+        access.authenticate(Credentials { key_id: "key", secret: "secret" }, &Clock::manual(Timestamp(0))).unwrap();
     let access = Arc::new(access);
 
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };
@@ -148,7 +149,8 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
         caller.nonce = nonces.take("key", "nonce", 0).ok().map(Arc::new);
         let pipeline = Pipeline::new(Shop(says), Arc::clone(&access), audit, tasks.clone(), nonces, clock);
         let arguments: &RawValue = serde_json::from_str("{}").unwrap();
-        let asked = ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never };
+        let asked =
+            ToolCall { tool: "print_page", arguments, request_id: "r", hold: LongPoll::Never, frame: Frame::Plain };
         pipeline.call(&pipeline.charge_budget(&caller, None, 1).unwrap(), asked).await.unwrap_err();
         drop(pipeline);
         std::fs::remove_dir_all(folder).unwrap();

@@ -36,7 +36,7 @@ fn lives(registry: &Registry, key: &NewKey) -> bool {
 
 fn lives_at(registry: &Registry, key: &NewKey, now: Timestamp) -> bool {
     let shown = Credentials { key_id: &key.key_id, secret: key.secret.expose() };
-    registry.access().authenticate(shown, now).is_ok()
+    registry.access().authenticate(shown, &Clock::manual(now)).is_ok()
 }
 
 #[tokio::test]

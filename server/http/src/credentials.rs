@@ -2,41 +2,34 @@
 //!
 //! This module only finds them. The pipeline decides whether they are valid.
 
-use axum::http::header::{AUTHORIZATION, AsHeaderName, HeaderMap, HeaderName, HeaderValue};
+use crate::head::Head;
+use axum::http::header::HeaderValue;
 use toolwarrant_core::access::Credentials;
-
-static KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
-static SECRET_HEADER: HeaderName = HeaderName::from_static("x-api-secret");
 
 /// The credentials of a request, or `None` if they are missing or malformed.
 ///
 /// If both headers are present, they decide and the bearer token is ignored. Otherwise the bearer token decides.
-pub(crate) fn read(headers: &HeaderMap) -> Option<Credentials<'_>> {
-    let key_id = at_most_one(headers, &KEY_HEADER)?;
-    let secret = at_most_one(headers, &SECRET_HEADER)?;
+pub(crate) fn read<'a>(head: impl Into<Head<'a>>) -> Option<Credentials<'a>> {
+    let Head { authorization, api_key, api_secret, .. } = head.into();
+    let key_id = api_key.at_most_once()?;
+    let secret = api_secret.at_most_once()?;
     if let (Some(key_id), Some(secret)) = (key_id, secret) {
         return Some(Credentials { key_id: text(key_id)?, secret: text(secret)? });
     }
-    let (scheme, pair) = text(at_most_one(headers, &AUTHORIZATION)??)?.split_once(' ')?;
+    let (scheme, pair) = text(authorization.at_most_once()??)?.split_once(' ')?;
     let (key_id, secret) = pair.trim_start_matches(' ').split_once(':')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(Credentials { key_id, secret })
 }
 
-/// The value of a header that may occur once. The outer `None` means that it occurs twice, which is ambiguous.
-fn at_most_one(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Option<&HeaderValue>> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next();
-    values.next().is_none().then_some(first)
-}
-
-/// The value as text. Credentials are ASCII.
+/// The value as text. Credentials are ASCII, and no header has control characters.
 fn text(value: &HeaderValue) -> Option<&str> {
-    value.to_str().ok()
+    str::from_utf8(value.as_bytes()).ok().filter(|text| text.is_ascii())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::{HeaderMap, HeaderName};
 
     /// Name of the case, header lines, and the application that the credentials belong to.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);

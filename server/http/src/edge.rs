@@ -9,11 +9,14 @@ mod limiter;
 mod policy;
 mod proxies;
 mod quota;
+mod reply;
 mod stream;
 mod throttle;
 mod tls;
+mod turns;
 
 pub use body::{BodyError, read_body};
+pub use connection::{HasPeer, Peer};
 pub(crate) use connection::{patience, slow_down};
 pub use limiter::ConnectionLimiter;
 pub(crate) use limiter::ConnectionPermit;
@@ -22,21 +25,25 @@ pub use policy::{
 };
 pub(crate) use policy::{allow_origin, answer_preflight};
 pub use proxies::{TRUST_PROXY, TrustedProxies};
+pub use reply::{Reply, Responder};
 pub(crate) use throttle::AuthThrottle;
 pub use tls::{TLS_CERT, TLS_KEY, Tls, TlsError};
 
-use axum::Router;
 use axum::http::Request;
 use axum::http::header::{CONNECTION, HeaderValue};
-use connection::{Connection, GivenUp, Peer, proxied};
+use connection::GivenUp;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
+use quota::Share;
+use std::borrow::Cow;
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 use stream::ClientStream;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -45,7 +52,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use tower_service::Service;
+use turns::{HeadTimer, Wakers};
 
 /// Limits on the time, memory and connections that clients can take. A service runs with `Limits::default()`, but for what its operator
 /// and the system allow of connections.
@@ -125,19 +132,19 @@ impl Default for Limits {
 /// Pause after a failure to accept a connection, for example because the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `router` on `listener` until `stop`, within the limits of `limiter`. With `tls`, in TLS alone.
+/// Has `responder` answer requests on `listener` until `stop`, within the limits of `limiter`. With `tls`, in TLS alone.
 ///
 /// After `stop` it accepts no connection, gives requests in flight [`Limits::grace`] to finish, and drops those that remain. It
 /// returns once all of its tasks have ended.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    responder: impl Responder,
     limiter: Arc<ConnectionLimiter>,
     tls: Option<Arc<Tls>>,
     stop: impl Future<Output = ()>,
 ) {
     let (running, stopping) = watch::channel(());
-    let server = Server::new(router, Arc::clone(&limiter), stopping);
+    let server = Server::new(Arc::new(responder), Arc::clone(&limiter), stopping);
     let mut connections = JoinSet::new();
     if let Some(tls) = tls.clone() {
         let mut stopping = server.stopping.clone();
@@ -188,70 +195,54 @@ async fn pause_after(error: &io::Error) {
 #[derive(Clone)]
 struct Server {
     http: http1::Builder,
-    router: Router,
+    responder: Arc<dyn Responder>,
     limiter: Arc<ConnectionLimiter>,
     /// Its sender is dropped when the server stops.
     stopping: watch::Receiver<()>,
 }
 
 impl Server {
-    fn new(router: Router, limiter: Arc<ConnectionLimiter>, stopping: watch::Receiver<()>) -> Self {
+    fn new(responder: Arc<dyn Responder>, limiter: Arc<ConnectionLimiter>, stopping: watch::Receiver<()>) -> Self {
         let limits = &limiter.limits;
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(limits.head)
-            // A client may close its sending side after the request and still read the answer.
-            .half_close(true)
-            .max_headers(limits.headers)
-            .max_buf_size(limits.head_bytes);
-        // Setting the state here saves each request from doing it.
-        Self { http, router: router.with_state(()), limiter, stopping }
+        // A client may close its sending side after the request and still read the answer.
+        http.half_close(true).max_headers(limits.headers).max_buf_size(limits.head_bytes);
+        Self { http, responder, limiter, stopping }
     }
 
     /// Drives one connection until it ends, is given up or, once the server stops, until its request in flight is answered.
     async fn drive(mut self, stream: TcpStream, tls: Option<TlsAcceptor>, peer: IpAddr, permit: ConnectionPermit) {
         // Answers are written whole, so delaying small writes gains nothing. A failure only costs latency.
         let _ = stream.set_nodelay(true);
-        let connection = Arc::clone(&permit.connection);
-        let stream = ClientStream::new(stream, Arc::clone(&connection), &self.limiter.limits);
-        let proxy = permit.by_proxy;
-        let driven = async {
-            let Some(tls) = tls else { return self.serve(stream, peer, proxy, &connection).await };
-            let handshake = timeout(self.limiter.limits.handshake, tls.accept(stream));
-            let accepted = tokio::select! {
-                _ = self.stopping.changed() => return,
-                accepted = handshake => accepted,
-            };
-            match accepted.map_err(io::Error::from).flatten() {
-                // The stream is large, and most connections have none.
-                Ok(stream) => Box::pin(self.serve(stream, peer, proxy, &connection)).await,
-                Err(error) => tracing::debug!(%error, "a handshake failed"),
-            }
+        let connection = &permit.connection;
+        let stream = ClientStream::new(stream, Arc::clone(connection), &self.limiter.limits);
+        let own = Peer { address: peer, crowded: false, connection: Arc::clone(connection) };
+        let Some(tls) = tls else { return self.serve(stream, &own, permit.by_proxy).await };
+        let handshake = timeout(self.limiter.limits.handshake, tls.accept(stream));
+        let accepted = tokio::select! {
+            _ = self.stopping.changed() => return,
+            () = connection.given_up() => return,
+            accepted = handshake => accepted,
         };
-        tokio::select! {
-            () = driven => {}
-            () = connection.given_up() => tracing::debug!("a connection was given up to make room"),
+        match accepted.map_err(io::Error::from).flatten() {
+            // The stream is large, and most connections have none.
+            Ok(stream) => Box::pin(self.serve(stream, &own, permit.by_proxy)).await,
+            Err(error) => tracing::debug!(%error, "a handshake failed"),
         }
     }
 
     /// Serves the requests of one connection.
-    async fn serve<S>(&self, stream: S, peer: IpAddr, by_proxy: bool, connection: &Arc<Connection>)
+    async fn serve<S>(&self, stream: S, own: &Peer, by_proxy: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let service = service_fn(|mut request: Request<Incoming>| {
-            let received = connection.received();
-            let (address, (share, crowded)) = match by_proxy {
-                false => (peer, (None, false)),
-                true => {
-                    let client = self.limiter.proxies.client(peer, request.headers());
-                    (client, proxied(&connection.quotas, client))
-                }
-            };
-            request.extensions_mut().insert(Peer { address, crowded, connection: Arc::clone(connection) });
-            let answering = received.map(|()| self.router.clone().call(request));
+        let connection = &*own.connection;
+        let service = service_fn(|request: Request<Incoming>| {
+            let received = connection.received_head();
+            let (peer, share) = if by_proxy { self.behind_proxy(own, &request) } else { (Cow::Borrowed(own), None) };
+            let answering = received.map(|()| self.responder.respond(request, peer));
             async move {
-                let Ok(mut response) = answering?.await;
+                let mut response = answering?.await;
                 drop(share);
                 if connection.answered() {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -259,20 +250,44 @@ impl Server {
                 Ok::<_, GivenUp>(response)
             }
         });
-        let mut stopping = self.stopping.clone();
         let mut served = pin!(self.http.serve_connection(TokioIo::new(stream), service));
-        let ended = tokio::select! {
-            // The stop comes first, so that an answer that is ready at the same moment says `connection: close`.
-            biased;
-            _ = stopping.changed() => {
-                served.as_mut().graceful_shutdown();
-                served.await
+        let mut stopping = self.stopping.clone();
+        let mut stop = pin!(async { stopping.changed().await });
+        let mut given_up = pin!(connection.given_up());
+        let mut head = HeadTimer::new(self.limiter.limits.head);
+        let (mut wakers, mut stops) = (None::<Wakers>, false);
+        poll_fn(|context| {
+            let kept = wakers.take().filter(|wakers| wakers.are_of(context.waker()));
+            let wakers = wakers.insert(kept.unwrap_or_else(|| Wakers::of(context.waker())));
+            if let Some(mut rung) = wakers.rung() {
+                // The stop comes first, so that an answer that is ready at the same moment says `connection: close`.
+                if !stops && stop.as_mut().poll(&mut rung).is_ready() {
+                    stops = true;
+                    served.as_mut().graceful_shutdown();
+                }
+                if given_up.as_mut().poll(&mut rung).is_ready() {
+                    tracing::debug!("a connection was given up to make room");
+                    return Poll::Ready(());
+                }
             }
-            ended = &mut served => ended,
-        };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "a connection ended early");
-        }
+            if let Poll::Ready(ended) = served.as_mut().poll(&mut wakers.hushed()) {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return Poll::Ready(());
+            }
+            ready!(head.poll(context, connection));
+            tracing::debug!("a connection ended: the head of its next request did not come in time");
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// The client of a request that a trusted proxy passes on, and its share of those in flight.
+    fn behind_proxy(&self, proxy: &Peer, request: &Request<Incoming>) -> (Cow<'static, Peer>, Option<Share>) {
+        let address = self.limiter.proxies.client(proxy.address, request.headers());
+        let share = proxy.connection.quotas.proxied.take(address, 1);
+        (Cow::Owned(Peer { address, crowded: share.is_none(), connection: Arc::clone(&proxy.connection) }), share)
     }
 }
 

@@ -2,30 +2,38 @@
 //! HTTP below `/v1`, [`monitor`] serves health and metrics, and [`echo`] tells where requests come from.
 //!
 //! No transport knows a tool by name. This file owns what they share: the routes, request ids and JSON responses. No other
-//! crate of the server uses axum or hyper. Start at [`Endpoint::router`].
+//! crate of the server uses axum or hyper. Start at `Endpoint::answer`.
 
 mod credentials;
 pub mod echo;
 pub mod edge;
+mod head;
+mod ids;
 mod mcp;
 pub mod monitor;
-mod spliced;
 mod v1;
 
 pub use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Extensions, Method, Response, StatusCode};
-use axum::routing::any;
-use edge::{AuthThrottle, HostOriginPolicy, Limits};
+use axum::body::{Body, HttpBody};
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use axum::http::{Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use edge::{AuthThrottle, HasPeer, HostOriginPolicy, Limits, Peer, Reply, Responder};
+use head::Head;
+use hyper::body::Incoming;
+use ids::{REQUEST_ID, RequestIds};
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use toolwarrant_core::BoxFuture;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const ESSENCE: &str = "application/json";
+const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
+
+/// Room for headers that an answer takes over. hyper keeps it for the connection's next request, however long it waits for that.
+const HEADERS_KEPT: usize = 32;
 
 /// A pipeline with all that is needed to serve it over HTTP.
 pub struct Endpoint<H> {
@@ -47,86 +55,85 @@ impl<H: Handlers> Endpoint<H> {
             policy,
             limits,
             throttle: AuthThrottle::default(),
-            ids: RequestIds { process: format!("{process:08x}"), next: AtomicU64::new(1) },
+            ids: RequestIds::of_process(process),
             routes: v1::Routes::new(H::CATALOGUE, base),
             answers: mcp::Answers::of(&H::CATALOGUE.service),
         }
     }
 
+    /// The endpoint for whoever has no connection: a router with all that is served.
+    pub fn router(self: Arc<Self>) -> Router {
+        let answer = async |State(endpoint): State<Arc<Self>>, mut request: Request<Body>| {
+            let peer = request.extensions_mut().remove::<Peer>();
+            endpoint.answer(request, peer.map(Cow::Owned)).await.map(Body::new)
+        };
+        Router::new().fallback(answer).with_state(self)
+    }
+
     /// Counts what an address did wrong, and slows one that goes on.
-    async fn strike(&self, extensions: &Extensions) {
-        edge::slow_down(&self.throttle, extensions, self.pipeline.now()).await;
+    async fn strike(&self, sender: &impl HasPeer) {
+        edge::slow_down(&self.throttle, sender, self.pipeline.now()).await;
     }
 
-    /// Every route: `/mcp`, everything below `/v1`, and clear answers on other paths that clients try.
-    pub fn router(self) -> Router {
-        Router::new()
-            .route("/mcp", any(mcp::serve::<H>))
-            .route("/mcp/", any(mcp::serve::<H>))
-            .route("/register", any(no_oauth::<H>))
-            .fallback(other_path::<H>)
-            .with_state(Arc::new(self))
-    }
-}
-
-/// Answers below `/v1`, and on paths without a route.
-async fn other_path<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
-    if v1::owns(request.uri().path()) {
-        return v1::serve(&endpoint, request).await;
-    }
-    let id = endpoint.ids.of(request.headers());
-    refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id)
-}
-
-/// Answers on `/register`. Clients without credentials try to register with an OAuth server there, and show the answer to their
-/// user.
-async fn no_oauth<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
-    let id = endpoint.ids.of(request.headers());
-    if request.method() != Method::POST {
-        return refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &id);
-    }
-    let unauthenticated = H::CATALOGUE.roles.unauthenticated;
-    let failure = Failure::new(unauthenticated, "this server has no OAuth");
-    respond(StatusCode::BAD_REQUEST, body_of(&failure), &id)
-}
-
-/// Gives each request an id: the one that the client sent, if it is harmless, or the next of this process.
-#[derive(Debug)]
-struct RequestIds {
-    process: String,
-    next: AtomicU64,
-}
-
-impl RequestIds {
-    fn of(&self, headers: &HeaderMap) -> HeaderValue {
-        let harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-        match headers.get(REQUEST_ID) {
-            Some(given) if (1..=64).contains(&given.len()) && given.as_bytes().iter().all(harmless) => given.clone(),
-            _ => {
-                let id = format!("{}-{}", self.process, self.next.fetch_add(1, Relaxed));
-                HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
+    /// Answers one request: on `/mcp`, on everything below `/v1`, and clearly on other paths that clients try.
+    async fn answer<B>(&self, mut request: Request<B>, peer: Option<Cow<'_, Peer>>) -> Response<Reply>
+    where
+        B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + Unpin + 'static,
+    {
+        match request.uri().path() {
+            "/mcp" | "/mcp/" => mcp::serve(self, request, peer.as_deref()).await,
+            path if v1::owns(path) => {
+                peer.and_then(|peer| request.extensions_mut().insert(peer.into_owned()));
+                v1::serve(self, request.map(Body::new)).await.map(Reply::from)
             }
+            // Clients without credentials try to register with an OAuth server here, and show the answer to their user.
+            "/register" if request.method() == Method::POST => {
+                let failure = Failure::new(H::CATALOGUE.roles.unauthenticated, "this server has no OAuth");
+                respond(StatusCode::BAD_REQUEST, body_of(&failure), self.ids.of(request.headers()))
+            }
+            _ => refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &self.ids.of(request.headers())),
         }
     }
 }
 
-/// Whether a body is declared as JSON.
-fn is_json(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let essence = types.next().and_then(|value| value.to_str().ok()).and_then(|value| value.split(';').next());
-    types.next().is_none() && essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+impl<H: Handlers> Responder for Endpoint<H> {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+        Box::pin(self.answer(request, Some(peer)))
+    }
 }
 
-fn respond(status: StatusCode, body: impl Into<Body>, request_id: &HeaderValue) -> Response<Body> {
+/// Whether a body is declared as JSON.
+fn is_json<'a>(head: impl Into<Head<'a>>) -> bool {
+    let Some(Some(declared)) = head.into().content_type.at_most_once() else { return false };
+    let is_essence = |text: &str| text.split(';').next().is_some_and(|text| text.trim().eq_ignore_ascii_case(ESSENCE));
+    declared == ESSENCE || declared.to_str().is_ok_and(is_essence)
+}
+
+fn respond<B>(status: StatusCode, body: impl Into<B>, request_id: impl Into<HeaderValue>) -> Response<B> {
+    respond_in(HeaderMap::new(), status, body, request_id)
+}
+
+/// The same, with the headers of the answer in the memory of those that the request came with.
+fn respond_in<B>(
+    mut headers: HeaderMap,
+    status: StatusCode,
+    body: impl Into<B>,
+    request_id: impl Into<HeaderValue>,
+) -> Response<B> {
+    if headers.capacity() > HEADERS_KEPT {
+        headers = HeaderMap::new();
+    }
+    headers.clear();
+    headers.insert(CONTENT_TYPE, JSON);
+    headers.insert(REQUEST_ID, request_id.into());
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
-    response.headers_mut().insert(REQUEST_ID, request_id.clone());
+    *response.headers_mut() = headers;
     response
 }
 
 /// Refuses a request outside of JSON-RPC, with the status of the failure.
-fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
+fn refuse<B: From<Vec<u8>>>(failure: &Failure, request_id: &HeaderValue) -> Response<B> {
     respond(status(failure), body_of(failure), request_id)
 }
 

@@ -11,36 +11,43 @@ mod session;
 pub(crate) use answers::Answers;
 pub(crate) use envelope::reason;
 
-use super::edge::{self, BodyError};
-use super::spliced::Spliced;
-use super::{Endpoint, credentials, is_json, respond, status};
+use super::edge::{self, BodyError, Peer, Reply};
+use super::head::Head;
+use super::{Endpoint, credentials, is_json, respond, respond_in, status};
 use answers::error;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use axum::http::{Method, Response, StatusCode};
+use axum::body::HttpBody;
+use axum::http::header::{
+    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
+};
+use axum::http::request::Parts;
+use axum::http::{Method, Request, Response, StatusCode};
+use bytes::Bytes;
 use envelope::{Body as Posted, Message};
 use session::Session;
-use std::sync::Arc;
 use toolwarrant_core::catalogue::{ErrorDef, Roles};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
+use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::{Features, Revision};
 use toolwarrant_core::tasks::LongPoll;
 use toolwarrant_core::wording::Words;
 use toolwarrant_core::words;
 
 /// Answers one HTTP request to `/mcp`.
-pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>, request: Request) -> Response<Body> {
-    let request_id = endpoint.ids.of(request.headers());
+pub(super) async fn serve<H, B>(endpoint: &Endpoint<H>, request: Request<B>, peer: Option<&Peer>) -> Response<Reply>
+where
+    H: Handlers,
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let (Parts { method, uri, headers, .. }, body) = request.into_parts();
+    let head = Head::from(&headers);
+    let request_id = endpoint.ids.of(head);
     let roles = &H::CATALOGUE.roles;
-    let preflight =
-        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    if request.method() != Method::POST && !preflight {
+    let preflight = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    if method != Method::POST && !preflight {
         return not_allowed::<H>(&request_id);
     }
-    let authority = request.uri().authority().map(|authority| authority.as_str());
-    let origin = match endpoint.policy.check(request.headers(), authority) {
+    let origin = match endpoint.policy.judge(&head, uri.authority().map(|authority| authority.as_str())) {
         Ok(origin) => origin,
         Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.words()), &request_id),
     };
@@ -50,8 +57,8 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
         edge::answer_preflight(response.headers_mut(), origin);
         return response;
     }
-    let mut response = match post(&endpoint, request, &request_id).await {
-        Ok(Some(body)) => respond(StatusCode::OK, body, &request_id),
+    let mut response = match post(endpoint, Posting { headers: &headers, head, body, peer }, &request_id).await {
+        Ok(Some(body)) => respond_in(headers, StatusCode::OK, body, request_id),
         Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
         Err(refused) => refused.respond::<H>(&request_id),
     };
@@ -61,14 +68,14 @@ pub(super) async fn serve<H: Handlers>(State(endpoint): State<Arc<Endpoint<H>>>,
     response
 }
 
-fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Body> {
+fn not_allowed<H: Handlers>(request_id: &HeaderValue) -> Response<Reply> {
     let mut response = refuse(&Failure::plain(H::CATALOGUE.roles.method_not_allowed), request_id);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
-fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Body> {
-    let mut response = respond(status, "", request_id);
+fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<Reply> {
+    let mut response = respond(status, Bytes::new(), request_id);
     response.headers_mut().remove(CONTENT_TYPE);
     response
 }
@@ -85,7 +92,7 @@ impl Refusal {
         Failure::new(def, what).into()
     }
 
-    fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<Body> {
+    fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<Reply> {
         let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
         if response.status() == StatusCode::UNAUTHORIZED {
             let challenge = format!("Bearer realm=\"{}\"", H::CATALOGUE.service.name);
@@ -103,30 +110,41 @@ impl From<Failure> for Refusal {
     }
 }
 
-fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Body> {
+fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<Reply> {
     respond(status(failure), error("null", failure), request_id)
 }
 
+/// A POST request.
+struct Posting<'a, B> {
+    headers: &'a HeaderMap,
+    head: Head<'a>,
+    body: B,
+    peer: Option<&'a Peer>,
+}
+
 /// Answers a POST request: authenticates it, reads its body, and runs its messages. Returns `None` if there is nothing to answer.
-async fn post<H: Handlers>(
+async fn post<H, B>(
     endpoint: &Endpoint<H>,
-    request: Request,
+    Posting { headers, head, body, peer }: Posting<'_, B>,
     request_id: &HeaderValue,
-) -> Result<Option<Spliced>, Refusal> {
+) -> Result<Option<Answer>, Refusal>
+where
+    H: Handlers,
+    B: HttpBody<Data = Bytes> + Unpin,
+{
     let roles = &H::CATALOGUE.roles;
-    let (head, body) = request.into_parts();
-    let caller = match endpoint.pipeline.authenticate(credentials::read(&head.headers)) {
+    let caller = match endpoint.pipeline.authenticate(credentials::read(head)) {
         Ok(caller) => caller,
         Err(failure) => {
-            endpoint.strike(&head.extensions).await;
+            endpoint.strike(&peer).await;
             return Err(failure.into());
         }
     };
     let charged = endpoint.pipeline.charge_head(&caller);
-    if !is_json(&head.headers) {
+    if !is_json(head) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }
-    let bytes = edge::read_body(body, &head.extensions, &endpoint.limits).await.map_err(|error| match error {
+    let bytes = edge::read_body(body, &peer, &endpoint.limits).await.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
         BodyError::Overloaded => Failure::plain(roles.overloaded),
@@ -140,7 +158,7 @@ async fn post<H: Handlers>(
             endpoint.pipeline.unsound();
             // The budget pays for it; where that is spent, its address does.
             if charged.is_none() {
-                endpoint.strike(&head.extensions).await;
+                endpoint.strike(&peer).await;
             }
             return Err(refusal);
         }
@@ -155,11 +173,11 @@ async fn post<H: Handlers>(
     };
     match posted {
         Posted::One(message) => {
-            let revision = metadata::of_message::<H>(&head.headers, &message)?;
-            session(revision, edge::patience(&head.extensions)).one(&message).await
+            let revision = metadata::of_message::<H>(headers, &message)?;
+            session(revision, edge::patience(&peer)).one(&message).await
         }
         Posted::Batch(messages) => {
-            let revision = metadata::revision::<H>(&head.headers)?;
+            let revision = metadata::revision::<H>(headers)?;
             check_batch(revision, &messages).map_err(|what| Refusal::new(roles.invalid_request, what))?;
             Ok(session(revision, LongPoll::Never).batch(&messages).await)
         }

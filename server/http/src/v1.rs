@@ -8,7 +8,6 @@ mod arguments;
 mod routes;
 
 use super::edge::{self, BodyError};
-use super::spliced::wiped;
 use super::{Endpoint, is_json, respond};
 use axum::body::Body;
 use axum::extract::Request;
@@ -22,7 +21,7 @@ use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::pipeline::{Handlers, SignedRequest};
-use toolwarrant_core::reply::Answer;
+use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::wording::{Echo, Words};
 use toolwarrant_core::words;
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
@@ -45,9 +44,7 @@ pub(super) async fn serve<H: Handlers>(endpoint: &Endpoint<H>, request: Request)
     }
     match answer(endpoint, &head, body, request_id.to_str().unwrap_or_default()).await {
         Ok(Success { status, answer, location }) => {
-            let json = answer.as_json().as_bytes().to_owned();
-            let json = if answer.has_secret() { wiped(json) } else { json.into() };
-            let mut response = respond(status, json, &request_id);
+            let mut response = respond(status, Bytes::from(answer), &request_id);
             if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
                 response.headers_mut().insert(LOCATION, location);
             }
@@ -209,7 +206,8 @@ async fn carry_out<H: Handlers>(
     if !tool.hints.read_only && tool.task.is_none() {
         pipeline.keep_nonce(caller, false).await?;
     }
-    let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold: edge::patience(&head.extensions) };
+    let (hold, frame) = (edge::patience(&head.extensions), Frame::Plain);
+    let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold, frame };
     let answer = pipeline.call(&admitted, asked).await?;
     let location = answer.new_task().and_then(|task| endpoint.routes.of_task(task));
     let status = match (tool.hints.read_only, tool.task.is_some(), answer.new_task()) {

@@ -172,7 +172,7 @@ fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &Connectio
     let name = "tool_call_duration_seconds";
     page.head(name, "histogram", "How long calls of tools took; the one that reads a task waits if it is asked to.");
     for calls in requests.tools() {
-        page.histogram(name, ("tool", calls.tool.name), &calls.took);
+        page.histogram(name, ("tool", calls.tool.name), &calls.took());
     }
     let help = "Places in the audit that are taken, by calls that run and by lines that are not yet in a file.";
     page.gauge("audit_backlog", help, audit.slots());

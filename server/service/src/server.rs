@@ -21,9 +21,9 @@ use toolwarrant_core::nonces::Nonces;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::Kept;
-use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits, Tls, TrustedProxies};
+use toolwarrant_http::Endpoint;
+use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits, Responder, Tls, TrustedProxies};
 use toolwarrant_http::monitor::Monitor;
-use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::cli::{EdgeOptions, Flags, ServeOptions};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
 use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
@@ -47,7 +47,7 @@ pub(crate) struct Identity {
 /// A server that listens and does not answer yet.
 pub(crate) struct Server {
     listener: TcpListener,
-    router: Router,
+    endpoint: Arc<dyn Responder>,
     limiter: Arc<ConnectionLimiter>,
     tls: Option<Arc<Tls>>,
     url: String,
@@ -159,7 +159,7 @@ impl Server {
         let limiter = ConnectionLimiter::behind(proxies, limits);
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
         let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
-        let router = Endpoint::new(pipeline, policy, limits, base_path(&url), process).router();
+        let endpoint = Arc::new(Endpoint::new(pipeline, policy, limits, base_path(&url), process));
         let socket = OperatorSocket::open(folder.path())?;
         if let Some((_, status)) = &monitor {
             let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
@@ -196,7 +196,7 @@ impl Server {
         let renewals = certificates.into_iter().chain([trail]).collect();
         Ok(Self {
             listener,
-            router,
+            endpoint,
             limiter,
             tls,
             url,
@@ -255,7 +255,7 @@ impl Server {
     pub(crate) async fn serve(self, stop: impl Future<Output = ()>) -> Result<()> {
         let Self {
             listener,
-            router,
+            endpoint,
             limiter,
             tls,
             engine,
@@ -287,7 +287,7 @@ impl Server {
             monitor.iter().for_each(|(_, status)| status.set_stopping());
             engine.close();
         };
-        edge::serve(listener, router, limiter, tls, closing).await;
+        edge::serve(listener, endpoint, limiter, tls, closing).await;
         operators.abort();
         let _ = operators.await;
         drop(stopped);

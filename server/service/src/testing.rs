@@ -149,10 +149,10 @@ pub async fn serve<H: Handlers, C>(
     let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
     let nonces = Nonces::starting(clock.clone(), []);
     let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
-    let router = Endpoint::new(pipeline, policy, Limits::default(), "", 7).router();
+    let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), "", 7));
     let task = tokio::spawn(edge::serve(
         listener,
-        router.clone(),
+        Arc::clone(&endpoint),
         ConnectionLimiter::new(Limits::default()),
         None,
         std::future::pending(),
@@ -161,7 +161,7 @@ pub async fn serve<H: Handlers, C>(
     let server = TestServer {
         url,
         address,
-        router,
+        router: endpoint.router(),
         clock,
         engine,
         store,

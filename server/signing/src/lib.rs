@@ -5,6 +5,7 @@
 
 use hmac::{Hmac, KeyInit as _, Mac};
 use sha2::{Digest as _, Sha256};
+use std::fmt;
 
 /// The first line of every canonical request: the scheme and its version.
 pub const SCHEME: &str = "CP1-HMAC-SHA256";
@@ -61,10 +62,34 @@ impl Request<'_> {
 /// Signs a canonical request with a secret: its UTF-8 bytes are the key.
 #[must_use]
 pub fn sign(secret: &str, canonical: &str) -> Signature {
-    // HMAC takes a key of any length; a block of zeroes stands in for the error that cannot occur.
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap_or_else(|_| Hmac::new(&[0; 64].into()));
-    mac.update(canonical.as_bytes());
-    mac.finalize().into_bytes().into()
+    Signer::new(secret).sign(canonical)
+}
+
+/// Signs with one secret again and again. It does not hold the secret, but whoever has it can sign.
+#[derive(Clone)]
+pub struct Signer(Hmac<Sha256>);
+
+impl Signer {
+    /// Takes up a secret: its UTF-8 bytes are the key.
+    #[must_use]
+    pub fn new(secret: &str) -> Self {
+        // HMAC takes a key of any length; a block of zeroes stands in for the error that cannot occur.
+        Self(Hmac::new_from_slice(secret.as_bytes()).unwrap_or_else(|_| Hmac::new(&[0; 64].into())))
+    }
+
+    /// Signs a canonical request.
+    #[must_use]
+    pub fn sign(&self, canonical: &str) -> Signature {
+        let mut mac = self.0.clone();
+        mac.update(canonical.as_bytes());
+        mac.finalize().into_bytes().into()
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signer")
+    }
 }
 
 /// Returns a signature as it stands in its header.
@@ -108,5 +133,6 @@ pub fn is_nonce(text: &str) -> bool {
 
 fn hex(bytes: &[u8], out: &mut String) {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    out.reserve(2 * bytes.len());
     out.extend(bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]));
 }

@@ -7,12 +7,13 @@ use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
 use super::proxy_hosts::ProxyHosts;
 use super::upstream::roster::PlatformName;
-use super::upstream::{Pace, Snapshot, Unreachable, Upstream};
-use super::views::{Seen, View, Views};
+use super::upstream::{AtHand, Found, Pace, See, Seen, Snapshot, Unreachable, Upstream};
+use super::views::{View, Views};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
-use toolwarrant::{BoxFuture, Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, ToolDef, Unresolved};
+use toolwarrant::{Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, ToolDef, Unresolved, admits};
 
 /// The contract's name for phones.
 const RESOURCE: &str = "device";
@@ -28,7 +29,6 @@ const FILTERED_CHUNK: u16 = 250;
 pub struct Phones {
     pub(super) upstream: Arc<dyn Upstream>,
     pub(super) proxy_hosts: ProxyHosts,
-    clock: Clock,
     views: Arc<Views>,
 }
 
@@ -41,22 +41,34 @@ pub struct Filter {
     pub capability: Option<DeviceCapability>,
 }
 
-/// Some of an application's phones, in the order of their ids.
+/// How a page of an application's phones ended.
 #[derive(Debug)]
 pub struct Page {
-    /// The phones that the filter admits.
-    pub devices: Vec<Arc<Snapshot>>,
+    /// The number of phones that were shown.
+    pub count: usize,
     /// The last id that was examined; the next page begins after it. `None`: this page is the last.
     pub next: Option<DeviceId>,
     /// Platforms that were never read and may have more.
     pub unread: Vec<PlatformName>,
 }
 
+/// A page that is being shown.
+struct Walk<'a> {
+    filter: Filter,
+    limit: usize,
+    count: usize,
+    /// The last phone that was examined.
+    last: Option<DeviceId>,
+    /// The first phone behind a full page.
+    behind: Option<DeviceId>,
+    see: See<'a>,
+}
+
 impl Phones {
     /// Creates a view of the phones that `upstream` runs.
     #[must_use]
     pub fn new(upstream: Arc<dyn Upstream>, proxy_hosts: ProxyHosts, clock: Clock) -> Self {
-        Self { upstream, proxy_hosts, views: Arc::new(Views::new(clock.clone())), clock }
+        Self { upstream, proxy_hosts, views: Arc::new(Views::new(clock)) }
     }
 
     /// Returns the cache of views, for code that changes phones.
@@ -65,100 +77,131 @@ impl Phones {
         Arc::clone(&self.views)
     }
 
-    /// Returns a phone as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago. Does not check grants.
+    /// Returns a phone as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago, and not before what a list has shown of it. Does not
+    /// check grants.
     ///
     /// # Errors
     /// `NotFound` if there is none; `Unavailable` if the upstream could not be reached.
     pub async fn find(&self, id: &DeviceId) -> View {
-        self.views.get(id, || self.read(id)).await
+        let listed = match self.upstream.at_hand(id) {
+            AtHand::Now(found) => return view(found),
+            AtHand::Then(seen, began) => Some((seen, began)),
+            AtHand::Nothing => None,
+        };
+        self.views.get(id, listed, || async { view(self.upstream.read_anew(id).await) }).await
     }
 
-    /// Returns at most `limit` phones after `after`. Examines at most [`EXAMINED_MAX`].
+    /// Shows at most `limit` phones after `after`, in the order of their ids. Examines at most [`EXAMINED_MAX`]. `see` gets them piece by
+    /// piece.
     ///
     /// Without a filter, the page is full unless it is the last. It reads one phone more than `limit`, to learn whether `next` is due.
     /// Grants may outlive their phones: such ids are examined and skipped, so very many of them in a row make a page short.
     ///
     /// # Errors
     /// The upstream could not be reached.
-    pub async fn page(
+    pub fn page(
         &self,
         grants: &Grants,
         after: Option<&DeviceId>,
         limit: u16,
         filter: Filter,
+        see: See<'_>,
     ) -> Result<Page, Unreachable> {
-        let began = self.clock.now();
-        let (devices, next) = self.walk(grants, after, limit, filter).await.inspect_err(log)?;
-        self.views.feed(began, &devices);
+        let mut walk = Walk { filter, limit: limit.into(), count: 0, last: None, behind: None, see };
+        let next = match grants.of(RESOURCE) {
+            None => None,
+            Some(Granted::All) => self.all(after, &mut walk).inspect_err(log)?,
+            Some(Granted::Some(granted)) => self.some(granted, after, &mut walk).inspect_err(log)?,
+        };
+        let count = walk.count;
         let mut unread = self.upstream.unread();
         unread.retain(|name| may_have(grants, name));
-        Ok(Page { devices, next, unread })
+        Ok(Page { count, next, unread })
     }
 
-    async fn walk(
-        &self,
-        grants: &Grants,
-        after: Option<&DeviceId>,
-        limit: u16,
-        filter: Filter,
-    ) -> Result<(Vec<Arc<Snapshot>>, Option<DeviceId>), Unreachable> {
-        let chunk = if filter == Filter::default() { limit.saturating_add(1) } else { FILTERED_CHUNK };
-        let mut devices = Vec::new();
-        let mut last = after.cloned();
+    /// Walks over all phones after `after`. Returns the last id that was examined, unless that is the last one there is.
+    fn all(&self, after: Option<&DeviceId>, walk: &mut Walk<'_>) -> Result<Option<DeviceId>, Unreachable> {
         let mut left = EXAMINED_MAX;
-        while left > 0 {
-            let count = chunk.min(left);
-            let following = self.following(grants, last.as_ref(), count).await?;
-            let ended = following.len() < usize::from(count);
-            for (id, snapshot) in following {
-                left -= 1;
-                if let Some(snapshot) = snapshot {
-                    if devices.len() == usize::from(limit) {
-                        return Ok((devices, last));
-                    }
-                    if filter.admits(&snapshot) {
-                        devices.push(snapshot);
-                    }
-                }
-                last = Some(id);
+        while left > 0 && walk.behind.is_none() {
+            let count = walk.chunk().min(left);
+            let mut shown = 0;
+            let last = walk.last.clone();
+            self.upstream.page(last.as_ref().or(after), count, &mut |phones| {
+                shown += phones.len();
+                walk.examine(phones);
+            })?;
+            if shown < count.into() && walk.behind.is_none() {
+                return Ok(None);
             }
-            if ended {
-                return Ok((devices, None));
-            }
+            left -= count;
         }
-        Ok((devices, last))
+        Ok(walk.last.take())
     }
 
-    /// Returns the next granted ids, each with its phone if there is one: `count` of them, or fewer at the end.
-    async fn following(
+    /// As [`Self::all`], over the phones of these ids.
+    fn some(
         &self,
-        grants: &Grants,
+        granted: &BTreeSet<Box<str>>,
         after: Option<&DeviceId>,
-        count: u16,
-    ) -> Result<Vec<(DeviceId, Option<Arc<Snapshot>>)>, Unreachable> {
-        match grants.of(RESOURCE) {
-            None => Ok(Vec::new()),
-            Some(Granted::All) => {
-                let phones = self.upstream.page(after, count).await?;
-                Ok(phones.into_iter().map(|phone| (phone.id.clone(), Some(phone))).collect())
+        walk: &mut Walk<'_>,
+    ) -> Result<Option<DeviceId>, Unreachable> {
+        let after = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str()));
+        let later = granted.range::<str, _>((after, Bound::Unbounded));
+        let mut later = later.map(|id| &**id).filter(|id| admits::<DeviceId>(id));
+        let mut left = EXAMINED_MAX;
+        let mut last = None;
+        while left > 0 {
+            let count = walk.chunk().min(left);
+            let ids: Vec<_> = later.by_ref().take(count.into()).collect();
+            self.upstream.read(&ids, &mut |phones| walk.examine(phones))?;
+            if let Some(behind) = &walk.behind {
+                // Ids before it that lead nowhere were examined, too.
+                let before = granted.range::<str, _>((Bound::Unbounded, Bound::Excluded(behind.as_str())));
+                return Ok(before.rev().find_map(|id| DeviceId::new(id).ok()));
             }
-            Some(Granted::Some(granted)) => {
-                let after = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str()));
-                let later = granted.range::<str, _>((after, Bound::Unbounded));
-                let ids: Vec<_> = later.filter_map(|id| DeviceId::new(id).ok()).take(count.into()).collect();
-                let phones = self.upstream.read(&ids).await?;
-                Ok(ids.into_iter().zip(phones).collect())
+            if ids.len() < count.into() {
+                return Ok(None);
             }
+            last = ids.last().copied();
+            left -= count;
+        }
+        Ok(last.and_then(|id| DeviceId::new(id).ok()))
+    }
+}
+
+impl Walk<'_> {
+    /// The number of phones to read at a time.
+    fn chunk(&self) -> u16 {
+        match self.filter == Filter::default() {
+            true => u16::try_from(self.limit).unwrap_or(u16::MAX).saturating_add(1),
+            false => FILTERED_CHUNK,
         }
     }
 
-    async fn read(&self, id: &DeviceId) -> View {
-        match self.upstream.read_anew(id).await {
-            Ok(phone) => Ok(Arc::new(phone.ok_or(Unresolved::NotFound)?.into())),
-            Err(error) => {
-                log(&error);
-                Err(Unresolved::Unavailable)
+    /// Shows those phones that the filter admits, until the page is full.
+    fn examine(&mut self, phones: &[&Arc<Seen>]) {
+        if self.behind.is_some() {
+            return;
+        }
+        let (mut run, mut examined) = (0..0, phones.len());
+        for (n, phone) in phones.iter().enumerate() {
+            if self.count == self.limit {
+                self.behind = Some(phone.id.clone());
+                examined = n;
+                break;
             }
+            if self.filter.admits(phone) {
+                if run.end < n {
+                    (self.see)(&phones[run]);
+                    run = n..n;
+                }
+                run.end = n + 1;
+                self.count += 1;
+            }
+        }
+        (self.see)(&phones[run]);
+        if let Some(last) = phones[..examined].last() {
+            self.last = Some(last.id.clone());
         }
     }
 }
@@ -167,8 +210,8 @@ impl Resource<DeviceId> for Phones {
     type View = Arc<Seen>;
     type Capability = DeviceCapability;
 
-    fn resolve<'a>(&'a self, _: &'a Caller, id: &'a DeviceId) -> BoxFuture<'a, View> {
-        Box::pin(self.find(id))
+    async fn resolve(&self, _: &Caller, id: &DeviceId) -> View {
+        self.find(id).await
     }
 
     fn flag(view: &Arc<Seen>, capability: DeviceCapability) -> Flag {
@@ -189,10 +232,9 @@ impl Resource<DeviceId> for Phones {
 }
 
 impl Filter {
-    fn admits(self, snapshot: &Snapshot) -> bool {
+    fn admits(self, phone: &Snapshot) -> bool {
         let Self { state, capability } = self;
-        state.is_none_or(|state| snapshot.state() == state)
-            && capability.is_none_or(|capability| snapshot.offers(capability))
+        state.is_none_or(|state| phone.state() == state) && capability.is_none_or(|capability| phone.offers(capability))
     }
 }
 
@@ -216,6 +258,17 @@ fn may_have(grants: &Grants, platform: &PlatformName) -> bool {
     }
 }
 
+/// What a handler gets to know of a phone.
+fn view(found: Found) -> View {
+    match found {
+        Ok(phone) => phone.ok_or(Unresolved::NotFound),
+        Err(error) => {
+            log(&error);
+            Err(Unresolved::Unavailable)
+        }
+    }
+}
+
 fn log(error: &Unreachable) {
     tracing::warn!(%error, "phones could not be read");
 }
@@ -227,19 +280,22 @@ mod tests {
     use crate::phones::upstream::sim::Sim;
     use crate::phones::upstream::{Session, SessionError};
     use crate::phones::views::MAX_AGE;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
     use std::time::Duration;
     use tokio::sync::Semaphore;
     use tokio::task::{JoinSet, yield_now};
-    use toolwarrant::Timestamp;
+    use toolwarrant::{BoxFuture, Timestamp};
 
-    /// A simulated fleet that counts what it is asked, answers reads only through a gate, and can be down.
+    /// A simulated fleet behind a platform that is asked for each phone: it counts that, answers only through a gate, and can be down.
     struct Watched {
         sim: Sim,
         reads: AtomicUsize,
         examined: AtomicUsize,
         gate: Semaphore,
         down: AtomicBool,
+        /// When lists were read.
+        read_at: Mutex<Option<Timestamp>>,
     }
 
     impl Watched {
@@ -249,21 +305,31 @@ mod tests {
     }
 
     impl Upstream for Watched {
-        fn page<'a>(
-            &'a self,
-            after: Option<&'a DeviceId>,
-            limit: u16,
-        ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
+        fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
             self.examined.fetch_add(limit.into(), Relaxed);
-            Box::pin(async move { self.up().and(self.sim.page(after, limit).await) })
+            self.up()?;
+            self.sim.page(after, limit, see)
         }
 
-        fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
+        fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+            self.examined.fetch_add(ids.len(), Relaxed);
+            self.up()?;
+            self.sim.read(ids, see)
+        }
+
+        fn at_hand(&self, id: &DeviceId) -> AtHand {
+            let read_at = *self.read_at.lock().unwrap();
+            let listed = self.sim.found(&[id.as_str()]).unwrap().pop();
+            read_at.zip(listed).map_or(AtHand::Nothing, |(read_at, seen)| AtHand::Then(seen, read_at))
+        }
+
+        fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
             Box::pin(async move {
                 self.reads.fetch_add(1, Relaxed);
-                self.examined.fetch_add(ids.len(), Relaxed);
                 let _open = self.gate.acquire().await;
-                self.up().and(self.sim.read(ids).await)
+                self.up()?;
+                // Read again, it is not the one of the lists.
+                Ok(self.sim.found(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
             })
         }
 
@@ -286,6 +352,7 @@ mod tests {
             examined: AtomicUsize::new(0),
             gate: Semaphore::new(1),
             down: AtomicBool::new(false),
+            read_at: Mutex::default(),
         });
         Rig { phones: Arc::new(Phones::new(upstream.clone(), ProxyHosts::Public, clock.clone())), upstream, clock }
     }
@@ -306,12 +373,20 @@ mod tests {
             self.upstream.reads.load(Relaxed)
         }
 
+        fn page(&self, grants: &Grants, after: Option<&DeviceId>, limit: u16, filter: Filter) -> Paged {
+            let mut devices = Vec::new();
+            let see = &mut |phones: &[&Arc<Seen>]| devices.extend(phones.iter().copied().cloned());
+            let page = self.phones.page(grants, after, limit, filter, see).unwrap();
+            assert_eq!(page.count, devices.len());
+            Paged { devices, next: page.next }
+        }
+
         /// Returns every page from the first to the one without `next`.
-        async fn pages(&self, grants: &Grants, limit: u16, filter: Filter) -> Vec<Page> {
-            let mut pages: Vec<Page> = Vec::new();
+        fn pages(&self, grants: &Grants, limit: u16, filter: Filter) -> Vec<Paged> {
+            let mut pages: Vec<Paged> = Vec::new();
             loop {
                 let after = pages.last().and_then(|page| page.next.as_ref());
-                let page = self.phones.page(grants, after, limit, filter).await.unwrap();
+                let page = self.page(grants, after, limit, filter);
                 let ended = page.next.is_none();
                 assert!(ended || page.next.as_ref() > after, "the list goes in a circle");
                 pages.push(page);
@@ -320,6 +395,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A page with what it showed.
+    struct Paged {
+        devices: Vec<Arc<Seen>>,
+        next: Option<DeviceId>,
     }
 
     fn id(index: u32) -> DeviceId {
@@ -333,7 +414,7 @@ mod tests {
     #[tokio::test]
     async fn paging_visits_every_granted_phone_that_the_filter_admits_exactly_once() {
         let rig = rig(1_000);
-        let all = rig.upstream.sim.page(None, 1_000).await.unwrap();
+        let all = rig.upstream.sim.listed(None, 1_000).unwrap();
         let some = granted((1..=1_100).step_by(3));
         let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
         let proxied = Filter { state: None, capability: Some(DeviceCapability::Proxy) };
@@ -347,7 +428,7 @@ mod tests {
                     .map(|phone| phone.id.clone())
                     .collect();
                 for limit in [1, 7, 50, 200] {
-                    let pages = rig.pages(grants, limit, filter).await;
+                    let pages = rig.pages(grants, limit, filter);
                     let seen = pages.iter().flat_map(|page| &page.devices).map(|phone| phone.id.clone());
                     assert_eq!(seen.collect::<Vec<_>>(), expected, "{limit} {filter:?} {grants:?}");
                     assert!(pages.iter().all(|page| page.devices.len() <= limit.into()));
@@ -362,7 +443,7 @@ mod tests {
         let with_ghosts = granted((1..=1_000).chain(2_000..2_050));
         for grants in [Grants::everything(), with_ghosts] {
             for limit in [1, 7, 50, 200] {
-                let pages = rig.pages(&grants, limit, Filter::default()).await;
+                let pages = rig.pages(&grants, limit, Filter::default());
                 assert_eq!(pages.len(), 1_000_usize.div_ceil(limit.into()), "{limit} {grants:?}");
             }
         }
@@ -374,11 +455,11 @@ mod tests {
         for (after, first) in [("a", 1), ("phone-0000003x", 4), ("phone-00000035", 4)] {
             let after = DeviceId::new(after).ok().unwrap();
             for grants in [Grants::everything(), granted(1..=10)] {
-                let page = rig.phones.page(&grants, Some(&after), 2, Filter::default()).await.unwrap();
+                let page = rig.page(&grants, Some(&after), 2, Filter::default());
                 assert_eq!(page.devices[0].id, id(first), "{after}");
             }
         }
-        let page = rig.phones.page(&Grants::everything(), Some(&id(11)), 2, Filter::default()).await.unwrap();
+        let page = rig.page(&Grants::everything(), Some(&id(11)), 2, Filter::default());
         assert!(page.devices.is_empty() && page.next.is_none());
     }
 
@@ -387,10 +468,10 @@ mod tests {
         let none = Filter { state: Some(DeviceState::Stopping), capability: None };
         for grants in [Grants::everything(), granted(1..=5_000)] {
             let rig = rig(1_000_000);
-            let page = rig.phones.page(&grants, None, 50, Filter::default()).await.unwrap();
+            let page = rig.page(&grants, None, 50, Filter::default());
             assert_eq!((page.devices.len(), rig.upstream.examined.swap(0, Relaxed)), (50, 51));
 
-            let page = rig.phones.page(&grants, None, 50, none).await.unwrap();
+            let page = rig.page(&grants, None, 50, none);
             assert!(page.devices.is_empty() && page.next.is_some());
             assert_eq!(rig.upstream.examined.load(Relaxed), usize::from(EXAMINED_MAX));
         }
@@ -402,11 +483,10 @@ mod tests {
         let stopped = Filter { state: Some(DeviceState::Stopped), capability: None };
         let mut expected = Vec::new();
         for index in 1..=2_500 {
-            let phone = rig.phones.find(&id(index)).await.ok().map(|seen| Arc::clone(&seen.snapshot));
-            expected.extend(phone.filter(|phone| stopped.admits(phone)));
+            expected.extend(rig.phones.find(&id(index)).await.ok().filter(|phone| stopped.admits(phone)));
         }
         for grants in [Grants::everything(), granted(1..=2_500)] {
-            let pages = rig.pages(&grants, 200, stopped).await;
+            let pages = rig.pages(&grants, 200, stopped);
             assert_eq!(pages.len(), 3);
             assert!(pages.iter().flat_map(|page| &page.devices).eq(&expected));
         }
@@ -417,7 +497,7 @@ mod tests {
         let rig = rig(1);
         let gone = (0..2_500).map(|index| format!("gone-{index:04}").into());
         let grants = Grants::nothing().with(RESOURCE, Granted::Some(gone.chain([id(1).as_str().into()]).collect()));
-        let pages = rig.pages(&grants, 50, Filter::default()).await;
+        let pages = rig.pages(&grants, 50, Filter::default());
         assert_eq!(pages.iter().map(|page| page.devices.len()).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(rig.upstream.examined.load(Relaxed), 2_501);
     }
@@ -462,7 +542,7 @@ mod tests {
         drop(gate);
         assert!(callers.join_all().await.iter().all(|view| matches!(view, Err(Unresolved::Unavailable))));
         assert_eq!(rig.reads(), 1);
-        assert!(rig.phones.page(&Grants::everything(), None, 5, Filter::default()).await.is_err());
+        assert!(rig.phones.page(&Grants::everything(), None, 5, Filter::default(), &mut |_| ()).is_err());
 
         rig.upstream.down.store(false, Relaxed);
         assert!(rig.phones.find(&id(1)).await.is_ok());
@@ -482,11 +562,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_phone_that_a_page_showed_is_not_read_again() {
+    async fn a_phone_that_lists_show_as_it_was_a_moment_ago_is_not_read_again() {
         let rig = rig(12);
-        let page = rig.phones.page(&Grants::everything(), None, 5, Filter::default()).await.unwrap();
-        let found = rig.phones.find(&id(5)).await.unwrap();
-        assert!(Arc::ptr_eq(&found.snapshot, &page.devices[4]));
-        assert_eq!(rig.reads(), 0);
+        for (wait, reads) in [(Duration::ZERO, 0), (MAX_AGE, 0), (Duration::from_millis(1), 1)] {
+            rig.upstream.read_at.lock().unwrap().get_or_insert(rig.clock.now());
+            rig.clock.advance(wait);
+            let page = rig.page(&Grants::everything(), None, 5, Filter::default());
+            let found = rig.phones.find(&id(5)).await.unwrap();
+            assert_eq!((Arc::ptr_eq(&found, &page.devices[4]), rig.reads()), (reads == 0, reads), "{wait:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_phone_is_not_shown_older_than_a_page_has_shown_it() {
+        let rig = rig(12);
+        let read = rig.phones.find(&id(5)).await.unwrap();
+        rig.clock.advance(Duration::from_secs(1));
+        for (read_at, is_listed) in [(Timestamp(999_999), false), (rig.clock.now(), true)] {
+            *rig.upstream.read_at.lock().unwrap() = Some(read_at);
+            let page = rig.page(&Grants::everything(), None, 5, Filter::default());
+            let found = rig.phones.find(&id(5)).await.unwrap();
+            assert!(Arc::ptr_eq(&found, if is_listed { &page.devices[4] } else { &read }));
+        }
+        assert_eq!(rig.reads(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_phone_whose_lists_are_never_old_is_neither_read_anew_nor_kept() {
+        let clock = Clock::manual(Timestamp(1_000_000));
+        let sim = Arc::new(Sim::new(7, 12, clock.clone(), &[0; 32]));
+        let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock);
+        assert!(phones.find(&id(5)).await.is_ok());
+        sim.cut();
+        assert_eq!(phones.find(&id(5)).await.err(), Some(Unresolved::Unavailable));
+        sim.mend();
+        assert!(phones.find(&id(5)).await.is_ok());
+        assert_eq!(phones.find(&id(13)).await.err(), Some(Unresolved::NotFound));
     }
 }

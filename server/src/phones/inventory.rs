@@ -3,6 +3,7 @@
 use super::contract::DeviceId;
 use super::upstream::{Control, Snapshot};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
 use toolwarrant::{BoxFuture, Inventory, Item};
 
@@ -18,7 +19,7 @@ impl Inventory for Fleet {
     ) -> BoxFuture<'a, Result<Vec<Item>, String>> {
         Box::pin(async move {
             let after = after.map(device).transpose()?;
-            let page = self.0.page(after.as_ref(), limit).await.map_err(|error| error.to_string())?;
+            let page = self.0.listed(after.as_ref(), limit).map_err(|error| error.to_string())?;
             Ok(page.iter().map(|phone| item(phone)).collect())
         })
     }
@@ -26,8 +27,10 @@ impl Inventory for Fleet {
     fn missing<'a>(&'a self, _: &'static str, ids: &'a [String]) -> BoxFuture<'a, Result<Option<String>, String>> {
         Box::pin(async move {
             let devices = ids.iter().map(|id| device(id)).collect::<Result<Vec<_>, _>>()?;
-            let found = self.0.read(&devices).await.map_err(|error| error.to_string())?;
-            Ok(devices.iter().zip(&found).find(|(_, found)| found.is_none()).map(|(absent, _)| absent.to_string()))
+            let ids: Vec<_> = devices.iter().map(DeviceId::as_str).collect();
+            let found = self.0.found(&ids).map_err(|error| error.to_string())?;
+            let found: HashSet<_> = found.iter().map(|phone| &phone.id).collect();
+            Ok(devices.iter().find(|id| !found.contains(id)).map(DeviceId::to_string))
         })
     }
 }

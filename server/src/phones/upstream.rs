@@ -10,6 +10,7 @@ pub mod guard;
 pub mod platforms;
 pub mod readings;
 pub mod roster;
+mod seen;
 pub mod shell;
 pub mod shown;
 pub mod sim;
@@ -19,7 +20,9 @@ use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArg
 use check::Finding;
 pub use readings::{Exits, Through};
 use roster::PlatformName;
+pub use seen::{RENDERED_MAX, Seen};
 use shown::Direction;
+use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::{
@@ -27,22 +30,55 @@ use toolwarrant::{
     Words, words,
 };
 
-/// Reads the phones of a platform. The adapter sets a deadline for every method.
-pub trait Upstream: Send + Sync + 'static {
-    /// Returns the next phones in the order of their ids: `limit` phones, or fewer at the end. `after` need not exist any more.
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>>;
+/// Gets phones piece by piece, for as long as the call takes. It must not call the adapter, which may hold a lock meanwhile.
+pub type See<'a> = &'a mut dyn FnMut(&[&Arc<Seen>]);
 
-    /// Reads phones by id, as [`Self::page`] shows them: one entry for each of `ids`, in their order, `None` where there is no such phone.
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>>;
+/// What a reading of one phone found; `None` where there is no such phone.
+pub type Found = Result<Option<Arc<Seen>>, Unreachable>;
+
+/// Reads the phones of a platform. What is not async answers from memory; for all else the adapter sets a deadline.
+pub trait Upstream: Send + Sync + 'static {
+    /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. `after` need not exist any more.
+    ///
+    /// # Errors
+    /// The platform could not be reached; then nothing was shown.
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable>;
+
+    /// Shows the phones that there are among these ids, in the order of `ids`, as [`Self::page`] shows them.
+    ///
+    /// # Errors
+    /// The platform could not be reached; then nothing was shown.
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable>;
+
+    /// Returns what memory has of one phone, so that it need not be read anew. Default: nothing.
+    fn at_hand(&self, _: &DeviceId) -> AtHand {
+        AtHand::Nothing
+    }
 
     /// Reads one phone anew, for a precondition. A phone that is known and cannot be read has no state, and its flags are
     /// [`Flag::Unreachable`] where they were true. Default: as a list shows it, which is right where lists are never old.
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Arc<Snapshot>>, Unreachable>> {
-        Box::pin(async move { Ok(self.read(std::slice::from_ref(id)).await?.into_iter().next().flatten()) })
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
+        Box::pin(async move { Ok(self.found(&[id.as_str()])?.pop()) })
+    }
+
+    /// Returns what [`Self::page`] shows.
+    ///
+    /// # Errors
+    /// The platform could not be reached.
+    fn listed(&self, after: Option<&DeviceId>, limit: u16) -> Result<Vec<Arc<Seen>>, Unreachable> {
+        let mut listed = Vec::new();
+        self.page(after, limit, &mut |phones| listed.extend(phones.iter().copied().cloned()))?;
+        Ok(listed)
+    }
+
+    /// Returns what [`Self::read`] shows.
+    ///
+    /// # Errors
+    /// The platform could not be reached.
+    fn found(&self, ids: &[&str]) -> Result<Vec<Arc<Seen>>, Unreachable> {
+        let mut found = Vec::new();
+        self.read(ids, &mut |phones| found.extend(phones.iter().copied().cloned()))?;
+        Ok(found)
     }
 
     /// Returns the platforms whose phones are in no list, because they were never read. Default: none.
@@ -58,6 +94,17 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Issues a screen session, valid for this phone and mode only.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
+}
+
+/// What memory has of a phone.
+#[derive(Clone, Debug)]
+pub enum AtHand {
+    /// This is how it is at this moment. Of an adapter whose lists are never old.
+    Now(Found),
+    /// This is how it was in the reading that began then.
+    Then(Arc<Seen>, Timestamp),
+    /// Nothing.
+    Nothing,
 }
 
 /// Changes the phones of a platform. The adapter sets a deadline for every method.
@@ -133,19 +180,17 @@ pub struct Snapshot {
     /// The capabilities that it offers at present.
     pub offers: Offers,
     /// Hardware and system.
-    pub spec: DeviceSpec,
+    pub spec: Arc<DeviceSpec>,
     /// The power actions that the platform has for it, whatever its state.
-    pub power_actions: Vec<PowerAction>,
+    pub power_actions: Cow<'static, [PowerAction]>,
     /// The proxy schemes that the platform has for it, whatever its state.
-    pub proxy_schemes: Vec<ProxyScheme>,
+    pub proxy_schemes: Cow<'static, [ProxyScheme]>,
     /// The proxy in force; `None` if there is none or it could not be read.
     pub proxy: Option<Proxy>,
     /// What the platform's screen sessions can be limited to.
-    pub session_modes: Vec<SessionMode>,
+    pub session_modes: Cow<'static, [SessionMode]>,
     /// How long writes take on it.
     pub paces: Paces,
-    /// When it was read; `None`: for this very answer.
-    pub as_of: Option<Timestamp>,
 }
 
 /// How long writes take on a phone; `None`: as the contract says.

@@ -1,17 +1,17 @@
-//! A cache of the latest reading of each phone.
+//! A cache of the latest reading of each phone whose platform is asked anew.
 //!
 //! It bounds the age and the number of views. If several callers want the same phone at once, one reads it and the others wait for
 //! that reading. Knows no upstream and no grants. Start at [`Views::get`].
 
-use super::contract::{DeviceDetail, DeviceId};
-use super::upstream::Snapshot;
+use super::contract::DeviceId;
+use super::upstream::Seen;
 use std::collections::HashMap;
 use std::future::Future;
-use std::ops::Deref;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
-use toolwarrant::{Clock, Prepared, Timestamp, Unresolved};
+use toolwarrant::{Clock, Timestamp, Unresolved};
 
 /// Greatest age of a view that is shown, counted from the beginning of its reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);
@@ -19,39 +19,23 @@ pub const MAX_AGE: Duration = Duration::from_secs(2);
 /// Most phones in the cache; each takes a few hundred bytes.
 pub const CAPACITY: usize = 16_384;
 
+/// Parts of the cache, by ids, so that callers hardly ever wait for each other.
+const PARTS: usize = 32;
+
 /// The outcome of a reading.
 pub type View = Result<Arc<Seen>, Unresolved>;
-
-/// A phone as it was read. Dereferences to the snapshot.
-#[derive(Debug)]
-pub struct Seen {
-    /// The snapshot.
-    pub snapshot: Arc<Snapshot>,
-    /// The result of get_device for it, made once.
-    pub detail: Prepared<DeviceDetail>,
-}
-
-impl From<Arc<Snapshot>> for Seen {
-    fn from(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot, detail: Prepared::default() }
-    }
-}
-
-impl Deref for Seen {
-    type Target = Snapshot;
-    fn deref(&self) -> &Snapshot {
-        &self.snapshot
-    }
-}
 
 /// The latest view of each phone, found or missing. Failed readings are not kept.
 #[derive(Debug)]
 pub struct Views {
     clock: Clock,
-    slots: Mutex<HashMap<DeviceId, Slot>>,
+    hasher: RandomState,
+    parts: [Mutex<Slots>; PARTS],
 }
 
-/// One reading. Empty while it is under way, or if all callers that wanted it have gone.
+type Slots = HashMap<DeviceId, Slot>;
+
+/// One reading. Empty while it is under way, if all callers that wanted it have gone, or if an earlier one was forgotten.
 type Slot = Arc<OnceCell<Reading>>;
 
 #[derive(Debug)]
@@ -64,15 +48,24 @@ impl Views {
     /// Creates an empty cache.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        Self { clock, slots: Mutex::default() }
+        Self { clock, hasher: RandomState::new(), parts: Default::default() }
     }
 
-    /// Returns the view of a phone: from the cache, from a reading under way, or from `read`.
+    /// Returns the view of a phone: from the cache, from a reading under way, or from `read`. `listed` is how lists show it, with the
+    /// beginning of that reading: while it is recent it does as well, and nobody sees an older view than it.
     ///
     /// If the caller that reads goes away, one that waits reads instead. All that waited for a failed reading get its error; later
     /// callers read again.
-    pub async fn get<F: Future<Output = View> + Send>(&self, id: &DeviceId, read: impl FnOnce() -> F + Send) -> View {
-        let slot = self.slot(id);
+    pub async fn get<F: Future<Output = View> + Send>(
+        &self,
+        id: &DeviceId,
+        listed: Option<(Arc<Seen>, Timestamp)>,
+        read: impl FnOnce() -> F + Send,
+    ) -> View {
+        let slot = match self.look(id, listed) {
+            Ok(view) => return view,
+            Err(slot) => slot,
+        };
         let reading = slot
             .get_or_init(|| async {
                 let began = self.clock.now();
@@ -82,55 +75,58 @@ impl Views {
         reading.view.clone()
     }
 
-    /// Stores snapshots from a reading that `began` then, unless a later reading is stored or one is under way.
-    pub fn feed(&self, began: Timestamp, seen: &[Arc<Snapshot>]) {
-        let mut slots = self.lock();
-        for snapshot in seen {
-            let began = snapshot.as_of.unwrap_or(began).min(began);
-            let kept = slots.get(&snapshot.id);
-            if kept.is_none_or(|slot| slot.get().is_some_and(|reading| reading.began <= began)) {
-                let reading = Reading { began, view: Ok(Arc::new(Arc::clone(snapshot).into())) };
-                self.insert(&mut slots, &snapshot.id, Arc::new(OnceCell::from(reading)));
+    /// Drops the view of a phone that may have changed; the next caller reads it again, whatever lists show until then.
+    pub fn forget(&self, id: &DeviceId) {
+        insert(&mut self.part(id), id, Slot::default(), self.clock.now());
+    }
+
+    /// Finds a view that can be shown, or the slot for one.
+    fn look(&self, id: &DeviceId, listed: Option<(Arc<Seen>, Timestamp)>) -> Result<View, Slot> {
+        let now = self.clock.now();
+        let listed = listed.filter(|(_, began)| is_recent(*began, now));
+        let mut slots = self.part(id);
+        if let Some(slot) = slots.get(id) {
+            let Some(reading) = slot.get() else { return Err(Arc::clone(slot)) };
+            let as_new = listed.as_ref().is_none_or(|(_, began)| *began < reading.began);
+            if as_new && reading.is_current(now) {
+                return Ok(reading.view.clone());
             }
         }
-    }
-
-    /// Drops the view of a phone that may have changed; the next caller reads it again. Until then no page can store an older view.
-    pub fn forget(&self, id: &DeviceId) {
-        self.insert(&mut self.lock(), id, Slot::default());
-    }
-
-    fn slot(&self, id: &DeviceId) -> Slot {
-        let mut slots = self.lock();
-        if let Some(slot) = slots.get(id).filter(|slot| self.is_current(slot)) {
-            return Arc::clone(slot);
+        if let Some((seen, _)) = listed {
+            return Ok(Ok(seen));
         }
         let slot = Slot::default();
-        self.insert(&mut slots, id, Arc::clone(&slot));
-        slot
+        insert(&mut slots, id, Arc::clone(&slot), now);
+        Err(slot)
     }
 
-    /// Stores a slot. A full cache first drops views that are too old, and if more than half remain, all of them: sweeps are then rare
-    /// under any load. What is dropped is only read again.
-    fn insert(&self, slots: &mut HashMap<DeviceId, Slot>, id: &DeviceId, slot: Slot) {
-        if slots.len() >= CAPACITY {
-            slots.retain(|_, slot| self.is_current(slot));
-            if slots.len() > CAPACITY / 2 {
-                slots.clear();
-            }
+    fn part(&self, id: &DeviceId) -> MutexGuard<'_, Slots> {
+        let part = self.hasher.hash_one(id) as usize % PARTS;
+        self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reading {
+    fn is_current(&self, now: Timestamp) -> bool {
+        !matches!(self.view, Err(Unresolved::Unavailable)) && is_recent(self.began, now)
+    }
+}
+
+fn is_recent(began: Timestamp, now: Timestamp) -> bool {
+    now <= began.plus(MAX_AGE)
+}
+
+/// Stores a slot. A full part first drops views that are too old, and if more than half remain, all of them: sweeps are then rare
+/// under any load. What is dropped is only read again.
+fn insert(slots: &mut Slots, id: &DeviceId, slot: Slot, now: Timestamp) {
+    const MOST: usize = CAPACITY / PARTS;
+    if slots.len() >= MOST {
+        slots.retain(|_, slot| slot.get().is_none_or(|reading| reading.is_current(now)));
+        if slots.len() > MOST / 2 {
+            slots.clear();
         }
-        slots.insert(id.clone(), slot);
     }
-
-    fn is_current(&self, slot: &Slot) -> bool {
-        slot.get().is_none_or(|reading| {
-            !matches!(reading.view, Err(Unresolved::Unavailable)) && self.clock.now() <= reading.began.plus(MAX_AGE)
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<DeviceId, Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    slots.insert(id.clone(), slot);
 }
 
 #[cfg(test)]
@@ -142,42 +138,51 @@ mod tests {
 
     #[tokio::test]
     async fn views_stay_within_their_capacity_and_what_is_stale_goes_first() {
+        const MOST: usize = CAPACITY / PARTS;
         let clock = Clock::manual(Timestamp(0));
         let views = Views::new(clock.clone());
         let id = |index: usize| DeviceId::new(&format!("phone-{index}")).ok().unwrap();
+        let part = |id: &DeviceId| views.hasher.hash_one(id) as usize % PARTS;
+        let of_one_part: Vec<_> = (0..).map(id).filter(|id| part(id) == 0).take(2 * MOST).collect();
         let missing = || ready(Err(Unresolved::NotFound));
-        for index in 0..CAPACITY {
-            if index == CAPACITY / 2 + 1 {
+        for (index, id) in of_one_part[..MOST].iter().enumerate() {
+            if index == MOST / 2 + 1 {
                 clock.advance(MAX_AGE + Duration::from_millis(1));
             }
-            let _ = views.get(&id(index), missing).await;
+            let _ = views.get(id, None, missing).await;
         }
-        let _ = views.get(&id(CAPACITY), missing).await;
-        assert_eq!(views.lock().len(), CAPACITY / 2);
-        for index in 0..CAPACITY {
-            let _ = views.get(&id(index), missing).await;
-            assert!(views.lock().len() <= CAPACITY);
+        let _ = views.get(&of_one_part[MOST], None, missing).await;
+        assert_eq!(views.part(&of_one_part[0]).len(), MOST / 2);
+        for id in &of_one_part {
+            let _ = views.get(id, None, missing).await;
+            assert!(views.part(id).len() <= MOST);
         }
     }
 
     #[tokio::test]
-    async fn a_page_does_not_replace_a_view_from_a_later_reading() {
+    async fn nobody_sees_an_older_view_than_lists_show_nor_an_older_list_than_was_read() {
         let clock = Clock::manual(Timestamp(1_000));
         let views = Views::new(clock.clone());
-        let sim = Sim::new(1, 1, clock.clone(), &[0; 32]);
-        let [page, read] = [sim.page(None, 1).await.unwrap(), sim.page(None, 1).await.unwrap()];
+        let sim = |seed| Sim::new(seed, 1, clock.clone(), &[0; 32]).listed(None, 1).unwrap().remove(0);
+        let [listed, read] = [sim(1), sim(2)];
+        let id = &read.id;
         let unread = || async { unreachable!("a view is kept") };
+        let get = async |began| {
+            let view = views.get(id, Some((Arc::clone(&listed), Timestamp(began))), unread).await.unwrap();
+            assert!(Arc::ptr_eq(&view, &listed) || Arc::ptr_eq(&view, &read));
+            Arc::ptr_eq(&view, &listed)
+        };
+        views.get(id, None, || ready(Ok(Arc::clone(&read)))).await.unwrap();
+        assert!(!get(999).await);
+        assert!(get(1_000).await);
+        assert!(!get(999).await);
+        clock.advance(MAX_AGE);
+        clock.advance(Duration::from_millis(1));
+        assert!(get(1_001).await);
 
-        views.feed(Timestamp(1_000), &read);
-        views.feed(Timestamp(999), &page);
-        assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap().snapshot, &read[0]));
-        views.feed(Timestamp(1_001), &page);
-        assert!(Arc::ptr_eq(&views.get(&read[0].id, unread).await.unwrap().snapshot, &page[0]));
-
-        views.forget(&read[0].id);
-        views.feed(Timestamp(1_002), &page);
-        let anew = || async { Ok(Arc::new(Arc::clone(&read[0]).into())) };
-        let seen = views.get(&read[0].id, anew).await.unwrap();
-        assert!(Arc::ptr_eq(&seen.snapshot, &read[0]), "a page may have been begun before what it was forgotten for");
+        views.forget(id);
+        let anew = || ready(Ok(Arc::clone(&read)));
+        let seen = views.get(id, Some((Arc::clone(&listed), clock.now())), anew).await.unwrap();
+        assert!(Arc::ptr_eq(&seen, &read), "a list may have been begun before what it was forgotten for");
     }
 }

@@ -122,7 +122,7 @@ fn caller(application: &str, grants: Grants) -> Caller {
             None,
         )
     });
-    access.authenticate(Credentials { key_id: "key", secret: "secret" }, START).expect("a live key")
+    access.authenticate(Credentials { key_id: "key", secret: "secret" }, &Clock::manual(START)).expect("a live key")
 }
 
 async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<TaskView, TaskReadError> {

@@ -5,7 +5,7 @@
 use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
 use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId, texts};
 use crate::machines::{Habit, Machine, Machines, PRINTERS, TRAYS};
-use toolwarrant::{BoxFuture, Caller, Clock, Flag, PolicyDef, Resource, Timestamp, ToolDef, Unresolved, Untrusted};
+use toolwarrant::{Caller, Clock, Flag, PolicyDef, Resource, Timestamp, ToolDef, Unresolved, Untrusted};
 
 /// The shop.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl Resource<PrinterId> for Shop {
     type View = Printer;
     type Capability = PrinterCapability;
 
-    fn resolve<'a>(&'a self, _: &'a Caller, id: &'a PrinterId) -> BoxFuture<'a, Result<Printer, Unresolved>> {
-        Box::pin(async move { find(PRINTERS, id.as_str()).map(|machine| printer(id, machine)) })
+    async fn resolve(&self, _: &Caller, id: &PrinterId) -> Result<Printer, Unresolved> {
+        find(PRINTERS, id.as_str()).map(|machine| printer(id, machine))
     }
 
     fn flag(view: &Printer, capability: PrinterCapability) -> Flag {
@@ -49,8 +49,8 @@ impl Resource<TrayId> for Shop {
     type View = Tray;
     type Capability = TrayCapability;
 
-    fn resolve<'a>(&'a self, _: &'a Caller, id: &'a TrayId) -> BoxFuture<'a, Result<Tray, Unresolved>> {
-        Box::pin(async move { find(TRAYS, id.as_str()).map(|machine| tray(id, machine)) })
+    async fn resolve(&self, _: &Caller, id: &TrayId) -> Result<Tray, Unresolved> {
+        find(TRAYS, id.as_str()).map(|machine| tray(id, machine))
     }
 
     fn flag(view: &Tray, capability: TrayCapability) -> Flag {

@@ -5,7 +5,6 @@ pub mod contract {
 }
 
 use toolwarrant_core::access::Caller;
-use toolwarrant_core::BoxFuture;
 use toolwarrant_core::handler::{Flag, Resource, Unresolved};
 use contract::{PrinterCapability, PrinterId};
 
@@ -15,8 +14,8 @@ impl Resource<PrinterId> for Shop {
     type View = ();
     type Capability = PrinterCapability;
 
-    fn resolve<'a>(&'a self, _: &'a Caller, _: &'a PrinterId) -> BoxFuture<'a, Result<(), Unresolved>> {
-        Box::pin(async { Err(Unresolved::NotFound) })
+    async fn resolve(&self, _: &Caller, _: &PrinterId) -> Result<(), Unresolved> {
+        Err(Unresolved::NotFound)
     }
 
     fn flag(_: &(), _: PrinterCapability) -> Flag {

@@ -2,13 +2,18 @@
 
 mod tampering;
 
+use super::queue::{FLUSH_AT, SLOTS};
+use super::writer::Writer;
 use super::*;
 use crate::keyring::KeyRing;
 use crate::random::Random;
+use serde_json::value::RawValue;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
 /// 2026-07-28T12:00:00Z.
@@ -143,14 +148,66 @@ fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
     let queue = Arc::clone(&audit.queue);
     audit.stop();
     assert_eq!(scratch.lines("2026-07-28").len(), FLUSH_AT + 1);
-    assert_eq!(queue.lock().taken, 0);
+    assert_eq!(queue.taken(), 0);
+}
+
+#[test]
+fn each_slot_can_be_had_by_any_thread_whichever_has_had_it() {
+    let scratch = Scratch::new("threads");
+    let audit = scratch.start().expect("started");
+    for _ in 0..3 {
+        let slots: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| std::iter::from_fn(|| audit.reserve()).collect::<Vec<_>>())).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert_eq!((slots.len(), audit.handle().slots()), (SLOTS, SLOTS));
+        drop(slots);
+        assert_eq!(audit.handle().slots(), 0);
+    }
+}
+
+/// Each thread serves two clients in turn with the others, while the writer takes lines at any moment.
+#[test]
+fn the_lines_of_who_calls_one_after_the_other_stand_in_that_order_whichever_thread_serves() {
+    const THREADS: usize = 4;
+    const CALLS: usize = 4_000;
+    let scratch = Scratch::new("order");
+    let audit = scratch.start().expect("started");
+    let done: [AtomicUsize; 2] = Default::default();
+    let serve = |thread: usize, client: usize| {
+        for n in (thread..CALLS).step_by(THREADS) {
+            while done[client].load(Acquire) < n {
+                thread::yield_now();
+            }
+            put(&audit, &Line { application: ["a", "b"][client], ..line(NOON, &n.to_string()) });
+            done[client].store(n + 1, Release);
+        }
+    };
+    thread::scope(|scope| {
+        for (thread, client) in (0..THREADS).flat_map(|thread| [(thread, 0), (thread, 1)]) {
+            let serve = &serve;
+            scope.spawn(move || serve(thread, client));
+        }
+        while done.iter().any(|done| done.load(Relaxed) < CALLS) {
+            audit.queue.flush();
+            thread::yield_now();
+        }
+    });
+    audit.stop();
+    let lines = scratch.lines("2026-07-28");
+    for client in ["a", "b"] {
+        let of_client = lines.iter().filter(|line| line["application"] == client);
+        let ids: Vec<usize> = of_client.filter_map(|line| line["request_id"].as_str()?.parse().ok()).collect();
+        assert_eq!(ids, (0..CALLS).collect::<Vec<_>>(), "{client}");
+    }
 }
 
 #[test]
 fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
     let scratch = Scratch::new("disk");
     let queue = Arc::new(Queue::new(Clock::manual(NOON)));
-    queue.lock().taken = 3;
+    (0..3).for_each(|_| std::mem::forget(queue.reserve()));
     fs::create_dir_all(scratch.dir()).expect("created");
     let (mut writer, _) = Writer::open(&scratch.dir(), key(), Arc::clone(&queue), None).expect("an empty trail");
     fs::remove_dir(scratch.dir()).expect("removed");
@@ -161,12 +218,12 @@ fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
         writer.held.add(NOON.0 / DAY_MILLIS, 1, id.as_bytes());
         writer.flush();
         assert!(writer.failing);
-        assert_eq!(queue.lock().taken, 3);
+        assert_eq!(queue.taken(), 3);
     }
     fs::remove_file(scratch.dir()).expect("removed");
     writer.flush();
     assert!(!writer.failing);
-    assert_eq!(queue.lock().taken, 1);
+    assert_eq!(queue.taken(), 1);
     assert_eq!(scratch.lines("2026-07-28"), [1, 2]);
 }
 

@@ -4,7 +4,8 @@
 //! rest of that line first.
 
 use super::chain::{ChainLine, Covered, End, Head, SEAL_AT, Seal};
-use super::{Batch, DAY_MILLIS, Queue, Work, trail};
+use super::queue::{Batch, Queue, Work};
+use super::{DAY_MILLIS, trail};
 use crate::clock::Timestamp;
 use crate::keyring::ChainKey;
 use std::collections::VecDeque;
@@ -99,11 +100,7 @@ impl Writer {
 
     pub(super) fn run(mut self) {
         loop {
-            let Work { batch: Batch { lines, days }, reopen, asked, last } = self.queue.next();
-            self.held.lines += lines;
-            for (day, bytes) in days {
-                self.held.add(day, 0, &bytes);
-            }
+            let Work { reopen, asked, last } = self.queue.next(&mut self.held);
             self.flush();
             self.sync(last);
             if reopen && !self.failing {
@@ -150,7 +147,7 @@ impl Writer {
             bytes.extend_from_slice(&rest);
             wrote?;
             if bytes.is_empty() {
-                self.held.days.remove(&day);
+                self.held.done(day);
             }
             self.seal()?;
         }
@@ -254,7 +251,7 @@ impl OpenFile {
         let Self { file, covered, uncovered, .. } = self;
         put(file, bytes, |written| {
             covered.add(written);
-            covered.lines += written.iter().filter(|byte| **byte == b'\n').count() as u64;
+            covered.lines += line_breaks(written);
             *uncovered = true;
         })
     }
@@ -316,6 +313,12 @@ fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io
         }
     }
     Ok(())
+}
+
+/// Counted in bytes first, of which the compiler adds many at once.
+fn line_breaks(bytes: &[u8]) -> u64 {
+    let few = |piece: &[u8]| u64::from(piece.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>());
+    bytes.chunks(u8::MAX.into()).map(few).sum()
 }
 
 /// The file at a path itself, not what a link leads to.

@@ -65,15 +65,16 @@ pub(super) struct CallCounter<'a> {
 
 impl Drop for CallCounter<'_> {
     fn drop(&mut self) {
-        self.counts.called(self.tool, self.outcome, 1);
-        self.counts.took(self.tool, self.clock.now().since(self.since));
+        self.counts.ended(self.tool, self.outcome, self.clock.now().since(self.since));
     }
 }
 
 /// Whether a call was refused before it could change anything. Failures of ours are left out: each has a request id to ask about.
 fn changed_nothing(call: &Call<'_>, outcome: &str) -> bool {
     let roles = &call.catalogue.roles;
+    if matches!(outcome, "ok" | "cancelled") || outcome == roles.internal.code {
+        return false;
+    }
     let refusals = [roles.invalid_argument, roles.not_found, roles.not_supported, roles.target_busy, roles.overloaded];
-    let failed = !["ok", "cancelled", roles.internal.code].contains(&outcome);
-    failed && (call.tool.hints.read_only || refusals.iter().any(|refusal| refusal.code == outcome))
+    call.tool.hints.read_only || refusals.iter().any(|refusal| refusal.code == outcome)
 }

@@ -72,7 +72,7 @@ impl<H: Handlers> Pipeline<H> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
         self.nonces.judge(timestamp, reads).map_err(BadSignature::Time)?;
         let mut caller =
-            self.access.verify(key_id, canonical, signature, self.clock.latest()).map_err(|_| BadSignature::Wrong)?;
+            self.access.verify(key_id, canonical, signature, &self.clock).map_err(|_| BadSignature::Wrong)?;
         let used = self.nonces.take(key_id, nonce, timestamp).map_err(BadSignature::Nonce)?;
         caller.nonce = Some(Arc::new(used));
         Ok(caller)

@@ -2,11 +2,12 @@
 //!
 //! What is wiped is what this code holds. `docs/hardening.md` names the copies that others make.
 
+use bytes::Bytes;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use std::cell::Cell;
-use std::fmt;
-use zeroize::Zeroize;
+use std::{fmt, mem};
+use zeroize::{Zeroize, Zeroizing};
 
 /// A value that appears in the one answer it belongs to, and in no log or error. It is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,13 +54,67 @@ const ROOM: usize = 2 << 10;
 
 /// Writes a value as JSON. Returns whether a secret is in it: then its text is to be wiped as well.
 pub(crate) fn written(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
-    let outer = HAS_SECRET.replace(false);
-    let mut json = Vec::with_capacity(ROOM);
-    let done = serde_json::to_writer(&mut json, value);
-    let has_secret = HAS_SECRET.replace(outer);
-    done?;
-    let json = String::from_utf8(json).map_err(serde_json::Error::custom)?;
-    Ok((json, has_secret))
+    let mut json = Json::of(value)?;
+    let text = String::from_utf8(mem::take(&mut json.bytes)).map_err(serde_json::Error::custom)?;
+    Ok((text, json.has_secret))
+}
+
+/// JSON, or a part of it. It is wiped when it is dropped, if a secret is in it.
+#[derive(Default)]
+pub(crate) struct Json {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) has_secret: bool,
+}
+
+impl Json {
+    /// Writes a value.
+    pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<Self> {
+        let outer = HAS_SECRET.replace(false);
+        let mut json = Self::with_capacity(ROOM, false);
+        let done = serde_json::to_writer(&mut json.bytes, value);
+        json.has_secret = HAS_SECRET.replace(outer);
+        done.map(|()| json)
+    }
+
+    pub(crate) fn with_capacity(bytes: usize, has_secret: bool) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), has_secret }
+    }
+
+    /// Makes room for bytes, perhaps with a secret. No copy of one stays behind.
+    pub(crate) fn reserve(&mut self, bytes: usize, has_secret: bool) {
+        if self.has_secret && self.bytes.capacity() - self.bytes.len() < bytes {
+            let mut larger = Vec::with_capacity(self.bytes.len() + bytes);
+            larger.extend_from_slice(&self.bytes);
+            mem::replace(&mut self.bytes, larger).zeroize();
+        }
+        self.bytes.reserve(bytes);
+        self.has_secret |= has_secret;
+    }
+}
+
+impl Drop for Json {
+    fn drop(&mut self) {
+        if self.has_secret {
+            self.bytes.zeroize();
+        }
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.has_secret {
+            true => f.write_str("[secret]"),
+            false => f.write_str(&String::from_utf8_lossy(&self.bytes)),
+        }
+    }
+}
+
+/// The last reference wipes what has a secret in it.
+impl From<Json> for Bytes {
+    fn from(mut json: Json) -> Self {
+        let bytes = mem::take(&mut json.bytes);
+        if json.has_secret { Self::from_owner(Zeroizing::new(bytes)) } else { bytes.into() }
+    }
 }
 
 #[cfg(test)]

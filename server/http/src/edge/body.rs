@@ -1,16 +1,17 @@
 //! Reads a whole request body within the limits on size and time.
 
 use super::Limits;
-use super::connection::Peer;
+use super::connection::{HasPeer, Peer};
 use super::quota::Share;
-use axum::body::{Body, HttpBody};
-use axum::http::Extensions;
+use super::turns::hushed;
+use axum::body::HttpBody;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use hyper::body::Frame;
 use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use tokio::time::{Instant, timeout_at};
 
 /// Why a body could not be read.
@@ -33,13 +34,16 @@ pub enum BodyError {
 /// Bytes of each body that count for none: the cap on connections bounds them.
 const FREE: usize = 16 * 1024;
 
-/// Reads the whole of `body`, which came with `extensions`. A body that arrives in one piece, as small ones do, is returned without a
+/// Reads the whole of `body`, which comes `from` somewhere. A body that arrives in one piece, as small ones do, is returned without a
 /// copy. What a larger one takes of [`Limits::bodies_bytes`] is returned when its bytes are dropped.
 ///
 /// # Errors
 /// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is read.
-pub async fn read_body(body: Body, extensions: &Extensions, limits: &Limits) -> Result<Bytes, BodyError> {
-    let peer = extensions.get::<Peer>();
+pub async fn read_body<B>(body: B, from: &impl HasPeer, limits: &Limits) -> Result<Bytes, BodyError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let peer = from.peer();
     let read = read_whole(body, peer, limits).await;
     if let (Err(BodyError::TooLarge | BodyError::Overloaded), Some(peer)) = (&read, peer) {
         peer.connection.refuse_body();
@@ -47,7 +51,10 @@ pub async fn read_body(body: Body, extensions: &Extensions, limits: &Limits) -> 
     read
 }
 
-async fn read_whole(mut body: Body, peer: Option<&Peer>, limits: &Limits) -> Result<Bytes, BodyError> {
+async fn read_whole<B>(mut body: B, peer: Option<&Peer>, limits: &Limits) -> Result<Bytes, BodyError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
     let most = limits.body_bytes;
     if peer.is_some_and(|peer| peer.crowded) {
         return Err(BodyError::Overloaded);
@@ -109,21 +116,23 @@ impl AsRef<[u8]> for Counted {
 
 /// The next piece of the body, or an empty piece in place of trailers, which no route uses. Reads the clock and sets `deadline`
 /// only if it has to wait.
-async fn next_piece(
-    body: &mut Body,
+async fn next_piece<B>(
+    body: &mut B,
     peer: Option<&Peer>,
     limits: &Limits,
     deadline: &mut Option<Instant>,
-) -> Result<Option<Bytes>, BodyError> {
-    let mut frame = body.frame();
-    let frame = match poll_fn(|cx| Poll::Ready(Pin::new(&mut frame).poll(cx))).await {
+) -> Result<Option<Bytes>, BodyError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let frame = match poll_fn(|context| Poll::Ready(poll_once(body, context))).await {
         Poll::Ready(frame) => frame,
         Poll::Pending => {
             let now = Instant::now();
             let deadline = *deadline.get_or_insert(now + limits.body);
             let connection = peer.map(|peer| &peer.connection);
             connection.inspect(|connection| connection.await_client());
-            let frame = timeout_at(deadline.min(now + limits.body_gap), frame).await;
+            let frame = timeout_at(deadline.min(now + limits.body_gap), body.frame()).await;
             // A connection that was given up meanwhile ends at once.
             connection.map_or(Ok(()), |connection| connection.received()).map_err(|_| BodyError::Broken)?;
             frame.map_err(|_| BodyError::Timeout)?
@@ -133,9 +142,24 @@ async fn next_piece(
     Ok(frame.map(|frame| frame.into_data().unwrap_or_default()))
 }
 
+/// Polls for a piece. Its task is woken for that only if there is more to come.
+fn poll_once<B>(body: &mut B, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let (frame, wakes) = hushed(|| Pin::new(&mut *body).poll_frame(context));
+    let was_last = matches!(frame, Poll::Ready(Some(Ok(_)))) && body.is_end_stream();
+    if wakes && !was_last {
+        context.waker().wake_by_ref();
+    }
+    frame
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
+    use axum::http::Extensions;
 
     async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
         read_body(body, &Extensions::new(), limits).await

@@ -2,7 +2,7 @@
 //!
 //! A connection that waits for its client can be given up to make room for another. One whose request is being carried out cannot.
 
-use super::quota::{Quota, Share};
+use super::quota::Quota;
 use super::throttle::AuthThrottle;
 use axum::http::Extensions;
 use std::net::IpAddr;
@@ -20,6 +20,28 @@ const WAITING: u8 = 0;
 const BUSY: u8 = 1;
 /// The connection is given up.
 const GIVEN_UP: u8 = 2;
+
+/// How a connection waits for a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeadWait {
+    /// A request is read, carried out or answered.
+    Over,
+    /// The wait has begun since this was last asked.
+    Begins,
+    /// It has begun before.
+    Lasts,
+}
+
+/// The states between two heads: a request is being read or carried out.
+const IN_REQUEST: u8 = 0;
+/// Its answer is to be sent.
+const ANSWERED: u8 = 1;
+/// What there was of the answer has left. More may come, if it is long.
+const FLUSHED: u8 = 2;
+/// The whole answer has left, and the next head is being read.
+const WAIT_BEGINS: u8 = 3;
+/// The same, and the time has been noted.
+const WAIT_LASTS: u8 = 4;
 
 /// What requests may hold at a time, beside connections.
 #[derive(Debug)]
@@ -42,6 +64,8 @@ pub(super) struct Connection {
     pub(super) place: AtomicU64,
     pub(super) hangup: Hangup,
     state: AtomicU8,
+    /// Where it is between two heads. Only its own task looks.
+    head: AtomicU8,
     /// Whether a request was answered since the limiter last looked.
     used: AtomicBool,
     /// Whether it ends after the answer to the request in flight.
@@ -59,11 +83,18 @@ impl Connection {
             place: AtomicU64::default(),
             hangup: Hangup::default(),
             state: AtomicU8::new(WAITING),
+            head: AtomicU8::new(WAIT_BEGINS),
             used: AtomicBool::default(),
             last: AtomicBool::default(),
             refused_body: AtomicBool::default(),
             given_up: Notify::new(),
         }
+    }
+
+    /// The head of a request is there. Fails if the connection was given up before.
+    pub(super) fn received_head(&self) -> Result<(), GivenUp> {
+        self.head.store(IN_REQUEST, Relaxed);
+        self.received()
     }
 
     /// The client has sent what was asked for. Fails if the connection was given up before.
@@ -79,8 +110,37 @@ impl Connection {
     /// A request is answered. Returns whether the connection ends with that.
     pub(super) fn answered(&self) -> bool {
         self.used.store(true, Relaxed);
+        self.head.store(ANSWERED, Relaxed);
         self.await_client();
         self.last.load(Relaxed)
+    }
+
+    /// All that was written has left.
+    pub(super) fn flushed(&self) {
+        self.moves(ANSWERED, FLUSHED);
+    }
+
+    /// Something is to be read of it: hyper reads no head before the answer to the last one has left.
+    pub(super) fn reads(&self) {
+        self.moves(FLUSHED, WAIT_BEGINS);
+    }
+
+    fn moves(&self, from: u8, to: u8) {
+        if self.head.load(Relaxed) == from {
+            self.head.store(to, Relaxed);
+        }
+    }
+
+    /// How it waits for a head.
+    pub(super) fn head_wait(&self) -> HeadWait {
+        match self.head.load(Relaxed) {
+            WAIT_BEGINS => {
+                self.head.store(WAIT_LASTS, Relaxed);
+                HeadWait::Begins
+            }
+            WAIT_LASTS => HeadWait::Lasts,
+            _ => HeadWait::Over,
+        }
     }
 
     /// Whether the client is to act.
@@ -123,9 +183,9 @@ impl Connection {
 #[error("the connection is given up to make room")]
 pub(crate) struct GivenUp;
 
-/// Where a request comes from. Every request has it as an extension.
+/// Where a request comes from.
 #[derive(Debug, Clone)]
-pub(crate) struct Peer {
+pub struct Peer {
     /// The client's address, also where a trusted proxy stands between.
     pub(super) address: IpAddr,
     /// Whether more requests of this address are in flight than may be.
@@ -133,11 +193,29 @@ pub(crate) struct Peer {
     pub(super) connection: Arc<Connection>,
 }
 
+/// What may know where a request comes from: its extensions, where it came through a router.
+pub trait HasPeer {
+    /// Where it comes from. `None` if it came over no connection.
+    fn peer(&self) -> Option<&Peer>;
+}
+
+impl HasPeer for Extensions {
+    fn peer(&self) -> Option<&Peer> {
+        self.get()
+    }
+}
+
+impl HasPeer for Option<&Peer> {
+    fn peer(&self) -> Option<&Peer> {
+        *self
+    }
+}
+
 /// Counts a failed authentication of this request's client, and returns once it may be answered.
 ///
 /// Few answers are delayed at a time. Beyond these the answer is given at once, and the connection ends with it.
-pub(crate) async fn slow_down(throttle: &AuthThrottle, extensions: &Extensions, now: Timestamp) {
-    let Some(Peer { address, connection, .. }) = extensions.get() else { return };
+pub(crate) async fn slow_down(throttle: &AuthThrottle, from: &impl HasPeer, now: Timestamp) {
+    let Some(Peer { address, connection, .. }) = from.peer() else { return };
     let Some(delay) = throttle.failed(*address, now) else { return };
     match connection.quotas.delayed.take(*address, 1) {
         Some(_share) => sleep(delay).await,
@@ -146,16 +224,8 @@ pub(crate) async fn slow_down(throttle: &AuthThrottle, extensions: &Extensions, 
 }
 
 /// How long an answer to this request may be held: until its client closes its side.
-pub(crate) fn patience(extensions: &Extensions) -> LongPoll<'_> {
-    let peer = extensions.get::<Peer>();
-    peer.map_or(LongPoll::Allowed, |peer| LongPoll::Until(&peer.connection.hangup))
-}
-
-/// A share of what requests by trusted proxies may take, and whether there was one.
-pub(super) fn proxied(quotas: &Quotas, address: IpAddr) -> (Option<Share>, bool) {
-    let share = quotas.proxied.take(address, 1);
-    let crowded = share.is_none();
-    (share, crowded)
+pub(crate) fn patience(from: &impl HasPeer) -> LongPoll<'_> {
+    from.peer().map_or(LongPoll::Allowed, |peer| LongPoll::Until(&peer.connection.hangup))
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 //! host name. The policy therefore checks `Host` and `Origin`, each against what is allowed. It does not compare them with each
 //! other, because under DNS rebinding they are equal.
 
+use crate::head::Head;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -131,10 +132,16 @@ impl HostOriginPolicy {
         headers: &HeaderMap,
         authority: Option<&str>,
     ) -> Result<Option<AllowedOrigin>, HostOriginError> {
-        let mut hosts = headers.get_all(HOST).iter();
-        let (host, None) = (hosts.next(), hosts.next()) else {
-            return Err(HostOriginError::Host(Echo::of("(several)")));
-        };
+        self.judge(&headers.into(), authority)
+    }
+
+    /// The same, of a head that was read before.
+    pub(crate) fn judge(
+        &self,
+        head: &Head<'_>,
+        authority: Option<&str>,
+    ) -> Result<Option<AllowedOrigin>, HostOriginError> {
+        let host = head.host.at_most_once().ok_or_else(|| HostOriginError::Host(Echo::of("(several)")))?;
         if self.loopback || !self.hosts.is_empty() {
             let host =
                 authority.map_or_else(|| host.map(HeaderValue::as_bytes), |authority| Some(authority.as_bytes()));
@@ -144,10 +151,7 @@ impl HostOriginPolicy {
             }
         }
 
-        let mut origins = headers.get_all(ORIGIN).iter();
-        let (origin, None) = (origins.next(), origins.next()) else {
-            return Err(HostOriginError::Origin(Echo::of("(several)")));
-        };
+        let origin = head.origin.at_most_once().ok_or_else(|| HostOriginError::Origin(Echo::of("(several)")))?;
         match origin {
             Some(value) if !value.to_str().is_ok_and(|origin| self.allows_origin(origin)) => {
                 Err(HostOriginError::Origin(echo(value.as_bytes())))
@@ -263,7 +267,8 @@ fn is_name(name: &str) -> bool {
 }
 
 fn is_loopback(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost")
+    name == "127.0.0.1"
+        || name.eq_ignore_ascii_case("localhost")
         || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
         || ipv6(name) == Some(Ipv6Addr::LOCALHOST)
 }
@@ -288,6 +293,7 @@ fn echo(value: &[u8]) -> Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::header::{HOST, ORIGIN};
 
     const LOOPBACK: &str = "127.0.0.1:8080";
     const EVERYWHERE: &str = "0.0.0.0:8080";

@@ -1,13 +1,16 @@
 //! The edge over real sockets. The server runs on its own thread, so the clients here can block.
 
 use super::*;
+use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Semaphore, oneshot};
 
 /// A deadline that should pass during the test.
@@ -131,6 +134,88 @@ fn a_connection_without_a_whole_head_is_closed_at_the_deadline() {
         let answer = everything(&mut stream);
         assert_eq!(answer.matches("200 OK").count(), answers, "{sent:?}: {answer:?}");
     }
+}
+
+/// A connection in memory: who its requests come from, the server's side, and the client's.
+fn connection(limiter: &Arc<ConnectionLimiter>) -> (Peer, ClientStream<DuplexStream>, DuplexStream) {
+    let permit = limiter.acquire([192, 0, 2, 1].into()).expect("a permit");
+    let (ours, theirs) = tokio::io::duplex(16 * 1024);
+    let connection = Arc::clone(&permit.connection);
+    let stream = ClientStream::new(ours, Arc::clone(&connection), &limiter.limits);
+    (Peer { address: connection.address, crowded: false, connection }, stream, theirs)
+}
+
+/// Seconds after which a connection ends whose client sends so many texts, each so many seconds after the one before.
+async fn ends_after(sent: &[(u64, &str)]) -> u128 {
+    let limiter = ConnectionLimiter::new(Limits::default());
+    let (_running, stopping) = watch::channel(());
+    let slow = async || sleep(Duration::from_secs(30)).await;
+    let router = Router::new().route("/", post(length)).route("/slow", get(slow)).with_state(limiter.limits);
+    let server = Server::new(Arc::new(router), Arc::clone(&limiter), stopping);
+    let (own, stream, mut client) = connection(&limiter);
+    let begin = tokio::time::Instant::now();
+    let sending = async {
+        for (after, text) in sent {
+            sleep(Duration::from_secs(*after)).await;
+            client.write_all(text.as_bytes()).await.expect("written");
+        }
+    };
+    tokio::join!(server.serve(stream, &own, false), sending);
+    begin.elapsed().as_millis() / 1000
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_has_ten_seconds_from_the_end_of_the_request_before() {
+    let (get, slow) = ("GET /none HTTP/1.1\r\nhost: x\r\n\r\n", "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
+    let (begun, ended) = get.split_at(20);
+    let (head, body) = ("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n", "body");
+    let cases: &[(&[(u64, &str)], u128)] = &[
+        (&[], 10),
+        (&[(9, begun)], 10),
+        (&[(3, "G"), (3, "E"), (3, "T")], 10),
+        (&[(9, get)], 19),
+        (&[(5, begun), (4, ended)], 19),
+        (&[(9, get), (9, begun)], 19),
+        (&[(9, get), (9, get), (9, get), (9, get)], 46),
+        (&[(1, get), (1, get), (1, get)], 13),
+        (&[(0, get), (0, get), (0, begun)], 10),
+        (&[(2, slow)], 42),
+        (&[(2, slow), (5, get), (1, begun)], 42),
+        (&[(5, head), (9, body)], 24),
+        (&[(5, head), (9, body), (9, begun)], 24),
+    ];
+    for (sent, expected) in cases {
+        assert_eq!(ends_after(sent).await, *expected, "{sent:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_whole_takes_one_turn_of_its_connection() {
+    let limiter = ConnectionLimiter::new(Limits::default());
+    let (_running, stopping) = watch::channel(());
+    let router = Router::new().route("/", post(length)).with_state(limiter.limits);
+    let server = Server::new(Arc::new(router), Arc::clone(&limiter), stopping);
+    let (own, stream, mut client) = connection(&limiter);
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let serving = tokio::spawn(async move {
+        let mut served = pin!(server.serve(stream, &own, false));
+        poll_fn(|context| {
+            counted.fetch_add(1, Relaxed);
+            served.as_mut().poll(context)
+        })
+        .await;
+    });
+    tokio::task::yield_now().await;
+    for n in 1..=20 {
+        client.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nbody").await.expect("written");
+        let mut answer = [0; 1024];
+        let read = client.read(&mut answer).await.expect("read");
+        assert!(answer[..read].ends_with(b"\r\n\r\n4"), "head and body in one write");
+        tokio::task::yield_now().await;
+        assert_eq!(turns.load(Relaxed), 1 + n);
+    }
+    serving.abort();
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Writes JSON-RPC answers. What is the same in each is rendered once, when the server starts: [`Answers`].
 //!
-//! A result is spliced of JSON that exists already. No answer is parsed here, and none is judged.
+//! A result is joined of JSON that exists already. No answer is parsed here, and none is judged.
 
-use crate::spliced::Spliced;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::ServiceDef;
 use toolwarrant_core::failure::Failure;
-use toolwarrant_core::reply::{Answer, quote};
+use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::revision::Revision;
 
 /// Milliseconds for which a client may keep what it was told of tools. The rights of a key can change at any time.
@@ -28,7 +27,7 @@ pub(crate) struct Answers {
 
 /// How results begin, after the id.
 struct Openings {
-    /// Up to the text of a tool's answer.
+    /// Up to the text of a tool's answer and its quotation mark.
     call: String,
     /// Up to the list of tools.
     list: String,
@@ -38,7 +37,7 @@ impl Openings {
     /// `own` stands in every result, `kept` in those that clients may keep: members of an object, each with a comma behind it.
     fn new(own: &str, kept: &str) -> Self {
         Self {
-            call: format!(r#","result":{{{own}"content":[{{"type":"text","text":"#),
+            call: format!(r#","result":{{{own}"content":[{{"type":"text","text":""#),
             list: format!(r#","result":{{{own}{kept}"tools":"#),
         }
     }
@@ -66,34 +65,38 @@ impl Answers {
     }
 
     /// Agrees to a revision. `instructions` is a JSON string.
-    pub(super) fn initialized(&self, id: &str, agreed: Revision, instructions: &Bytes) -> Spliced {
+    pub(super) fn initialized(&self, id: &str, agreed: Revision, instructions: &Bytes) -> Answer {
         let head = self.initialize.iter().find(|(revision, _)| *revision == agreed).map_or("", |(_, head)| head);
-        Spliced::new([OPEN, id, head], instructions, &["}}"])
+        joined(&[OPEN, id, head], instructions, "}}")
     }
 
     /// Says what the server is. `instructions` is a JSON string.
-    pub(super) fn discovered(&self, id: &str, instructions: &Bytes) -> Spliced {
-        Spliced::new([OPEN, id, &self.discover], instructions, &["}}"])
+    pub(super) fn discovered(&self, id: &str, instructions: &Bytes) -> Answer {
+        joined(&[OPEN, id, &self.discover], instructions, "}}")
     }
 
     /// Lists tools, which are a JSON list.
-    pub(super) fn listed(&self, id: &str, revision: Revision, tools: &Bytes) -> Spliced {
-        Spliced::new([OPEN, id, &self.openings(revision).list], tools, &["}}"])
+    pub(super) fn listed(&self, id: &str, revision: Revision, tools: &Bytes) -> Answer {
+        joined(&[OPEN, id, &self.openings(revision).list], tools, "}}")
     }
 
-    /// The result of a tool: one text item and, where the revision has it, the same as structured content.
-    pub(super) fn succeeded(&self, id: &str, revision: Revision, answer: &Answer) -> Spliced {
-        let head = [OPEN, id, &self.openings(revision).call];
-        let structured = [r#"}],"structuredContent":"#, answer.as_json(), r#","isError":false}}"#];
-        let plain = [r#"}],"isError":false}}"#];
-        let tail = if revision.features().structured { &structured[..] } else { &plain };
-        Spliced::new(head, answer.quoted(), tail).with_secret(answer.has_secret())
+    /// The frame of a tool's result: one text item and, where the revision has it, the same as structured content.
+    pub(super) fn frame<'a>(&'a self, id: &'a str, revision: Revision) -> Frame<'a> {
+        let open = [OPEN, id, &self.openings(revision).call];
+        match revision.features().structured {
+            true => Frame::Text { open, between: Some(r#""}],"structuredContent":"#), close: r#","isError":false}}"# },
+            false => Frame::Text { open, between: None, close: r#""}],"isError":false}}"# },
+        }
     }
 
     /// The failure of a tool, as its result: one text item. Clients hold structured content against the output schema, so there is none.
-    pub(super) fn failed(&self, id: &str, revision: Revision, failure: &Failure) -> Spliced {
-        let text = quote(&serde_json::to_string(failure).unwrap_or_default());
-        Spliced::new([OPEN, id, &self.openings(revision).call], &text, &[r#"}],"isError":true}}"#])
+    pub(super) fn failed(&self, id: &str, revision: Revision, failure: &Failure) -> Answer {
+        let frame = Frame::Text {
+            open: [OPEN, id, &self.openings(revision).call],
+            between: None,
+            close: r#""}],"isError":true}}"#,
+        };
+        Answer::of(failure, frame).unwrap_or_else(|_| error(id, failure))
     }
 
     fn openings(&self, revision: Revision) -> &Openings {
@@ -102,25 +105,19 @@ impl Answers {
 }
 
 /// An answer that says nothing more than that the server is there.
-pub(super) fn pong(id: &str) -> Spliced {
-    Spliced::new([OPEN, id, r#","result":{}}"#], &Bytes::new(), &[])
+pub(super) fn pong(id: &str) -> Answer {
+    joined(&[OPEN, id, r#","result":{}}"#], b"", "")
 }
 
 /// An error of the protocol.
-pub(super) fn error(id: &str, failure: &Failure) -> Spliced {
+pub(super) fn error(id: &str, failure: &Failure) -> Answer {
     let data = json!(failure);
     let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
-    Spliced::new([OPEN, id, r#","error":"#], &error.to_string().into(), &["}"])
+    joined(&[OPEN, id, r#","error":"#], error.to_string().as_bytes(), "}")
 }
 
-/// The answer to a batch.
-pub(super) fn array(answers: &[Spliced]) -> Spliced {
-    let length: usize = answers.iter().map(|answer| answer.length() + 1).sum();
-    let mut out = Vec::with_capacity(length + 1);
-    for answer in answers {
-        out.push(if out.is_empty() { b'[' } else { b',' });
-        answer.write(&mut out);
-    }
-    out.push(b']');
-    Spliced::from(out).with_secret(answers.iter().any(Spliced::has_secret))
+/// Joins an answer of texts that exist already.
+fn joined(head: &[&str; 3], middle: &[u8], tail: &str) -> Answer {
+    let [a, b, c] = head.map(str::as_bytes);
+    [a, b, c, middle, tail.as_bytes()].concat().into()
 }

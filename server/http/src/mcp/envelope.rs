@@ -2,13 +2,16 @@
 //!
 //! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they were sent.
 
-use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use toolwarrant_core::wording::{Echo, Words};
 use toolwarrant_core::words;
+
+/// What `jsonrpc` is.
+const VERSION: &str = r#""2.0""#;
 
 /// Maximum number of messages in a batch.
 const MAX_BATCH: usize = 50;
@@ -40,7 +43,39 @@ pub(super) struct RpcRequest<'a> {
     /// The JSON of a string or an integer.
     pub(super) id: &'a str,
     pub(super) method: Cow<'a, str>,
-    pub(super) params: Option<&'a RawValue>,
+    pub(super) params: Params<'a>,
+    /// The whole message.
+    json: &'a str,
+}
+
+/// The parameters of a request.
+#[derive(Debug)]
+pub(super) enum Params<'a> {
+    Absent,
+    /// An object that names no member twice that a method here reads.
+    Read(ParamMembers<'a>),
+    /// Anything else. [`RpcRequest::params_json`] has it.
+    Unusual,
+}
+
+/// The members of `params` that any method here reads, each as JSON.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ParamMembers<'a> {
+    pub(super) name: Option<&'a RawValue>,
+    pub(super) arguments: Option<&'a RawValue>,
+    pub(super) meta: Option<&'a RawValue>,
+    pub(super) cursor: Option<&'a RawValue>,
+    pub(super) protocol_version: Option<&'a RawValue>,
+}
+
+impl<'a> RpcRequest<'a> {
+    /// The JSON of the parameters. It reads the message again, which only refusals have to.
+    pub(super) fn params_json(&self) -> Option<&'a RawValue> {
+        match self.params {
+            Params::Absent => None,
+            Params::Read(_) | Params::Unusual => serde_json::from_str::<Members<'a>>(self.json).ok()?.params,
+        }
+    }
 }
 
 /// Why a body contains no messages.
@@ -151,6 +186,81 @@ pub(crate) fn reason(error: &serde_json::Error) -> Echo {
 }
 
 fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
+    if let Some(usual) = usual(json) { Ok(usual) } else { judged(json) }
+}
+
+/// A sound request whose parameters are read on the way. What is anything else is judged at leisure.
+fn usual(json: &str) -> Option<Message<'_>> {
+    let Usual { jsonrpc, id, method, params, .. } = serde_json::from_str(json).ok()?;
+    let (id, method) = (id.get(), toolwarrant_core::args::read_text(method.get())?);
+    let params = params.map_or(Params::Absent, Params::Read);
+    let sound = jsonrpc.get() == VERSION && is_id(id);
+    sound.then_some(Message::Request(RpcRequest { id, method, params, json }))
+}
+
+#[derive(serde::Deserialize)]
+struct Usual<'a> {
+    #[serde(borrow)]
+    jsonrpc: &'a RawValue,
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    method: &'a RawValue,
+    #[serde(borrow, default, deserialize_with = "object")]
+    params: Option<ParamMembers<'a>>,
+    // A request has none; what has one twice is refused.
+    #[serde(rename = "result")]
+    _result: Option<IgnoredAny>,
+    #[serde(rename = "error")]
+    _error: Option<IgnoredAny>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum ParamName {
+    Name,
+    Arguments,
+    #[serde(rename = "_meta")]
+    Meta,
+    Cursor,
+    ProtocolVersion,
+    #[serde(other)]
+    Other,
+}
+
+/// Reads an object. A list of its values, which a derived reader would take for one, is none.
+fn object<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ParamMembers<'a>>, D::Error> {
+    struct Object;
+    impl<'de> Visitor<'de> for Object {
+        type Value = ParamMembers<'de>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ParamMembers<'de>, A::Error> {
+            let mut members = ParamMembers::default();
+            while let Some(name) = map.next_key()? {
+                let member = match name {
+                    ParamName::Name => &mut members.name,
+                    ParamName::Arguments => &mut members.arguments,
+                    ParamName::Meta => &mut members.meta,
+                    ParamName::Cursor => &mut members.cursor,
+                    ParamName::ProtocolVersion => &mut members.protocol_version,
+                    ParamName::Other => {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                };
+                if member.replace(map.next_value()?).is_some() {
+                    return Err(A::Error::custom("a member occurs twice"));
+                }
+            }
+            Ok(members)
+        }
+    }
+    deserializer.deserialize_map(Object).map(Some)
+}
+
+fn judged(json: &str) -> Result<Message<'_>, serde_json::Error> {
     if !json.trim_start().starts_with('{') {
         return Ok(Message::Invalid { id: None, what: words![Echo::of(json), " is no JSON-RPC message"] });
     }
@@ -167,7 +277,7 @@ fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
     if let (Some(id), None) = (id, known) {
         return invalid(words!["`id` is ", Echo::of(id.get()), "; it must be a string or an integer"]);
     }
-    if jsonrpc.is_none_or(|version| version.get() != "\"2.0\"") {
+    if jsonrpc.is_none_or(|version| version.get() != VERSION) {
         return invalid("`jsonrpc` must be \"2.0\"".into());
     }
     let Some(method) = method else {
@@ -180,7 +290,10 @@ fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
         return invalid(words!["`method` is ", Echo::of(method.get()), "; it must be a string"]);
     };
     Ok(match known {
-        Some(id) => Message::Request(RpcRequest { id, method, params }),
+        Some(id) => {
+            let params = params.map_or(Params::Absent, |_| Params::Unusual);
+            Message::Request(RpcRequest { id, method, params, json })
+        }
         None => Message::Unanswered,
     })
 }
@@ -191,7 +304,9 @@ fn is_id(json: &str) -> bool {
 
 /// Whether brackets outside of strings nest deeper than [`MAX_DEPTH`]. A body with no more brackets than that is not searched.
 fn is_too_deep(bytes: &[u8]) -> bool {
-    if bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() <= MAX_DEPTH {
+    // Both brackets with one comparison, and counts that fit a byte, so that many bytes are looked at together.
+    let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>();
+    if bytes.chunks(128).map(|some| usize::from(count(some))).sum::<usize>() <= MAX_DEPTH {
         return false;
     }
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
@@ -211,4 +326,61 @@ fn is_too_deep(bytes: &[u8]) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a message is, with the JSON of its parameters in place of how they were read.
+    fn shown(message: &Message<'_>) -> String {
+        match message {
+            Message::Request(request) => {
+                let RpcRequest { id, method, params: _, json: _ } = request;
+                format!("{id} {method} {:?}", request.params_json().map(RawValue::get))
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_read_on_the_way_is_what_a_judge_reads() {
+        let ids = ["1", "-1", "\"a\"", "null", "1.5", "[]", "01"];
+        let methods = ["\"tools/call\"", "\"to\\u006fls\"", "\"\\ud800\"", "7", "null"];
+        let params = [
+            "",
+            "{}",
+            "{\"name\":\"x\",\"arguments\":{\"a\":[1,{}]}}",
+            "null",
+            "[]",
+            "[\"x\"]",
+            "{\"name\":1,\"name\":2}",
+            "{\"cursor\":\"\\n\"}",
+            "{",
+            "1e999",
+        ];
+        let ends =
+            ["", ",\"result\":1", ",\"result\":1,\"result\":2", ",\"x\":1,\"x\":2", ",\"jsonrpc\":\"2.0\"", " x"];
+        let mut read = 0;
+        for (id, method) in ids.iter().flat_map(|id| methods.map(|method| (id, method))) {
+            for (params, end) in params.iter().flat_map(|params| ends.map(|end| (params, end))) {
+                let params = if params.is_empty() { String::new() } else { format!(",\"params\":{params}") };
+                for version in ["\"2.0\"", "2.0", "\"2.\\u0030\""] {
+                    let text = format!("{{\"jsonrpc\":{version},\"id\":{id}{params},\"method\":{method}{end}}}");
+                    let Some(usual) = usual(&text) else { continue };
+                    read += 1;
+                    assert_eq!(shown(&usual), shown(&judged(&text).expect(&text)), "{text}");
+                }
+            }
+        }
+        assert_eq!(read, 3 * 2 * 4 * 3, "ids, methods, parameters and ends that are usual");
+    }
+
+    #[test]
+    fn a_body_is_too_deep_by_its_brackets_outside_of_strings() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(!is_too_deep(nested(MAX_DEPTH).as_bytes()) && is_too_deep(nested(MAX_DEPTH + 1).as_bytes()));
+        let texts = format!("{{\"a\":\"{}\\\"\"}}", "{[;".repeat(500));
+        assert!(!is_too_deep(texts.as_bytes()));
+    }
 }

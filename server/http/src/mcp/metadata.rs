@@ -5,7 +5,7 @@
 //! compared as they are; `initialize` is served whatever its headers say.
 
 use super::Refusal;
-use super::envelope::{Message, RpcRequest, present};
+use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
 use super::session::Method;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
@@ -73,19 +73,16 @@ pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Fai
 
 /// Whether a request comes as in a revision without a handshake: not the header alone says so, but `_meta`, too.
 fn lacks_handshake(named: Revision, request: &RpcRequest<'_>) -> bool {
-    let params = request.params.and_then(object::<Params<'_>>);
-    !named.features().handshake && params.is_some_and(|params| params.meta.is_some())
+    !named.features().handshake && own(request).is_some_and(|own| own.meta.is_some())
 }
 
 /// Checks a request in a revision without a handshake.
 fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revision) -> Result<(), Failure> {
-    let RpcRequest { id: _, method, params } = request;
+    let method = &request.method;
     let invalid = |what: &'static str| Failure::new(H::CATALOGUE.roles.invalid_params, what);
     METHOD.check::<H>(headers, method)?;
     let known = Method::of(method, named);
-    let Params { name, meta } = params
-        .map_or(Some(Params::default()), object)
-        .ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
+    let Own { name, meta } = own(request).ok_or_else(|| invalid("`params` is no object, or names a member twice"))?;
     // A call without a name is refused when it is run.
     if let (Some(Method::CallTool), Some(name)) = (known, name.and_then(|name| read_text(name.get()))) {
         NAME.check::<H>(headers, &name)?;
@@ -102,8 +99,17 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
     known.map(drop).ok_or_else(|| Method::unknown::<H>(method))
 }
 
+/// What of the parameters is looked at here. `None` if they are no object, or name one of these twice.
+fn own<'a>(request: &RpcRequest<'a>) -> Option<Own<'a>> {
+    match request.params {
+        Params::Absent => Some(Own::default()),
+        Params::Read(ParamMembers { name, meta, .. }) => Some(Own { name, meta }),
+        Params::Unusual => request.params_json().and_then(object),
+    }
+}
+
 #[derive(Default, Deserialize)]
-struct Params<'a> {
+struct Own<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     name: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]

@@ -3,18 +3,19 @@
 //! The outcome of a tool is always a result, also if the tool failed, so that the model reads it.
 
 use super::Refusal;
-use super::answers::{self, array, error};
-use super::envelope::{self, Message, RpcRequest};
+use super::answers::{self, error};
+use super::envelope::{self, Message, ParamMembers, Params, RpcRequest};
 use crate::Endpoint;
-use crate::spliced::Spliced;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 use toolwarrant_core::access::Caller;
+use toolwarrant_core::args::read_text;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::limit::HeadCharge;
 use toolwarrant_core::pipeline::{Admitted, Handlers};
+use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
 use toolwarrant_core::wording::Echo;
@@ -66,7 +67,7 @@ impl<H: Handlers> Session<'_, H> {
     ///
     /// # Errors
     /// The key or secret of the caller has ended meanwhile.
-    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Spliced>, Refusal> {
+    pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
         match self.answered(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
                 Err(Refusal { failure, id: id.to_owned() })
@@ -76,14 +77,14 @@ impl<H: Handlers> Session<'_, H> {
     }
 
     /// The answer to a batch; one of notifications has none. The cost of all messages is charged before the first one runs.
-    pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Spliced> {
+    pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Answer> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let charged = self.charge(requests);
         let mut answers = Vec::with_capacity(requests);
         for message in messages {
             answers.extend(self.answered(message, &charged).await.map(told));
         }
-        (!answers.is_empty()).then(|| array(&answers))
+        (!answers.is_empty()).then(|| Answer::list(&answers))
     }
 
     fn charge(&self, requests: usize) -> Result<Admitted<'_>, Failure> {
@@ -96,7 +97,7 @@ impl<H: Handlers> Session<'_, H> {
         &self,
         message: &'m Message<'_>,
         charged: &Result<Admitted<'_>, Failure>,
-    ) -> Option<Result<Spliced, (&'m str, Failure)>> {
+    ) -> Option<Result<Answer, (&'m str, Failure)>> {
         Some(match (message, charged) {
             (Message::Unanswered, _) => return None,
             (Message::Invalid { id, what }, _) => {
@@ -109,27 +110,30 @@ impl<H: Handlers> Session<'_, H> {
         })
     }
 
-    fn over_budget(&self, RpcRequest { id, method, params }: &RpcRequest<'_>, failure: &Failure) -> Spliced {
+    fn over_budget(&self, request: &RpcRequest<'_>, failure: &Failure) -> Answer {
+        let RpcRequest { id, method, .. } = request;
         if method != "tools/call" {
             return error(id, failure);
         }
-        if let Ok(call) = self.call_params(*params) {
+        if let Ok(call) = self.call_params(request) {
             self.endpoint.pipeline.refused(self.caller, &call.name, self.request_id, failure);
         }
         self.endpoint.answers.failed(id, self.revision, failure)
     }
 
-    async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Spliced, Failure> {
-        let RpcRequest { id, method, params } = request;
+    async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Answer, Failure> {
+        let RpcRequest { id, method, params, .. } = request;
         let invalid_params = H::CATALOGUE.roles.invalid_params;
-        if let Some(params) = params.filter(|params| !params.get().starts_with('{')) {
+        if let Params::Unusual = params
+            && let Some(params) = request.params_json().filter(|params| !params.get().starts_with('{'))
+        {
             let what = words!["`params` is ", Echo::of(params.get()), ", not an object"];
             return Err(Failure::new(invalid_params, what));
         }
         let Endpoint { pipeline, answers, .. } = self.endpoint;
         match Method::of(method, self.revision) {
-            Some(Method::CallTool) => self.call(admitted, id, &self.call_params(*params)?).await,
-            Some(Method::ListTools) => match cursor(*params) {
+            Some(Method::CallTool) => self.call(admitted, id, &self.call_params(request)?).await,
+            Some(Method::ListTools) => match cursor(request) {
                 None => Ok(answers.listed(id, self.revision, &pipeline.list(admitted, self.revision)?)),
                 Some(cursor) => {
                     let what = words!["`cursor` ", cursor, " is not one that tools/list returned: it returns one page"];
@@ -137,7 +141,7 @@ impl<H: Handlers> Session<'_, H> {
                 }
             },
             Some(Method::Initialize) => {
-                let agreed = Revision::agreed(&offer(*params), H::CATALOGUE.service.served);
+                let agreed = Revision::agreed(&offer(request), H::CATALOGUE.service.served);
                 Ok(answers.initialized(id, agreed, &pipeline.instructions(admitted)?))
             }
             Some(Method::Discover) => Ok(answers.discovered(id, &pipeline.instructions(admitted)?)),
@@ -146,23 +150,32 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Spliced, Failure> {
+    async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Answer, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
-        let asked = ToolCall { tool: &call.name, arguments, request_id: self.request_id, hold: self.hold };
-        match self.endpoint.pipeline.call(admitted, asked).await {
-            Ok(answer) => Ok(self.endpoint.answers.succeeded(id, self.revision, &answer)),
+        let Self { endpoint: Endpoint { pipeline, answers, .. }, request_id, hold, revision, .. } = *self;
+        let frame = answers.frame(id, revision);
+        match pipeline.call(admitted, ToolCall { tool: &call.name, arguments, request_id, hold, frame }).await {
+            Ok(answer) => Ok(answer),
             Err(failure)
                 if [H::CATALOGUE.roles.unknown_tool, H::CATALOGUE.roles.unauthenticated].contains(&failure.def()) =>
             {
                 Err(failure)
             }
-            Err(failure) => Ok(self.endpoint.answers.failed(id, self.revision, &failure)),
+            Err(failure) => Ok(answers.failed(id, revision, &failure)),
         }
     }
 
-    fn call_params<'p>(&self, params: Option<&'p RawValue>) -> Result<CallParams<'p>, Failure> {
+    fn call_params<'p>(&self, request: &RpcRequest<'p>) -> Result<CallParams<'p>, Failure> {
+        if let Params::Read(ParamMembers { name: Some(name), arguments, .. }) = request.params
+            && let Some(name) = read_text(name.get())
+            && arguments.is_none_or(|arguments| arguments.get().starts_with('{'))
+        {
+            return Ok(CallParams { name, arguments });
+        }
         let role = H::CATALOGUE.roles.invalid_params;
-        let params = params.ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
+        let params = request
+            .params_json()
+            .ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
         let call: CallParams<'p> = serde_json::from_str(params.get()).map_err(|error| {
             let what = envelope::reason(&error);
             Failure::new(role, words!["`params` of tools/call: ", what])
@@ -177,7 +190,7 @@ impl<H: Handlers> Session<'_, H> {
 }
 
 /// An answer, or an error in its place.
-fn told(answered: Result<Spliced, (&str, Failure)>) -> Spliced {
+fn told(answered: Result<Answer, (&str, Failure)>) -> Answer {
     answered.unwrap_or_else(|(id, failure)| error(id, &failure))
 }
 
@@ -192,24 +205,14 @@ struct CallParams<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// The cursor of a `tools/list` request, cleaned for display.
-fn cursor(params: Option<&RawValue>) -> Option<Echo> {
-    #[derive(serde::Deserialize)]
-    struct Page<'a> {
-        #[serde(borrow)]
-        cursor: Option<&'a RawValue>,
-    }
-    let page: Page<'_> = serde_json::from_str(params?.get()).ok()?;
-    page.cursor.map(|cursor| Echo::of(cursor.get()))
+/// The cursor of a `tools/list` request, cleaned for display. One that is null is none.
+fn cursor(request: &RpcRequest<'_>) -> Option<Echo> {
+    let Params::Read(ParamMembers { cursor, .. }) = request.params else { return None };
+    cursor.map(RawValue::get).filter(|cursor| *cursor != "null").map(Echo::of)
 }
 
 /// The revision that a client offers; empty if it offers none.
-fn offer(params: Option<&RawValue>) -> Cow<'_, str> {
-    #[derive(serde::Deserialize)]
-    struct Offer<'a> {
-        #[serde(borrow, rename = "protocolVersion")]
-        version: Cow<'a, str>,
-    }
-    let offer: Option<Offer<'_>> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    offer.map_or(Cow::Borrowed(""), |offer| offer.version)
+fn offer<'a>(request: &RpcRequest<'a>) -> Cow<'a, str> {
+    let Params::Read(ParamMembers { protocol_version, .. }) = request.params else { return Cow::Borrowed("") };
+    protocol_version.and_then(|version| read_text(version.get())).unwrap_or_default()
 }

@@ -56,8 +56,13 @@ pub(super) fn read(
     if !idempotency_key.is_empty() {
         add_key(route, &mut members, idempotency_key)?;
     }
-    let members: Vec<_> = members.iter().map(|(name, json)| format!("{}:{json}", Value::from(&**name))).collect();
-    RawValue::from_string(format!("{{{}}}", members.join(","))).map_err(|_| "the arguments are not JSON".into())
+    let mut object = String::with_capacity(128);
+    for (name, json) in &members {
+        let name = Value::from(&**name).to_string();
+        object.extend([if object.is_empty() { "{" } else { "," }, &name, ":", json]);
+    }
+    object.push_str(if object.is_empty() { "{}" } else { "}" });
+    RawValue::from_string(object).map_err(|_| "the arguments are not JSON".into())
 }
 
 /// Adds the key of the header, unless the same key stands among the arguments.

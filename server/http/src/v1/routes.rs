@@ -86,12 +86,16 @@ impl Routes {
             return Matched::OtherMethod(vec!["GET"]);
         }
         let fitting = self.routes.iter().filter_map(|route| Some((route, route.values(path)?)));
-        let fewest = fitting.clone().map(|(_, values)| values.len()).min();
-        let mut fitting = fitting.filter(|(_, values)| Some(values.len()) == fewest);
-        match fitting.clone().find(|(route, _)| route.method == method) {
-            Some((route, values)) => Matched::Route(route, values),
-            None if fewest.is_none() => Matched::Nothing,
-            None => Matched::OtherMethod(fitting.by_ref().map(|(route, _)| route.method).collect()),
+        let mut fitting: Vec<_> = fitting.collect();
+        let fewest = fitting.iter().map(|(_, values)| values.len()).min();
+        fitting.retain(|(_, values)| Some(values.len()) == fewest);
+        match fitting.iter().position(|(route, _)| route.method == method) {
+            Some(at) => {
+                let (route, values) = fitting.swap_remove(at);
+                Matched::Route(route, values)
+            }
+            None if fitting.is_empty() => Matched::Nothing,
+            None => Matched::OtherMethod(fitting.iter().map(|(route, _)| route.method).collect()),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::phones::contract::{
 };
 use crate::phones::devices::Phones;
 use crate::phones::proxy_hosts::NO_HOST;
-use crate::phones::views::Seen;
+use crate::phones::upstream::Seen;
 use std::sync::Arc;
 use toolwarrant::{Call, Target, words};
 

@@ -5,8 +5,7 @@ use crate::phones::contract::{
     CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools, texts,
 };
 use crate::phones::devices::Phones;
-use crate::phones::upstream::{Session, SessionError, Snapshot, Upstream};
-use crate::phones::views::Seen;
+use crate::phones::upstream::{Seen, Session, SessionError, Snapshot, Upstream};
 use std::sync::Arc;
 use toolwarrant::{Call, PermissionSet, Reply, Target};
 
@@ -57,7 +56,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_names_its_phone_and_mode_and_passes_on_what_the_platform_gave() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
-        let cast = sim.page(None, 12).await.unwrap();
+        let cast = sim.listed(None, 12).unwrap();
         for (index, expires_at) in [(0, Some(Timestamp(600_000))), (10, None)] {
             let session = issue(&sim, &cast[index], SessionMode::View, PermissionSet::NONE).await.unwrap();
             assert_eq!((&session.device_id, session.mode), (&cast[index].id, SessionMode::View));
@@ -69,7 +68,7 @@ mod tests {
     #[tokio::test]
     async fn a_platform_that_issues_no_session_is_not_quoted() {
         let sim = Sim::new(5, 12, Clock::manual(Timestamp(0)), &[0; 32]);
-        let cast = sim.page(None, 12).await.unwrap();
+        let cast = sim.listed(None, 12).unwrap();
         let refused = issue(&sim, &cast[6], SessionMode::View, PermissionSet::NONE).await.unwrap_err();
         assert!(refused.to_string().contains("no screen stream"));
         assert_eq!(what(&refused), "the platform issued no session");

@@ -17,9 +17,9 @@ pub use sign::Scheme;
 use super::guard::{Class, GuardLimits};
 use super::readings::{DirectAddresses, PhoneReadings};
 use super::roster::refresh::Refresh;
-use super::roster::{Listed, PlatformName, Roster, Row};
+use super::roster::{Listed, Phones, PlatformName, Roster, Row};
 use super::shown::Shown;
-use super::{Pace, Paces, Session, SessionError, Snapshot, Unreachable, Upstream};
+use super::{AtHand, Found, Pace, Paces, See, Seen, Session, SessionError, Unreachable, Upstream};
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
 use anyhow::Context;
 use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
@@ -135,8 +135,17 @@ impl Armcloud {
         Ok(listed.row.code().to_owned())
     }
 
-    fn snapshot(&self, listed: &Listed<Pad>, reach: Reach) -> Arc<Snapshot> {
-        Arc::new(self.abilities.snapshot(listed, self.clock.now(), reach))
+    /// Shows pads, each as its row is to be believed at present.
+    fn show(&self, pads: Phones<'_, Pad>, see: See<'_>) {
+        let (reach, now) = (self.reach(), self.clock.now());
+        let mut seen = Vec::with_capacity(pads.size_hint().1.unwrap_or_default());
+        seen.extend(pads.map(|(id, row, read_at)| self.abilities.seen(id, row, reach.of_row(read_at, now))));
+        see(&seen);
+    }
+
+    fn seen(&self, listed: &Listed<Pad>, reach: Reach) -> Arc<Seen> {
+        let reach = reach.of_row(listed.read_at, self.clock.now());
+        Arc::clone(self.abilities.seen(&listed.id, &listed.row, reach))
     }
 
     /// Whether calls could go out at present.
@@ -144,41 +153,39 @@ impl Armcloud {
         if self.api.guard().would_refuse().is_some() { Reach::Unreachable } else { Reach::Reachable }
     }
 
-    async fn reread(&self, id: &DeviceId) -> Option<Arc<Snapshot>> {
+    async fn reread(&self, id: &DeviceId) -> Option<Arc<Seen>> {
         let known = self.roster.get(id)?;
         let stale = |why: &dyn std::fmt::Display| {
             tracing::debug!(device = id.as_str(), %why, "a phone could not be read anew");
-            Some(self.snapshot(&known, Reach::Unreachable))
+            Some(self.seen(&known, Reach::Unreachable))
         };
         if let Some(withheld) = self.api.guard().would_refuse() {
             return stale(&withheld);
         }
         match self.listing.reread(&self.roster, id, &self.clock).await {
             Err(error) => stale(&error),
-            Ok(found) => found.map(|listed| self.snapshot(&listed, Reach::Reachable)),
+            Ok(found) => found.map(|listed| self.seen(&listed, Reach::Reachable)),
         }
     }
 }
 
 impl Upstream for Armcloud {
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        let reach = self.reach();
-        let page = self.roster.page(after, limit).iter().map(|listed| self.snapshot(listed, reach)).collect();
-        Box::pin(async { Ok(page) })
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        self.roster.page(after, limit, |pads| self.show(pads, see));
+        Ok(())
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
-        let reach = self.reach();
-        let shown = |id| self.roster.get(id).map(|listed| self.snapshot(&listed, reach));
-        let phones = ids.iter().map(shown).collect();
-        Box::pin(async { Ok(phones) })
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        self.roster.find(ids, |pads| self.show(pads, see));
+        Ok(())
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Arc<Snapshot>>, Unreachable>> {
+    fn at_hand(&self, id: &DeviceId) -> AtHand {
+        let listed = self.roster.get(id);
+        listed.map_or(AtHand::Nothing, |listed| AtHand::Then(self.seen(&listed, self.reach()), listed.read_at))
+    }
+
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
         Box::pin(async move { Ok(self.reread(id).await) })
     }
 

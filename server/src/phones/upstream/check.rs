@@ -56,7 +56,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
     if findings.iter().any(|finding| !finding.sound) {
         return findings;
     }
-    let phones = match control.page(None, SOUGHT).await {
+    let phones = match control.listed(None, SOUGHT) {
         Err(error) => {
             findings.push(Finding::faulty("listing", error.to_string(), "see what the log says of this platform"));
             return findings;

@@ -4,7 +4,7 @@
 //! platform stand together. A platform that fails takes nothing from the others. Start at [`Platforms`].
 
 use super::roster::PlatformName;
-use super::{Control, Exits, Session, SessionError, Snapshot, Unreachable, Upstream};
+use super::{AtHand, Control, Exits, Found, See, Session, SessionError, Unreachable, Upstream};
 use crate::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,13 +31,25 @@ impl Platforms {
 
     /// The platform of a phone, if it is configured.
     fn owner(&self, id: &DeviceId) -> Option<&dyn Control> {
-        Some(&*self.0.get(owner_of(id)?)?.control)
+        Some(&*self.0.get(owner_of(id.as_str())?)?.control)
+    }
+}
+
+impl Member {
+    /// Keeps whether a list failed. Writes only what changes: pages on all threads read it.
+    fn note(&self, name: &PlatformName, listed: Result<(), Unreachable>) {
+        if self.failed.load(Relaxed) != listed.is_err() {
+            self.failed.store(listed.is_err(), Relaxed);
+        }
+        if let Err(error) = listed {
+            tracing::warn!(platform = name.as_str(), %error, "its phones could not be listed");
+        }
     }
 }
 
 /// The name of the platform that a phone belongs to.
-fn owner_of(id: &DeviceId) -> Option<&str> {
-    Some(id.as_str().split_once('-')?.0)
+fn owner_of(id: &str) -> Option<&str> {
+    Some(id.split_once('-')?.0)
 }
 
 /// Checks whether all ids of a platform come before `id`, or are it.
@@ -55,52 +67,35 @@ fn gone(id: &DeviceId) -> Unreachable {
 }
 
 impl Upstream for Platforms {
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        Box::pin(async move {
-            let mut phones = Vec::new();
-            for (name, member) in self.0.iter().filter(|(name, _)| after.is_none_or(|id| !is_before(name, id))) {
-                let left = limit - u16::try_from(phones.len()).unwrap_or(limit);
-                if left == 0 {
-                    break;
-                }
-                let page = member.control.page(after, left).await;
-                member.failed.store(page.is_err(), Relaxed);
-                match page {
-                    Ok(page) => phones.extend(page),
-                    Err(error) => tracing::warn!(platform = name.as_str(), %error, "its phones could not be listed"),
-                }
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        let mut left = limit;
+        for (name, member) in self.0.iter().filter(|(name, _)| after.is_none_or(|id| !is_before(name, id))) {
+            if left == 0 {
+                break;
             }
-            Ok(phones)
-        })
+            let page = member.control.page(after, left, &mut |phones| {
+                left = left.saturating_sub(u16::try_from(phones.len()).unwrap_or(u16::MAX));
+                see(phones);
+            });
+            member.note(name, page);
+        }
+        Ok(())
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
-        Box::pin(async move {
-            let mut phones = Vec::with_capacity(ids.len());
-            for ids in ids.chunk_by(|a, b| owner_of(a) == owner_of(b)) {
-                let member = owner_of(&ids[0]).and_then(|name| self.0.get(name));
-                let read = match member {
-                    Some(member) => {
-                        let read = member.control.read(ids).await;
-                        member.failed.store(read.is_err(), Relaxed);
-                        read.unwrap_or_else(|error| {
-                            tracing::warn!(%error, "phones could not be read");
-                            vec![None; ids.len()]
-                        })
-                    }
-                    None => vec![None; ids.len()],
-                };
-                phones.extend(read);
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        for ids in ids.chunk_by(|a, b| owner_of(a) == owner_of(b)) {
+            if let Some((name, member)) = owner_of(ids[0]).and_then(|name| self.0.get_key_value(name)) {
+                member.note(name, member.control.read(ids, see));
             }
-            Ok(phones)
-        })
+        }
+        Ok(())
     }
 
-    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<Option<Arc<Snapshot>>, Unreachable>> {
+    fn at_hand(&self, id: &DeviceId) -> AtHand {
+        self.owner(id).map_or(AtHand::Now(Ok(None)), |owner| owner.at_hand(id))
+    }
+
+    fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
         match self.owner(id) {
             Some(owner) => owner.read_anew(id),
             None => Box::pin(async { Ok(None) }),

@@ -16,7 +16,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -79,7 +79,10 @@ impl Ours for PlatformName {
 }
 
 /// What a platform tells of one phone. It is written to the roster's file.
-pub trait Row: Clone + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// What its adapter makes of a row. It stays with the row until the platform tells something else of the phone.
+    type Made: Default + fmt::Debug + Send + Sync;
+
     /// The platform's own id of the phone, as it is sent to the platform. It may pass to another phone.
     fn code(&self) -> &str;
 
@@ -96,33 +99,60 @@ pub struct Recoded {
     pub to: String,
 }
 
+/// A row, with what was made of it. Dereferences to the row.
+#[derive(Debug)]
+pub struct KeptRow<R: Row> {
+    row: R,
+    /// What was made of it.
+    pub made: R::Made,
+}
+
+impl<R: Row> From<R> for KeptRow<R> {
+    fn from(row: R) -> Self {
+        Self { row, made: R::Made::default() }
+    }
+}
+
+impl<R: Row> Deref for KeptRow<R> {
+    type Target = R;
+    fn deref(&self) -> &R {
+        &self.row
+    }
+}
+
 /// A phone of a roster.
-#[derive(Clone, Debug)]
-pub struct Listed<R> {
+#[derive(Debug)]
+pub struct Listed<R: Row> {
     /// Our id of it.
     pub id: DeviceId,
     /// What the platform told of it.
-    pub row: Arc<R>,
+    pub row: Arc<KeptRow<R>>,
     /// When the reading of the row began. What an earlier process read is never current.
     pub read_at: Timestamp,
 }
 
 /// The phones of one platform.
 #[derive(Debug)]
-pub struct Roster<R> {
+pub struct Roster<R: Row> {
     name: PlatformName,
     clock: Clock,
     path: PathBuf,
     /// Changes wait here for each other, and for the disk where ids change.
     book: Arc<Mutex<Book<R>>>,
-    /// What the book shows. Locked for as long as it takes to copy a page.
+    /// What the book shows. Locked for as long as it takes to show a page.
     shown: Arc<RwLock<Shown<R>>>,
 }
 
+/// Phones of a roster one after the other: id, row, and when the reading of the row began.
+pub type Phones<'a, R> = &'a mut dyn Iterator<Item = (&'a DeviceId, &'a KeptRow<R>, Timestamp)>;
+
+/// What is shown of a phone: its row, and when the reading of that began.
+type Phone<R> = (Arc<KeptRow<R>>, Timestamp);
+
 /// What readers see.
 #[derive(Debug)]
-struct Shown<R> {
-    phones: BTreeMap<DeviceId, (Arc<R>, Timestamp)>,
+struct Shown<R: Row> {
+    phones: BTreeMap<DeviceId, Phone<R>>,
     listed_at: Option<Timestamp>,
     left_out: usize,
 }
@@ -151,18 +181,25 @@ impl<R: Row> Roster<R> {
         &self.name
     }
 
-    /// Returns the next phones in the order of their ids: `limit` of them, or fewer at the end. `after` need not exist any more.
-    #[must_use]
-    pub fn page(&self, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<R>> {
+    /// Shows the next phones in the order of their ids, each with its row and when the reading of that began: `limit` of them, or fewer at
+    /// the end. `after` need not exist any more. A change of the roster waits for `see`.
+    pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(Phones<'_, R>) -> T) -> T {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        see(&mut self.shown().phones.range::<DeviceId, _>((after, Bound::Unbounded)).take(limit.into()).map(flat))
+    }
+
+    /// As [`Self::page`], the phones that there are among these ids, in the order of `ids`.
+    pub fn find<T>(&self, ids: &[&str], see: impl FnOnce(Phones<'_, R>) -> T) -> T {
         let shown = self.shown();
-        shown.phones.range((after, Bound::Unbounded)).take(limit.into()).map(listed).collect()
+        see(&mut ids.iter().filter_map(|id| shown.phones.get_key_value(*id)).map(flat))
     }
 
     /// Returns the phone of this id.
     #[must_use]
     pub fn get(&self, id: &DeviceId) -> Option<Listed<R>> {
-        self.shown().phones.get_key_value(id).map(listed)
+        let shown = self.shown();
+        let (row, read_at) = shown.phones.get(id)?;
+        Some(Listed { id: id.clone(), row: Arc::clone(row), read_at: *read_at })
     }
 
     /// Returns the number of phones.
@@ -269,8 +306,8 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn listed<R>((id, (row, read_at)): (&DeviceId, &(Arc<R>, Timestamp))) -> Listed<R> {
-    Listed { id: id.clone(), row: Arc::clone(row), read_at: *read_at }
+fn flat<'a, R: Row>((id, (row, read_at)): (&'a DeviceId, &'a Phone<R>)) -> (&'a DeviceId, &'a KeptRow<R>, Timestamp) {
+    (id, row, *read_at)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The built-in upstream: a fleet without phones, for development, demonstration and tests.
 //!
-//! Every phone is a function of the seed, its index, the commands that it took and the time. A phone that nobody wrote to takes no
-//! storage, so a large fleet costs no more than a small one, and a page costs what it shows. The first phones play one [`Part`] each,
+//! Every phone is a function of the seed, its index, the commands that it took and the time. A phone that nobody wrote to and that nobody
+//! has seen takes no storage, so a large fleet costs no more than a small one, and a page costs what it shows. What was shown of a phone is
+//! kept, and shown again until it looks otherwise (`table`). The first phones play one [`Part`] each,
 //! whatever the seed; the others draw theirs. Time and randomness come only from what [`Sim::new`] is given.
 //!
 //! What a phone reports follows a script; [`Sim::deeds`] returns what really happened. Start at [`CAST`].
@@ -10,12 +11,13 @@ mod cast;
 mod control;
 mod fleet;
 mod journal;
+mod table;
 mod truth;
 
 pub use cast::{CAST, Part};
 pub use truth::{Change, Deed, ProxyEndpoint};
 
-use super::{Offers, Paces, Session, SessionError, Snapshot, Unreachable, Upstream};
+use super::{AtHand, Offers, Paces, See, Seen, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{
     DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
 };
@@ -23,11 +25,14 @@ use fleet::{Draw, device_id, mix};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
 use sha2::Sha256;
+use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use table::{Look, Shown, Table};
 use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex};
 use truth::{State, Truth};
 
@@ -48,6 +53,7 @@ pub struct Sim {
     rotated: AtomicU64,
     cut: AtomicBool,
     facts: Facts,
+    table: Table,
     record: Mutex<Record>,
 }
 
@@ -78,6 +84,13 @@ struct Phone {
     readable: bool,
 }
 
+impl Phone {
+    fn look(&self) -> Look {
+        let Self { index: _, part, state: State { power, proxy: _, boots: _, deeds }, readable } = self;
+        Look { part: *part, power: *power, readable: *readable, deeds: *deeds }
+    }
+}
+
 impl Sim {
     /// Creates a fleet of `devices` phones, at most [`DEVICES_MAX`], without a journal: it forgets all commands when the process ends.
     /// Session tokens are as hard to guess as `token_key`. A service draws that key at random; a test that compares tokens fixes it.
@@ -93,6 +106,7 @@ impl Sim {
             rotated: AtomicU64::new(0),
             cut: AtomicBool::new(false),
             facts: Facts::default(),
+            table: Table::of(devices.min(DEVICES_MAX)),
             record: Mutex::new(Record { truth: Truth::default(), journal: Journal::Memory }),
         }
     }
@@ -105,6 +119,8 @@ impl Sim {
         let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).untouched())?;
         let mut record = Record { truth, journal };
         record.fold_if_grown(self.clock.now());
+        let reached = record.truth.reached(1..=self.devices, self.clock.now());
+        reached.into_iter().for_each(|(index, ..)| self.table.write(index));
         Ok(Self { record: Mutex::new(record), ..self })
     }
 
@@ -147,7 +163,7 @@ impl Sim {
     /// Returns what has really been done on a phone so far, in order of time. Old commands may be forgotten.
     #[must_use]
     pub fn deeds_of(&self, id: &DeviceId) -> Vec<Deed> {
-        let index = fleet::index(id, self.devices).unwrap_or_default();
+        let index = fleet::index(id.as_str(), self.devices).unwrap_or_default();
         self.record().truth.deeds_of(index, self.clock.now())
     }
 
@@ -162,7 +178,7 @@ impl Sim {
 
     /// Finds a phone by its id.
     fn find(&self, id: &DeviceId) -> Option<Phone> {
-        Some(self.phone(fleet::index(id, self.devices)?, self.clock.now()))
+        Some(self.phone(fleet::index(id.as_str(), self.devices)?, self.clock.now()))
     }
 
     /// Returns the phone at `index`, which counts from 1.
@@ -173,8 +189,33 @@ impl Sim {
     fn phone_in(&self, truth: &mut Truth, index: u32, now: Timestamp) -> Phone {
         let part = self.part(index);
         let state = truth.state(index, now).unwrap_or_else(|| part.untouched());
-        let readable = part.readable(now, |pair| mix([self.seed, index.into(), pair]).is_multiple_of(2));
-        Phone { index, part, state, readable }
+        Phone { index, part, state, readable: self.is_readable(index, part, || now) }
+    }
+
+    fn is_readable(&self, index: u32, part: Part, now: impl FnOnce() -> Timestamp) -> bool {
+        part.readable(now, |pair| mix([self.seed, index.into(), pair]).is_multiple_of(2))
+    }
+
+    /// Shows phones of one piece of the table.
+    fn show(&self, indices: impl Iterator<Item = u32> + Clone, see: See<'_>) {
+        let (Some(first), Some(last)) = (indices.clone().min(), indices.clone().max()) else { return };
+        let now = LazyCell::new(|| self.clock.now());
+        let reached = match self.table.is_written(first) {
+            true => self.record().truth.reached(first..=last, *now),
+            false => Vec::new(),
+        };
+        let look = |index, part: Part| {
+            let (power, deeds) = match reached.binary_search_by_key(&index, |(reached, ..)| *reached) {
+                Ok(place) => (reached[place].1, reached[place].2),
+                Err(_) => (part.power(), 0),
+            };
+            Look { part, power, readable: self.is_readable(index, part, || *now), deeds }
+        };
+        let make = |index| {
+            let phone = self.phone(index, *now);
+            Shown { look: phone.look(), seen: Arc::new(self.snapshot(&phone).into()) }
+        };
+        self.table.show(indices, look, make, see);
     }
 
     /// Returns what a reading of the phone finds. While the phone cannot be read, its flags stay as they were last offered.
@@ -197,12 +238,11 @@ impl Sim {
             state: readable.then_some(*power),
             offers: Offers { proxy: running.clone(), power: Flag::Offered, session: running },
             spec: draw.spec(),
-            power_actions: PowerAction::ALL.to_vec(),
-            proxy_schemes: ProxyScheme::ALL.to_vec(),
+            power_actions: Cow::Borrowed(PowerAction::ALL),
+            proxy_schemes: Cow::Borrowed(ProxyScheme::ALL),
             proxy: proxy.as_ref().filter(|_| *readable).map(shown),
-            session_modes: SessionMode::ALL.to_vec(),
+            session_modes: Cow::Borrowed(SessionMode::ALL),
             paces: Paces::default(),
-            as_of: None,
         };
         part.play(&mut snapshot);
         snapshot
@@ -235,25 +275,34 @@ impl Sim {
 }
 
 impl Upstream for Sim {
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        Box::pin(async move {
-            self.reach()?;
-            let first = after.map_or(1, |id| fleet::index_after(id, self.devices));
-            let now = self.clock.now();
-            let indices = (first..=self.devices).take(limit.into());
-            Ok(indices.map(|index| Arc::new(self.snapshot(&self.phone(index, now)))).collect())
-        })
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        self.reach()?;
+        let mut first = after.map_or(1, |id| fleet::index_after(id, self.devices));
+        let end = first.saturating_add(limit.into()).min(self.devices + 1);
+        while first < end {
+            let next = end.min(table::next_piece(first));
+            self.show(first..next, see);
+            first = next;
+        }
+        Ok(())
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
-        Box::pin(async move {
-            self.reach()?;
-            Ok(ids.iter().map(|id| self.find(id).map(|phone| Arc::new(self.snapshot(&phone)))).collect())
-        })
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        self.reach()?;
+        let indices: Vec<_> = ids.iter().filter_map(|id| fleet::index(id, self.devices)).collect();
+        for indices in indices.chunk_by(|a, b| table::next_piece(*a) == table::next_piece(*b)) {
+            self.show(indices.iter().copied(), see);
+        }
+        Ok(())
+    }
+
+    fn at_hand(&self, id: &DeviceId) -> AtHand {
+        AtHand::Now(self.reach().map(|()| {
+            let mut found = None;
+            let index = fleet::index(id.as_str(), self.devices);
+            self.show(index.into_iter(), &mut |phones| found = phones.first().copied().cloned());
+            found
+        }))
     }
 
     fn session<'a>(&'a self, id: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};
-use crate::phones::upstream::{Exits, Offers, Paces, Session, SessionError, Snapshot, Upstream};
+use crate::phones::upstream::{Exits, Offers, Paces, See, Session, SessionError, Snapshot, Upstream};
 use Verdict::{Absent, Present, Unreadable as Unread};
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -26,15 +26,15 @@ fn staged<T>(reading: Option<T>) -> Result<T, Unreachable> {
 }
 
 impl Upstream for Staged {
-    fn page<'a>(&'a self, _: Option<&'a DeviceId>, _: u16) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        Box::pin(async { staged(None) })
+    fn page(&self, _: Option<&DeviceId>, _: u16, _: See<'_>) -> Result<(), Unreachable> {
+        staged(None)
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
-        Box::pin(async move {
-            let phone = staged(self.state)?.map(|state| Arc::new(phone(&ids[0], state)));
-            Ok(vec![phone])
-        })
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        if let Some(state) = staged(self.state)? {
+            see(&[&Arc::new(phone(ids[0], state).into())]);
+        }
+        Ok(())
     }
 
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
@@ -80,13 +80,13 @@ impl Control for Staged {
     }
 }
 
-fn phone(id: &DeviceId, state: Option<DeviceState>) -> Snapshot {
+fn phone(id: &str, state: Option<DeviceState>) -> Snapshot {
     Snapshot {
-        id: id.clone(),
+        id: DeviceId::new(id).ok().unwrap(),
         name: "".into(),
         state,
         offers: Offers { proxy: Flag::Offered, power: Flag::Offered, session: Flag::Offered },
-        spec: DeviceSpec {
+        spec: Arc::new(DeviceSpec {
             model: None,
             os_version: None,
             cpu_cores: None,
@@ -94,13 +94,12 @@ fn phone(id: &DeviceId, state: Option<DeviceState>) -> Snapshot {
             storage_gb: None,
             screen: None,
             region: None,
-        },
-        power_actions: Vec::new(),
-        proxy_schemes: Vec::new(),
+        }),
+        power_actions: Vec::new().into(),
+        proxy_schemes: Vec::new().into(),
         proxy: None,
-        session_modes: Vec::new(),
+        session_modes: Vec::new().into(),
         paces: Paces::default(),
-        as_of: None,
     }
 }
 

@@ -8,7 +8,7 @@ mod conditions;
 mod loose;
 mod shown;
 
-pub use shown::{Abilities, Reach};
+pub use shown::{Abilities, PadViews, Reach};
 
 use super::super::roster::{Recoded, Row};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -89,6 +89,8 @@ impl Pad {
 }
 
 impl Row for Pad {
+    type Made = PadViews;
+
     fn code(&self) -> &str {
         self.pad_code.as_deref().unwrap_or_default()
     }

@@ -1,34 +1,34 @@
 use super::*;
 use crate::phones::contract::{ClearProxyArgs, DeviceSpec};
-use crate::phones::upstream::{Offers, Paces};
+use crate::phones::upstream::{Offers, Paces, Seen, Snapshot};
 use proptest::prelude::*;
 use toolwarrant::Flag;
 
 /// Phones that are only listed.
-struct Shelf(Vec<Arc<Snapshot>>);
+struct Shelf(Vec<Arc<Seen>>);
 
 impl Shelf {
     fn of<'a>(ids: impl Iterator<Item = &'a String>) -> Self {
-        Self(ids.map(|id| Arc::new(phone(id))).collect())
+        Self(ids.map(|id| Arc::new(phone(id).into())).collect())
     }
 }
 
 const NO_MORE: &str = "a shelf does no more";
 
 impl Upstream for Shelf {
-    fn page<'a>(
-        &'a self,
-        after: Option<&'a DeviceId>,
-        limit: u16,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Snapshot>>, Unreachable>> {
-        let later = self.0.iter().filter(move |phone| after.is_none_or(|after| phone.id > *after));
-        let page = later.take(limit.into()).cloned().collect::<Vec<_>>();
-        Box::pin(async { if self.0.is_empty() { Err(Unreachable("empty".into())) } else { Ok(page) } })
+    fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
+        if self.0.is_empty() {
+            return Err(Unreachable("empty".into()));
+        }
+        let later = self.0.iter().filter(|phone| after.is_none_or(|after| phone.id > *after));
+        later.take(limit.into()).for_each(|phone| see(&[phone]));
+        Ok(())
     }
 
-    fn read<'a>(&'a self, ids: &'a [DeviceId]) -> BoxFuture<'a, Result<Vec<Option<Arc<Snapshot>>>, Unreachable>> {
-        let found = |id: &DeviceId| self.0.iter().find(|phone| phone.id == *id).cloned();
-        Box::pin(async move { Ok(ids.iter().map(found).collect()) })
+    fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable> {
+        let found = ids.iter().filter_map(|id| self.0.iter().find(|phone| phone.id.as_str() == *id));
+        found.for_each(|phone| see(&[phone]));
+        Ok(())
     }
 
     fn session<'a>(&'a self, _: &'a DeviceId, _: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
@@ -78,13 +78,12 @@ fn phone(id: &str) -> Snapshot {
         name: "".into(),
         state: None,
         offers: Offers { proxy: Flag::Offered, power: Flag::Offered, session: Flag::Offered },
-        spec,
-        power_actions: Vec::new(),
-        proxy_schemes: Vec::new(),
+        spec: spec.into(),
+        power_actions: Vec::new().into(),
+        proxy_schemes: Vec::new().into(),
         proxy: None,
-        session_modes: Vec::new(),
+        session_modes: Vec::new().into(),
         paces: Paces::default(),
-        as_of: None,
     }
 }
 
@@ -120,36 +119,34 @@ proptest! {
         let mut after = after.map(|after| device(&after));
         let expected: Vec<_> = ids.iter().filter(|id| after.as_ref().is_none_or(|after| id.as_str() > after.as_str())).collect();
         let mut seen = Vec::new();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
-            loop {
-                let page = fleet.page(after.as_ref(), limit).await.unwrap();
-                after = page.last().map(|phone| phone.id.clone());
-                let full = page.len() == usize::from(limit);
-                seen.extend(page.into_iter().map(|phone| phone.id.to_string()));
-                if !full {
-                    break;
-                }
+        loop {
+            let page = fleet.listed(after.as_ref(), limit).unwrap();
+            after = page.last().map(|phone| phone.id.clone());
+            let full = page.len() == usize::from(limit);
+            seen.extend(page.into_iter().map(|phone| phone.id.to_string()));
+            if !full {
+                break;
             }
-        });
+        }
         prop_assert!(seen.iter().eq(expected), "{seen:?}");
     }
 }
 
-#[tokio::test]
-async fn a_platform_that_fails_is_named_until_it_is_read_and_takes_nothing_from_the_others() {
+#[test]
+fn a_platform_that_fails_is_named_until_it_is_read_and_takes_nothing_from_the_others() {
     let ids = ["a-1", "b-1"].map(str::to_owned);
     let fleet = fleet(&ids, &["a", "ab", "b"]);
     assert_eq!(fleet.unread(), []);
-    assert_eq!(fleet.page(None, 9).await.unwrap().len(), 2);
+    assert_eq!(fleet.listed(None, 9).unwrap().len(), 2);
     assert_eq!(fleet.unread(), [name("ab")]);
 }
 
 #[tokio::test]
 async fn a_phone_of_a_platform_that_is_not_configured_is_not_there_and_nothing_is_sent_to_it() {
     let fleet = fleet(&["a-1".to_owned()], &["a"]);
-    let read = fleet.read(&["a-1", "c-1", "a-2", "nothing"].map(device)).await.unwrap();
-    assert_eq!(read.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false, false]);
+    let found = fleet.found(&["a-1", "c-1", "a-2", "nothing"]).unwrap();
+    assert_eq!(found.iter().map(|phone| phone.id.as_str()).collect::<Vec<_>>(), ["a-1"]);
+    assert!(matches!(fleet.at_hand(&device("c-1")), AtHand::Now(Ok(None))));
     assert_eq!(fleet.read_anew(&device("c-1")).await.unwrap(), None);
     let clear = |id: &str| Command::ClearProxy(ClearProxyArgs { device_id: device(id), idempotency_key: None });
     let request = TaskId::new(Timestamp(0), [0; 10]);

@@ -11,7 +11,7 @@
 //!   several codes is no seat for as long.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
-use super::{PlatformName, Recoded, Row};
+use super::{KeptRow, Phone, PlatformName, Recoded, Row};
 use crate::phones::contract::DeviceId;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const NAMESAKES_MAX: u32 = 99;
 
 /// All phones that were ever seen.
 #[derive(Debug)]
-pub(super) struct Book<R> {
+pub(super) struct Book<R: Row> {
     pub(super) name: PlatformName,
     /// When the last list began that was taken over.
     pub(super) listed_at: Option<Timestamp>,
@@ -45,8 +45,8 @@ pub(super) struct Book<R> {
 }
 
 /// The holder of an id.
-#[derive(Clone, Debug)]
-pub(super) struct Holder<R> {
+#[derive(Debug)]
+pub(super) struct Holder<R: Row> {
     pub(super) id: DeviceId,
     pub(super) seat: Option<String>,
     /// `None`: another phone has it.
@@ -54,7 +54,7 @@ pub(super) struct Holder<R> {
     /// When the reading began that the code, or that it is another's, comes from.
     pub(super) read_at: Timestamp,
     /// `None`: it is hidden or gone.
-    pub(super) row: Option<Arc<R>>,
+    pub(super) row: Option<Arc<KeptRow<R>>>,
     /// Lists in a row that did not have it.
     pub(super) missed: u8,
 }
@@ -66,9 +66,6 @@ enum Seat {
     /// Others of the same list say so too.
     Shared(String),
 }
-
-/// What is shown of a phone.
-type Phone<R> = (Arc<R>, Timestamp);
 
 /// What became of rows.
 #[derive(Debug, Default)]
@@ -267,7 +264,10 @@ impl<R: Row> Book<R> {
             self.by_seat.insert(seat.clone(), slot);
             holder.seat = Some(seat);
         }
-        holder.row = Some(Arc::new(row));
+        // A row that tells the same stays, with what was made of it.
+        if holder.row.as_ref().is_none_or(|kept| kept.row != row) {
+            holder.row = Some(Arc::new(row.into()));
+        }
         (holder.read_at, holder.missed) = (began, 0);
         merged.touched.push(slot);
     }

@@ -90,15 +90,21 @@ fn parsed<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<B
     let past = now.minus(SHOWN_FOR + Duration::from_millis(1));
     let holder = |Kept { id, seat, code, read_at, row }: Kept<String, R>| {
         let id = DeviceId::new(&id).map_err(|_| format!("`{id}` is no id"))?;
-        Ok(Holder { id, seat, code, read_at: read_at.min(past), row: row.map(Arc::new), missed: 0 })
+        Ok(Holder { id, seat, code, read_at: read_at.min(past), row: row.map(|row| Arc::new(row.into())), missed: 0 })
     };
     let holders = phones.into_iter().map(holder).collect::<Result<_, String>>()?;
     Ok(Book::new(name.clone(), listed_at.map(|at| at.min(past)), holders)?)
 }
 
-fn kept<R>(holder: &Holder<R>) -> Kept<&str, &R> {
+fn kept<R: Row>(holder: &Holder<R>) -> Kept<&str, &R> {
     let Holder { id, seat, code, read_at, row, missed: _ } = holder;
-    Kept { id: id.as_str(), seat: seat.as_deref(), code: code.as_deref(), read_at: *read_at, row: row.as_deref() }
+    Kept {
+        id: id.as_str(),
+        seat: seat.as_deref(),
+        code: code.as_deref(),
+        read_at: *read_at,
+        row: row.as_deref().map(|row| &**row),
+    }
 }
 
 fn beside(path: &Path, extension: &str) -> PathBuf {

@@ -38,7 +38,7 @@ pub trait Source<R>: Send + Sync + 'static {
 }
 
 /// Keeps a roster fresh.
-pub struct Refresh<R> {
+pub struct Refresh<R: Row> {
     roster: Arc<Roster<R>>,
     source: Arc<dyn Source<R>>,
     clock: Clock,
@@ -164,7 +164,7 @@ impl<R: Row> Refresh<R> {
     }
 }
 
-impl<R> fmt::Debug for Refresh<R> {
+impl<R: Row> fmt::Debug for Refresh<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Refresh")
     }

@@ -18,6 +18,8 @@ struct Told {
 }
 
 impl Row for Told {
+    type Made = ();
+
     fn code(&self) -> &str {
         &self.code
     }
@@ -55,6 +57,12 @@ impl Kept {
     }
 }
 
+/// The next phones of a roster.
+fn page(roster: &Roster<Told>, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<Told>> {
+    let ids: Vec<_> = roster.page(after, limit, |phones| phones.map(|(id, ..)| id.clone()).collect());
+    ids.iter().filter_map(|id| roster.get(id)).collect()
+}
+
 fn open(folder: &TempDir, clock: &Clock) -> Roster<Told> {
     Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
 }
@@ -78,7 +86,7 @@ fn records(text: &str) -> Vec<Recoded> {
 
 /// What a roster shows: `id=code`, in order.
 fn shown(roster: &Roster<Told>) -> String {
-    let phones = roster.page(None, u16::MAX);
+    let phones = page(roster, None, u16::MAX);
     phones.iter().map(|phone| format!("{}={}", phone.id, phone.row.code)).collect::<Vec<_>>().join(" ")
 }
 
@@ -97,4 +105,22 @@ fn a_row_is_current_for_a_minute() {
     let read_at = Timestamp(1_000_000);
     assert!(is_current(read_at, read_at.plus(SHOWN_FOR)));
     assert!(!is_current(read_at, read_at.plus(SHOWN_FOR + Duration::from_millis(1))));
+}
+
+#[tokio::test]
+async fn a_row_that_tells_the_same_stays_with_what_was_made_of_it_however_often_it_is_read() {
+    let kept = Kept::new();
+    let told = |phone| Told { code: "A".to_owned(), seat: None, phone };
+    let mut rows = Vec::new();
+    for phone in [1, 1, 2, 2] {
+        let began = kept.tick();
+        match rows.len() {
+            0 | 2 => kept.roster.take(vec![told(phone)], Vec::new(), began).await,
+            _ => kept.roster.note(told(phone), Vec::new(), began).await,
+        }
+        let Listed { row, read_at, .. } = page(&kept.roster, None, 1).remove(0);
+        assert_eq!((row.phone, read_at), (phone, began));
+        rows.push(row);
+    }
+    assert_eq!([0, 1, 2].map(|n| Arc::ptr_eq(&rows[n], &rows[n + 1])), [true, false, true]);
 }

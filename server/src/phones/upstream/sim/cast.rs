@@ -33,6 +33,8 @@
 use super::truth::{Answer, ProxyEndpoint, Reply, State};
 use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, ProxyScheme};
 use crate::phones::upstream::Snapshot;
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::{Flag, Timestamp, Untrusted};
 
@@ -151,12 +153,16 @@ impl Script {
 impl Part {
     /// Returns the state of a phone with this part before its first command.
     pub(super) fn untouched(self) -> State {
-        let power = match self {
+        State { power: self.power(), proxy: if self == Self::Proxied { proxy() } else { None }, boots: 0, deeds: 0 }
+    }
+
+    /// Returns the power state of [`Self::untouched`].
+    pub(super) fn power(self) -> DeviceState {
+        match self {
             Self::Stopped => DeviceState::Stopped,
             Self::Booting => DeviceState::Booting,
             _ => DeviceState::Running,
-        };
-        State { power, proxy: if self == Self::Proxied { proxy() } else { None }, boots: 0, deeds: 0 }
+        }
     }
 
     /// Turns the snapshot of a plain phone into that of a phone with this part.
@@ -164,16 +170,16 @@ impl Part {
         match self {
             Self::WithoutProxy => {
                 phone.offers.proxy = Flag::Refused("the phone shares its network with others");
-                phone.proxy_schemes.clear();
+                phone.proxy_schemes = Cow::Borrowed(&[]);
             }
             Self::WithoutPower => {
                 phone.offers.power = Flag::Refused("the phone has no remote power switch");
-                phone.power_actions.clear();
+                phone.power_actions = Cow::Borrowed(&[]);
             }
             Self::WithoutSession => phone.offers.session = Flag::Refused("the phone has no screen stream"),
-            Self::WithoutRestart => phone.power_actions.retain(|action| *action != PowerAction::Restart),
-            Self::HttpProxyOnly => phone.proxy_schemes = vec![ProxyScheme::Http],
-            Self::Reticent => phone.spec = UNKNOWN,
+            Self::WithoutRestart => phone.power_actions = Cow::Borrowed(&[PowerAction::Boot, PowerAction::Shutdown]),
+            Self::HttpProxyOnly => phone.proxy_schemes = Cow::Borrowed(&[ProxyScheme::Http]),
+            Self::Reticent => phone.spec = Arc::new(UNKNOWN),
             Self::HostileName => phone.name = Untrusted::clean(HOSTILE),
             Self::Plain
             | Self::Stopped
@@ -226,11 +232,13 @@ impl Part {
 
     /// Checks whether the phone can be read at `now`. A flapping phone can be read in one of each pair of slots; `toss` gets the number of
     /// the pair and decides in which.
-    pub(super) fn readable(self, now: Timestamp, toss: impl FnOnce(u64) -> bool) -> bool {
-        let slot = u128::from(now.0) / SLOT.as_millis();
+    pub(super) fn readable(self, now: impl FnOnce() -> Timestamp, toss: impl FnOnce(u64) -> bool) -> bool {
         match self {
             Self::Unreadable => false,
-            Self::Flapping => toss(slot as u64 / 2) == slot.is_multiple_of(2),
+            Self::Flapping => {
+                let slot = u128::from(now().0) / SLOT.as_millis();
+                toss(slot as u64 / 2) == slot.is_multiple_of(2)
+            }
             _ => true,
         }
     }

@@ -46,7 +46,7 @@ impl Control for Sim {
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
         Box::pin(async move {
             let through = proxy.map(|proxy| self.leaves_from(id, Some(proxy)).map(Through::Phone)).transpose()?;
-            let direct = fleet::index(id, self.devices).map(|index| Network::Phones.address(index.into()));
+            let direct = fleet::index(id.as_str(), self.devices).map(|index| Network::Phones.address(index.into()));
             Ok(Exits { ordinary: self.leaves_from(id, None)?, through, direct })
         })
     }
@@ -80,7 +80,7 @@ impl Sim {
     fn take(&self, request: TaskId, command: &Command, not_after: Timestamp) -> Result<Option<usize>, String> {
         self.reach().map_err(|error| error.to_string())?;
         let (device, change) = read(command);
-        let index = fleet::index(device, self.devices).ok_or("no such phone")?;
+        let index = fleet::index(device.as_str(), self.devices).ok_or("no such phone")?;
         let record = &mut *self.record();
         let now = self.clock.now();
         record.fold_if_grown(now);
@@ -101,7 +101,9 @@ impl Sim {
         let (answer_at, acts_at) = (now.plus(WORK), acts_after.map(|after| now.plus(after)));
         let taken = Taken { at: now, request, phone: index, change, reply, answer, answer_at, acts_at };
         journal.append(&taken).map_err(|error| format!("the journal cannot be written: {error}"))?;
-        Ok(Some(truth.take(taken, || phone.part.untouched())))
+        let number = truth.take(taken, || phone.part.untouched());
+        self.table.write(index);
+        Ok(Some(number))
     }
 
     /// Checks whether a phone offers a change at present, and can make it.

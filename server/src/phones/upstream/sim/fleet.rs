@@ -3,6 +3,7 @@
 use super::cast::{CAST, Part};
 use crate::phones::contract::{DeviceId, DeviceSpec, Screen};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, LazyLock};
 use toolwarrant::{SplitMix, Untrusted};
 
 /// Returns the id of a phone. It has seven digits, so ids and indices have the same order.
@@ -12,13 +13,16 @@ pub(super) fn device_id(index: u32) -> DeviceId {
 }
 
 /// Finds the index of a phone among the first `devices`, by its id.
-pub(super) fn index(id: &DeviceId, devices: u32) -> Option<u32> {
-    let index = id.as_str().strip_prefix("phone-")?.parse().ok()?;
-    ((1..=devices).contains(&index) && device_id(index) == *id).then_some(index)
+pub(super) fn index(id: &str, devices: u32) -> Option<u32> {
+    let digits = id.strip_prefix("phone-").filter(|digits| digits.len() == 7 && !digits.starts_with('+'))?;
+    digits.parse().ok().filter(|index| (1..=devices).contains(index))
 }
 
-/// Finds the index of the first phone whose id is after `id`, by bisection, as `id` may be that of no phone.
+/// Finds the index of the first phone whose id is after `id`: by bisection, where `id` is that of no phone.
 pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
+    if let Some(index) = index(id.as_str(), devices) {
+        return index + 1;
+    }
     let (mut low, mut high) = (1, devices + 1);
     while low < high {
         let middle = low.midpoint(high);
@@ -44,18 +48,12 @@ impl Draw {
         }
     }
 
-    pub(super) fn spec(&mut self) -> DeviceSpec {
-        let (model, os_version, numbers) = self.pick(&MODELS);
-        let [cpu_cores, memory_mb, storage_gb, width_px, height_px, dpi] = numbers;
-        DeviceSpec {
-            model: Some(Untrusted::clean(model)),
-            os_version: Some(Untrusted::clean(os_version)),
-            cpu_cores: Some(cpu_cores),
-            memory_mb: Some(memory_mb),
-            storage_gb: Some(storage_gb),
-            screen: Some(Screen { width_px, height_px, dpi }),
-            region: Some(Untrusted::clean(self.pick(&REGIONS))),
-        }
+    /// Draws the spec, which phones share.
+    pub(super) fn spec(&mut self) -> Arc<DeviceSpec> {
+        static SPECS: LazyLock<[[Arc<DeviceSpec>; REGIONS.len()]; MODELS.len()]> =
+            LazyLock::new(|| MODELS.map(|model| REGIONS.map(|region| Arc::new(spec(model, region)))));
+        let [model, region] = [MODELS.len(), REGIONS.len()].map(|count| self.0.below(count as u64) as usize);
+        SPECS[model][region].clone()
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -63,8 +61,23 @@ impl Draw {
     }
 }
 
+fn spec((model, os_version, numbers): Model, region: &str) -> DeviceSpec {
+    let [cpu_cores, memory_mb, storage_gb, width_px, height_px, dpi] = numbers;
+    DeviceSpec {
+        model: Some(Untrusted::clean(model)),
+        os_version: Some(Untrusted::clean(os_version)),
+        cpu_cores: Some(cpu_cores),
+        memory_mb: Some(memory_mb),
+        storage_gb: Some(storage_gb),
+        screen: Some(Screen { width_px, height_px, dpi }),
+        region: Some(Untrusted::clean(region)),
+    }
+}
+
+type Model = (&'static str, &'static str, [i64; 6]);
+
 /// Models: name, Android version, then cores, memory in MB, storage in GB, screen width, height and density.
-const MODELS: [(&str, &str, [i64; 6]); 4] = [
+const MODELS: [Model; 4] = [
     ("Cirrus S", "12", [4, 4_096, 32, 720, 1_280, 320]),
     ("Cirrus M", "13", [8, 6_144, 64, 1_080, 1_920, 420]),
     ("Cirrus L", "14", [8, 8_192, 128, 1_080, 2_400, 440]),

@@ -2,6 +2,7 @@
 
 mod outcomes;
 mod records;
+mod shown;
 
 use super::cast::WORK;
 use super::*;
@@ -62,7 +63,7 @@ async fn the_first_twelve_play_their_parts_whatever_the_seed() {
     assert_eq!(cast.map(|(part, _)| part), CAST[..12]);
     for seed in [0, 1, u64::MAX] {
         let sim = sim(seed, 12);
-        let phones = sim.page(None, 200).await.unwrap();
+        let phones = sim.listed(None, 200).unwrap();
         for (phone, (part, expected)) in phones.iter().zip(cast) {
             let session = sim.session(&phone.id, SessionMode::View).await;
             assert_eq!(shows(phone, session), expected, "{part:?}, seed {seed}");
@@ -72,9 +73,9 @@ async fn the_first_twelve_play_their_parts_whatever_the_seed() {
 
 #[tokio::test]
 async fn the_fleet_is_a_function_of_seed_and_index() {
-    let [small, large] = [sim(3, 500).page(None, 500).await.unwrap(), sim(3, 1_000_000).page(None, 500).await.unwrap()];
+    let [small, large] = [sim(3, 500).listed(None, 500).unwrap(), sim(3, 1_000_000).listed(None, 500).unwrap()];
     assert_eq!(small, large);
-    assert_ne!(small, sim(4, 500).page(None, 500).await.unwrap());
+    assert_ne!(small, sim(4, 500).listed(None, 500).unwrap());
     let mut parts = (13..500).map(|index| Draw::new(3, index).part(index));
     assert!(CAST.iter().all(|part| parts.clone().any(|drawn| drawn == *part)));
     assert!(parts.by_ref().filter(|part| *part == Part::Plain).count() > 200);
@@ -83,13 +84,20 @@ async fn the_fleet_is_a_function_of_seed_and_index() {
 #[tokio::test]
 async fn a_phone_is_read_by_the_id_that_pages_show_and_by_no_other() {
     let sim = sim(3, DEVICES_MAX + 5);
-    let ids = ["phone-0000001", "phone-1000000", "phone-1000001", "phone-0000000", "phone-1", "phone-00000001", "x"];
-    let ids = ids.map(|id| DeviceId::new(id).ok().unwrap());
-    let found = sim.read(&ids).await.unwrap();
-    assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, false, false, false, false]);
-    let last = sim.page(Some(&device_id(999_998)), 200).await.unwrap();
+    let ids = [
+        "phone-0000001",
+        "phone-1000000",
+        "phone-1000001",
+        "phone-0000000",
+        "phone-1",
+        "phone-00000001",
+        "phone-+000001",
+    ];
+    let found = sim.found(&ids).unwrap();
+    assert_eq!(found.iter().map(|phone| &phone.id).collect::<Vec<_>>(), [&device_id(1), &device_id(1_000_000)]);
+    let last = sim.listed(Some(&device_id(999_998)), 200).unwrap();
     assert_eq!(last.iter().map(|phone| &phone.id).collect::<Vec<_>>(), [&device_id(999_999), &device_id(1_000_000)]);
-    assert_eq!(found[1], Some(last[1].clone()));
+    assert_eq!(found[1], last[1]);
 }
 
 #[tokio::test]
@@ -144,13 +152,13 @@ async fn send(sim: &Sim, number: u8, index: u32, what: &str) -> Sent {
     sim.send(request(number), &command(index, what), sim.clock.now().plus(WORK)).await
 }
 
-async fn read(sim: &Sim, index: u32) -> Arc<Snapshot> {
-    sim.read(&[device_id(index)]).await.unwrap().remove(0).unwrap()
+fn read(sim: &Sim, index: u32) -> Arc<Seen> {
+    sim.found(&[device_id(index).as_str()]).unwrap().remove(0)
 }
 
 /// State, flags of proxy and session, proxy, exit address and boot id, as far as they can be read.
 async fn seen(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<String>, Option<IpAddr>, Option<String>) {
-    let phone = read(sim, index).await;
+    let phone = read(sim, index);
     let flags = [DeviceCapability::Proxy, DeviceCapability::Session].map(|capability| phone.offers(capability));
     let proxy = phone.proxy.as_ref().map(|proxy| proxy.host.as_str().to_owned());
     let id = device_id(index);
@@ -208,7 +216,7 @@ async fn the_state_shows_what_is_under_way_and_a_phone_that_does_not_run_offers_
             assert_eq!((shown, flags, address.is_some(), boot.is_some()), (state, [runs; 2], runs, runs), "{what}");
             boots.extend(boot.filter(|_| state == after));
         }
-        assert!(read(&sim, 1).await.offers(DeviceCapability::Power));
+        assert!(read(&sim, 1).offers(DeviceCapability::Power));
     }
     boots.dedup();
     assert_eq!(boots.len(), 3, "restart and boot draw another boot id, and nothing else does: {boots:?}");
@@ -231,10 +239,7 @@ async fn a_proxy_is_in_force_where_it_was_set_until_it_is_cleared() {
     wait(&sim, 5_000);
     let (_, _, proxy, address, boot) = seen(&sim, 1).await;
     assert_eq!((proxy.as_deref(), address, boot), (Some("proxy.example.com"), through, own.4.clone()));
-    assert_eq!(
-        read(&sim, 1).await.proxy.as_ref().map(|proxy| (proxy.scheme, proxy.port)),
-        Some((args.scheme, args.port))
-    );
+    assert_eq!(read(&sim, 1).proxy.as_ref().map(|proxy| (proxy.scheme, proxy.port)), Some((args.scheme, args.port)));
     send(&sim, 2, 1, "set_proxy 192.0.2.1").await;
     wait(&sim, 5_000);
     assert!(![own.3, through].contains(&seen(&sim, 1).await.3));
@@ -295,12 +300,12 @@ async fn a_late_phone_acts_thirteen_seconds_after_it_has_said_that_it_is_done() 
     wait(&sim, 5_000);
     assert_eq!(sim.look_up(&device_id(1), request(1), Some(&operation)).await.unwrap(), Some(Sent::Ok));
     wait(&sim, 7_999);
-    assert_eq!(read(&sim, 18).await.state(), DeviceState::Running, "until it begins, nothing shows");
+    assert_eq!(read(&sim, 18).state(), DeviceState::Running, "until it begins, nothing shows");
     for (after, state, deeds) in
         [(1, DeviceState::Stopping, 0), (4_999, DeviceState::Stopping, 0), (1, DeviceState::Stopped, 1)]
     {
         wait(&sim, after);
-        assert_eq!((read(&sim, 18).await.state(), sim.deeds(request(1)).len()), (state, deeds));
+        assert_eq!((read(&sim, 18).state(), sim.deeds(request(1)).len()), (state, deeds));
     }
 }
 
@@ -327,7 +332,7 @@ async fn nothing_is_sent_too_late_nor_to_a_phone_that_refuses_or_does_not_exist_
     for sent in [late, cut].iter().chain(&refused) {
         assert!(matches!(sent, Sent::NotSent(_)), "{sent:?}");
     }
-    assert!(sim.page(None, 1).await.is_err() && sim.read(&[]).await.is_err());
+    assert!(sim.listed(None, 1).is_err() && sim.found(&[]).is_err());
     assert!(sim.exits(&device_id(1), None).await.is_err() && sim.boot_id(&device_id(1)).await.is_err());
     assert!(sim.look_up(&device_id(1), request(1), Some("operation-0")).await.is_err());
     assert!(matches!(sim.session(&device_id(1), SessionMode::View).await, Err(SessionError::Unreachable(_))));

@@ -6,7 +6,8 @@
 
 use crate::phones::contract::{DeviceState, Port, ProxyScheme};
 use serde::{Deserialize, Deserializer, Serialize, de};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use toolwarrant::{TaskId, Timestamp};
 
@@ -18,7 +19,7 @@ const TRANSITION: Duration = Duration::from_secs(5);
 pub(super) struct Truth {
     log: Log,
     requests: HashMap<TaskId, Vec<usize>>,
-    phones: HashMap<u32, Phone>,
+    phones: BTreeMap<u32, Phone>,
 }
 
 /// Commands by their numbers, without the first ones, which were forgotten.
@@ -200,8 +201,7 @@ impl Truth {
         requests.values_mut().for_each(|numbers| numbers.retain(|number| *number >= log.forgotten));
         requests.retain(|_, numbers| !numbers.is_empty());
         let state = |(phone, Phone { state, .. }): (&u32, &Phone)| SettledPhone { phone: *phone, state: state.clone() };
-        let mut states: Vec<_> = phones.iter().map(state).collect();
-        states.sort_unstable_by_key(|settled| settled.phone);
+        let states: Vec<_> = phones.iter().map(state).collect();
         let (phones, commands) = (states.len(), log.taken.len());
         (Folded { forgotten: log.forgotten, settled: now, phones, commands }, states, &log.taken)
     }
@@ -211,6 +211,17 @@ impl Truth {
         let phone = self.phones.get_mut(&phone)?;
         phone.settle(&self.log, now);
         Some(phone.seen(&self.log, now))
+    }
+
+    /// Returns the phones of these indices that commands reached, in order, each with the power state that it shows at `now` and the number
+    /// of commands that took effect.
+    pub(super) fn reached(&mut self, phones: RangeInclusive<u32>, now: Timestamp) -> Vec<(u32, DeviceState, u64)> {
+        let Self { log, requests: _, phones: all } = self;
+        let reached = |(index, phone): (&u32, &mut Phone)| {
+            phone.settle(log, now);
+            (*index, phone.power(log, now), phone.state.deeds)
+        };
+        all.range_mut(phones).map(reached).collect()
     }
 
     /// Finds a command by its number.
@@ -263,13 +274,14 @@ impl Phone {
 
     /// Returns its state, which shows commands that are about to take effect.
     fn seen(&self, log: &Log, now: Timestamp) -> State {
-        let mut seen = self.state.clone();
+        State { power: self.power(log, now), ..self.state.clone() }
+    }
+
+    /// Returns the power state of [`Self::seen`].
+    fn power(&self, log: &Log, now: Timestamp) -> DeviceState {
         let begun = self.pending.iter().filter_map(|number| log.get(*number));
         let mut begun = begun.filter(|taken| taken.acts_at.is_some_and(|at| at <= now.plus(TRANSITION)));
-        if let Some(power) = begun.find_map(|taken| seen.on_the_way(&taken.change)) {
-            seen.power = power;
-        }
-        seen
+        begun.find_map(|taken| self.state.on_the_way(&taken.change)).unwrap_or(self.state.power)
     }
 }
 

@@ -348,7 +348,7 @@ async fn ten_thousand_pads_cost() {
     println!("file: {} bytes a pad", std::fs::metadata(folder.path().join("roster")).unwrap().len() / 10_000);
     let after = DeviceId::new("vmos-ac320102304000").ok();
     let began = std::time::Instant::now();
-    let copied: usize = (0..1_000).map(|_| roster.page(after.as_ref(), 200).len()).sum();
+    let copied: usize = (0..1_000).map(|_| roster.page(after.as_ref(), 200, |pads| pads.count())).sum();
     println!("page of 200: {:?}, {copied}", began.elapsed() / 1_000);
     let began = std::time::Instant::now();
     for pad in list().into_iter().take(1_000) {

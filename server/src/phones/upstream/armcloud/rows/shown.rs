@@ -2,9 +2,11 @@
 
 use super::Pad;
 use super::conditions::{Condition, Way, condition};
-use crate::phones::contract::{DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
-use crate::phones::upstream::roster::{Listed, Row, is_current};
-use crate::phones::upstream::{Offers, Paces, Snapshot};
+use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
+use crate::phones::upstream::roster::{KeptRow, Row, is_current};
+use crate::phones::upstream::{Offers, Paces, Seen, Snapshot};
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 use toolwarrant::{Flag, Timestamp, Untrusted};
 
 /// What the pads of one account can do beyond what their rows say.
@@ -17,6 +19,10 @@ pub struct Abilities {
     pub paces: Paces,
 }
 
+/// What is shown of a pad, each made once for a row: while the row is to be believed, and while it is not.
+#[derive(Debug, Default)]
+pub struct PadViews([OnceLock<Arc<Seen>>; 2]);
+
 /// Whether the platform answers at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -24,6 +30,14 @@ pub enum Reach {
     Reachable,
     /// It does not, so nothing is known of its phones.
     Unreachable,
+}
+
+impl Reach {
+    /// Returns what holds of a row whose reading began then: nobody is known to be reached by one that is too old.
+    #[must_use]
+    pub fn of_row(self, read_at: Timestamp, now: Timestamp) -> Self {
+        if is_current(read_at, now) { self } else { Self::Unreachable }
+    }
 }
 
 impl Abilities {
@@ -39,15 +53,20 @@ impl Abilities {
         self.on_off.iter().any(|prefix| code.starts_with(prefix.as_str()))
     }
 
-    /// Returns a pad as clients see it.
+    /// Returns a pad as clients see it, the same until it looks otherwise.
+    pub fn seen<'a>(&self, id: &DeviceId, row: &'a KeptRow<Pad>, reach: Reach) -> &'a Arc<Seen> {
+        let PadViews(views) = &row.made;
+        views[reach as usize].get_or_init(|| Arc::new(self.snapshot(id, row, reach).into()))
+    }
+
+    /// Makes what is shown of a pad.
     #[must_use]
-    pub fn snapshot(&self, listed: &Listed<Pad>, now: Timestamp, reach: Reach) -> Snapshot {
-        let Listed { id, row, read_at } = listed;
+    pub fn snapshot(&self, id: &DeviceId, row: &Pad, reach: Reach) -> Snapshot {
         let condition = condition(row.pad_status, row.cvm_status, row.online);
         let offers = self.offers(row, condition);
         let (state, offers) = match reach {
-            Reach::Reachable if is_current(*read_at, now) => (condition.state, offers),
-            Reach::Reachable | Reach::Unreachable => (None, unreachable(offers)),
+            Reach::Reachable => (condition.state, offers),
+            Reach::Unreachable => (None, unreachable(offers)),
         };
         let has_on_off = self.has_on_off(row.code());
         Snapshot {
@@ -55,15 +74,14 @@ impl Abilities {
             name: row.pad_name.clone().unwrap_or_else(|| Untrusted::clean(row.code())),
             state,
             offers,
-            spec: row.spec(),
-            power_actions: if has_on_off { PowerAction::ALL.to_vec() } else { vec![PowerAction::Restart] },
+            spec: Arc::new(row.spec()),
+            power_actions: Cow::Borrowed(if has_on_off { PowerAction::ALL } else { &[PowerAction::Restart] }),
             // `http-relay` is plain HTTP to the proxy.
-            proxy_schemes: vec![ProxyScheme::Http, ProxyScheme::Socks5],
+            proxy_schemes: Cow::Borrowed(&[ProxyScheme::Http, ProxyScheme::Socks5]),
             proxy: None,
             // A token of the platform always lets its holder send input.
-            session_modes: vec![SessionMode::Control],
+            session_modes: Cow::Borrowed(&[SessionMode::Control]),
             paces: self.paces,
-            as_of: Some(*read_at),
         }
     }
 

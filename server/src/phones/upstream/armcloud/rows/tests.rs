@@ -4,9 +4,8 @@ use super::conditions::{CVM_STATUS, PAD_STATUS, condition};
 use super::*;
 use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
 use crate::phones::upstream::Snapshot;
-use crate::phones::upstream::roster::{Listed, SHOWN_FOR};
+use crate::phones::upstream::roster::{KeptRow, SHOWN_FOR};
 use std::fmt::Write;
-use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::{Flag, Timestamp};
 
@@ -79,9 +78,8 @@ fn changes_of_codes_are_read_and_others_are_none() {
 const NOW: Timestamp = Timestamp(1_000_000);
 
 fn shown(code: &str, row: &str) -> Snapshot {
-    let row = Arc::new(pad(&format!(r#"{{"padCode":"{code}",{row}}}"#)));
-    let listed = Listed { id: DeviceId::new("n-1").ok().unwrap(), row, read_at: NOW };
-    Abilities::of_network_storage().snapshot(&listed, NOW, Reach::Reachable)
+    let row = pad(&format!(r#"{{"padCode":"{code}",{row}}}"#));
+    Abilities::of_network_storage().snapshot(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
 }
 
 /// The flags, one letter each where they are true, and why the first is false.
@@ -166,15 +164,15 @@ fn what_is_old_or_out_of_reach_has_no_state_and_true_flags_are_out_of_reach() {
             DeviceState::Restarting,
         ),
     ] {
-        let row = Arc::new(pad(&format!(r#"{{"padCode":"AC1","padStatus":{status},{known}}}"#)));
-        let listed = Listed { id: DeviceId::new("n-ac1").ok().unwrap(), row, read_at: NOW };
+        let row = KeptRow::from(pad(&format!(r#"{{"padCode":"AC1","padStatus":{status},{known}}}"#)));
+        let id = DeviceId::new("n-ac1").ok().unwrap();
         for (now, reach, flag, state) in [
             (NOW.plus(SHOWN_FOR), Reach::Reachable, &shown, Some(state)),
             (late, Reach::Reachable, &unshown, None),
             (NOW, Reach::Unreachable, &unshown, None),
         ] {
-            let snapshot = Abilities::of_network_storage().snapshot(&listed, now, reach);
-            assert_eq!((snapshot.state, snapshot.as_of), (state, Some(NOW)));
+            let snapshot = Abilities::of_network_storage().seen(&id, &row, reach.of_row(NOW, now));
+            assert_eq!(snapshot.state, state);
             for capability in DeviceCapability::ALL {
                 assert_eq!(snapshot.flag(*capability), flag);
             }
@@ -208,4 +206,14 @@ fn a_version_of_android_is_its_number() {
     ] {
         assert_eq!(shown("AC1", told).spec.os_version.as_ref().map(Untrusted::as_str), version, "{told}");
     }
+}
+
+#[test]
+fn what_is_shown_of_a_row_is_the_same_each_time_that_it_is_as_current() {
+    let (abilities, id) = (Abilities::default(), DeviceId::new("n-1").ok().unwrap());
+    let row = KeptRow::from(pad(r#"{"padCode":"AC1","padStatus":10}"#));
+    let [shown, unshown] = [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.seen(&id, &row, reach));
+    assert!(std::ptr::eq(shown, abilities.seen(&id, &row, Reach::Reachable)));
+    assert!(std::ptr::eq(unshown, abilities.seen(&id, &row, Reach::Unreachable)));
+    assert_ne!(shown, unshown);
 }

@@ -13,10 +13,10 @@ async fn what_a_roster_knows_survives_a_restart_and_none_of_it_is_current() {
     kept.clock = Clock::manual(Timestamp(500_000));
     kept.restart();
     assert_eq!(shown(&kept.roster), "n-a=A n-b=B");
-    assert!(kept.roster.page(None, 9).iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
+    assert!(page(&kept.roster, None, 9).iter().all(|phone| !is_current(phone.read_at, kept.clock.now())));
     assert!(kept.roster.is_known() && kept.roster.age() > Some(SHOWN_FOR));
     kept.roster.take(rows("A@1 B"), Vec::new(), kept.clock.now()).await;
-    assert!(kept.roster.page(None, 9).iter().all(|phone| is_current(phone.read_at, kept.clock.now())));
+    assert!(page(&kept.roster, None, 9).iter().all(|phone| is_current(phone.read_at, kept.clock.now())));
 }
 
 #[tokio::test]

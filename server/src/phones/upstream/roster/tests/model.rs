@@ -131,7 +131,7 @@ impl World {
     }
 
     fn check(&mut self, roster: &Roster<Told>) {
-        let page = roster.page(None, u16::MAX);
+        let page = page(roster, None, u16::MAX);
         assert!(page.is_sorted_by(|one, next| one.id < next.id));
         let mut codes: Vec<&str> = page.iter().map(|phone| phone.row.code()).collect();
         codes.sort_unstable();
@@ -151,7 +151,8 @@ impl World {
             kept.roster.take(self.all(), self.records.clone(), kept.tick()).await;
             self.check(&kept.roster);
         }
-        let mut shown: Vec<Told> = kept.roster.page(None, u16::MAX).iter().map(|phone| (*phone.row).clone()).collect();
+        let mut shown: Vec<Told> =
+            page(&kept.roster, None, u16::MAX).iter().map(|phone| Told::clone(&phone.row)).collect();
         shown.sort_by_key(|row| row.phone);
         assert_eq!(shown, self.all());
     }

@@ -161,7 +161,7 @@ async fn pages_go_on_after_an_id_whether_it_is_there_or_not() {
     kept.roster.take(rows("A C E"), Vec::new(), kept.tick()).await;
     let after = |id: Option<&str>, limit| {
         let id = id.map(|id| DeviceId::new(id).ok().unwrap());
-        let page = kept.roster.page(id.as_ref(), limit);
+        let page = page(&kept.roster, id.as_ref(), limit);
         page.iter().map(|phone| phone.id.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(after(None, 2), "n-a n-c");

@@ -140,7 +140,7 @@ fn refusal(phone: &Snapshot, what: &str) -> Option<&'static str> {
 
 #[tokio::test]
 async fn writes_end_as_the_table_of_the_cast_says() {
-    let fleet = sim(3, 23).page(None, 23).await.unwrap();
+    let fleet = sim(3, 23).listed(None, 23).unwrap();
     let mut rows = Vec::new();
     for ((index, part), phone) in (1..).zip(CAST).zip(&fleet) {
         let mut row = format!("//! | {index} | {part:?} |");
@@ -180,7 +180,7 @@ async fn what_is_resent_charged_and_refunded_on_difficult_phones() {
 
 #[tokio::test]
 async fn wherever_the_process_ends_nothing_is_refunded_that_took_effect_and_no_restart_is_done_twice() {
-    let fleet = sim(3, 23).page(None, 23).await.unwrap();
+    let fleet = sim(3, 23).listed(None, 23).unwrap();
     // Between these, the parts do as they are told.
     let honest = Part::WithoutProxy as u8..Part::Proxied as u8;
     for (dedupes, looks_up) in [(false, false), (false, true), (true, false)] {

@@ -232,7 +232,7 @@ async fn what_cannot_be_written_down_is_not_sent_and_not_done() {
 #[tokio::test]
 async fn a_fleet_that_was_not_written_to_keeps_nothing_and_neither_does_a_phone_of_its_past() {
     let sim = sim(3, 1_000_000);
-    sim.page(None, 1_000).await.unwrap();
+    sim.listed(None, 1_000).unwrap();
     assert_eq!(sim.record().truth.kept(), (0, 0));
     for _ in 0..500 {
         send(&sim, 1, 1, "restart").await;

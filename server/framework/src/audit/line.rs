@@ -1,0 +1,225 @@
+//! The line of one call: what stands in it, and how it is written.
+//!
+//! The derived `Serialize` says what a line is. A [`Pen`] writes the same bytes into a buffer that is there already, because every call
+//! has a line. Start at [`Pen::write`].
+
+use super::DAY_MILLIS;
+use crate::clock::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Longest line, in bytes. A longer one is written without its arguments.
+const LINE_MAX: usize = 8 << 10;
+
+/// Room that fits most lines, in bytes.
+const USUAL_LINE: usize = 512;
+
+/// 9999-01-01T00:00:00Z. Later times are written as all times are elsewhere.
+const YEAR_9999: u64 = 253_370_764_800_000;
+
+/// The audit line of one call.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Line<'a> {
+    /// When the call arrived. Its UTC day names the file.
+    pub time: Timestamp,
+    /// The id of the request, as in answers and logs.
+    pub request_id: &'a str,
+    /// The caller's application.
+    pub application: &'a str,
+    /// The caller's key.
+    pub key_id: &'a str,
+    /// The tool.
+    pub tool: &'a str,
+    /// The id of the target, if there is one.
+    pub target: Option<&'a str>,
+    /// The arguments as JSON without secrets; only their names if they were refused.
+    pub arguments: Option<&'a RawValue>,
+    /// `ok`, an error code, or `cancelled` if the client went away.
+    pub outcome: &'a str,
+    /// The calls that this line stands for: more than one only for refused calls.
+    #[serde(skip_serializing_if = "is_one")]
+    pub calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(calls: &u64) -> bool {
+    *calls == 1
+}
+
+/// Writes lines. It knows how the time of the latest one began, since most lines are of one day.
+#[derive(Debug, Default)]
+pub(super) struct Pen {
+    day: u64,
+    /// The day with what follows it, as `2026-07-28T`. Empty before the first line.
+    date: String,
+}
+
+impl Pen {
+    /// Appends the line as JSON, with a line break at its end and nowhere else.
+    pub(super) fn write(&mut self, line: &Line<'_>, text: &mut Vec<u8>) {
+        let Line { time, request_id, application, key_id, tool, target, arguments, outcome, calls } = *line;
+        let arguments = arguments.filter(|raw| raw.get().len() <= LINE_MAX);
+        let start = text.len();
+        text.reserve(USUAL_LINE);
+        text.extend_from_slice(b"{\"time\":\"");
+        self.time(time, text);
+        text.extend_from_slice(b"\",\"request_id\":\"");
+        string(request_id, text);
+        text.extend_from_slice(b"\",\"application\":\"");
+        string(application, text);
+        text.extend_from_slice(b"\",\"key_id\":\"");
+        string(key_id, text);
+        text.extend_from_slice(b"\",\"tool\":\"");
+        string(tool, text);
+        match target {
+            Some(target) => {
+                text.extend_from_slice(b"\",\"target\":\"");
+                string(target, text);
+                text.extend_from_slice(b"\",\"arguments\":");
+            }
+            None => text.extend_from_slice(b"\",\"target\":null,\"arguments\":"),
+        }
+        match arguments {
+            Some(raw) => layout(raw, text),
+            None => text.extend_from_slice(b"null"),
+        }
+        text.extend_from_slice(b",\"outcome\":\"");
+        string(outcome, text);
+        text.push(b'"');
+        if !is_one(&calls) {
+            text.extend_from_slice(b",\"calls\":");
+            text.extend_from_slice(calls.to_string().as_bytes());
+        }
+        text.push(b'}');
+        if text.len() - start > LINE_MAX && arguments.is_some() {
+            text.truncate(start);
+            return self.write(&Line { arguments: None, ..*line }, text);
+        }
+        text.push(b'\n');
+    }
+
+    fn time(&mut self, time: Timestamp, text: &mut Vec<u8>) {
+        if time.0 >= YEAR_9999 {
+            return text.extend_from_slice(time.to_string().as_bytes());
+        }
+        let day = time.0 / DAY_MILLIS;
+        if self.date.is_empty() || day != self.day {
+            self.day = day;
+            self.date = time.to_string();
+            self.date.truncate("2026-07-28T".len());
+        }
+        text.extend_from_slice(self.date.as_bytes());
+        let millis = time.0 % DAY_MILLIS;
+        let (hours, minutes, seconds) = (millis / 3_600_000, millis / 60_000 % 60, millis / 1_000 % 60);
+        let digit = |number: u64| b'0' + (number % 10) as u8;
+        let [h, m, s] = [hours, minutes, seconds].map(|number| [digit(number / 10), digit(number)]);
+        let [c, d, e] = [millis / 100, millis / 10, millis].map(digit);
+        text.extend_from_slice(&[h[0], h[1], b':', m[0], m[1], b':', s[0], s[1], b'.', c, d, e, b'Z']);
+    }
+}
+
+/// Appends what stands between the quotes of a string. Nearly all have nothing to escape.
+fn string(value: &str, text: &mut Vec<u8>) {
+    if !any(value.as_bytes(), escapes) {
+        return text.extend_from_slice(value.as_bytes());
+    }
+    text.pop();
+    // A string can always be written, and so can memory be written to.
+    let _ = serde_json::to_writer(&mut *text, value);
+    text.pop();
+}
+
+/// Appends raw JSON. It may span lines, and a line break in JSON is only layout.
+fn layout(raw: &RawValue, text: &mut Vec<u8>) {
+    let (raw, start) = (raw.get().as_bytes(), text.len());
+    text.extend_from_slice(raw);
+    if any(raw, |word| below(word, b' ') & !word) {
+        let breaks = text.iter_mut().skip(start).filter(|byte| matches!(byte, b'\n' | b'\r'));
+        breaks.for_each(|byte| *byte = b' ');
+    }
+}
+
+/// Whether `found` sets the highest bit of any byte. It is shown eight bytes at once, and the last eight perhaps once more.
+fn any(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let last = bytes.last_chunk().copied().unwrap_or_else(|| {
+        let mut word = [b' '; 8];
+        word.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+        word
+    });
+    let found = |word: &[u8; 8]| found(u64::from_ne_bytes(*word));
+    words.iter().fold(found(&last), |all, word| all | found(word)) & each(0x80) != 0
+}
+
+/// Finds what JSON escapes: quotes, backslashes and what is below the space. With its second bit flipped, a quote changes places with the
+/// space.
+fn escapes(word: u64) -> u64 {
+    (below(word ^ each(b'"' ^ b' '), b' ' + 1) | below(word ^ each(b'\\'), 1)) & !word
+}
+
+/// Sets the highest bit of each byte that is below `n`, and of others perhaps: of those beyond ASCII, and of those above one that is below
+/// `n`, which it has borrowed from (Anderson, Bit Twiddling Hacks).
+fn below(word: u64, n: u8) -> u64 {
+    word.wrapping_sub(each(n))
+}
+
+fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SplitMix;
+
+    /// What the definition makes of it.
+    fn defined(line: &Line<'_>) -> Vec<u8> {
+        let whole = serde_json::to_string(line).expect("JSON");
+        if whole.len() > LINE_MAX && line.arguments.is_some() {
+            return defined(&Line { arguments: None, ..*line });
+        }
+        format!("{}\n", whole.replace(['\n', '\r'], " ")).into_bytes()
+    }
+
+    #[test]
+    fn a_line_is_byte_for_byte_what_its_definition_says() {
+        let mut random = SplitMix(17);
+        let mut pen = Pen::default();
+        for n in 0..20_000 {
+            let mut text = |longest: u64| -> String {
+                let any = |random: &mut SplitMix| match random.below(12) {
+                    0 => char::from(random.below(32) as u8),
+                    1 => ['"', '\\', '/', '\u{7f}', '\u{2028}', 'é', '😀'][random.below(7) as usize],
+                    _ => char::from(b'a' + random.below(26) as u8),
+                };
+                let length =
+                    if random.below(200) == 0 { random.below(3 * LINE_MAX as u64) } else { random.below(longest) };
+                (0..length).map(|_| any(&mut random)).collect()
+            };
+            let [request_id, application, key_id, tool, target, outcome, value] =
+                [40, 20, 20, 12, 40, 12, 60].map(&mut text);
+            let value = serde_json::to_string(&value).expect("JSON");
+            let arguments = RawValue::from_string(format!("{{\r\n \"a\":\t{value}\n}}")).expect("JSON");
+            let time = match random.below(8) {
+                0 => [0, DAY_MILLIS - 1, YEAR_9999 - 1, YEAR_9999, u64::MAX][random.below(5) as usize],
+                1 => random.below(YEAR_9999 + DAY_MILLIS),
+                _ => 1_790_000_000_000 + random.below(3 * DAY_MILLIS),
+            };
+            let line = Line {
+                time: Timestamp(time),
+                request_id: &request_id,
+                application: &application,
+                key_id: &key_id,
+                tool: &tool,
+                target: (random.below(3) > 0).then_some(target.as_str()),
+                arguments: (random.below(3) > 0).then_some(&*arguments),
+                outcome: &outcome,
+                calls: if random.below(3) == 0 { random.below(1 << 40) } else { 1 },
+            };
+            let mut written = vec![b'\n'; LINE_MAX];
+            pen.write(&line, &mut written);
+            let written = String::from_utf8(written.split_off(LINE_MAX)).expect("text");
+            assert_eq!(written, String::from_utf8(defined(&line)).expect("text"), "{n}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Results that are lists, joined of items that are rendered already.
+
+use super::frame::{Frame, quote, quoted_len};
+use super::{Form, Rendered, Reply};
+use crate::text::Json;
+use serde::Serialize;
+use serde::ser::Error;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// A result whose first field is a list.
+pub trait ListResult: Serialize {
+    /// What the list holds.
+    type Item;
+    /// Its JSON up to the first item.
+    const OPEN: &'static str;
+}
+
+/// What is reserved for all but the items, in bytes. More is found room for when it comes.
+const AROUND_ITEMS: usize = 1 << 10;
+
+/// A result that is joined of rendered items: lengths, and copies into one body.
+#[derive(Debug)]
+pub struct Listing<'a, L> {
+    frame: Frame<'a>,
+    /// The body up to the last item and a comma; `None` if the frame has the JSON only as it is.
+    quoted: Option<Json>,
+    /// The JSON up to the last item and a comma; `None` if the frame has it only inside a string.
+    plain: Option<Json>,
+    /// Whether an item could not be written as JSON.
+    unwritable: bool,
+    of: PhantomData<fn() -> L>,
+}
+
+impl<'a, L: ListResult> Listing<'a, L> {
+    /// Begins the answer to a call.
+    pub fn begin(frame: impl Into<Frame<'a>>) -> Self {
+        let frame = frame.into();
+        let (quoted, plain) = match frame {
+            Frame::Plain => (false, true),
+            Frame::Text { between, .. } => (true, between.is_some()),
+        };
+        let [quoted, plain] = [quoted, plain].map(|wanted| wanted.then(Json::default));
+        Self { frame, quoted, plain, unwritable: false, of: PhantomData }
+    }
+
+    /// Appends items.
+    pub fn extend(&mut self, items: &[impl Deref<Target = Rendered<L::Item>>]) {
+        let (mut in_quotes, mut as_is, mut has_secret) = (0, 0, false);
+        for item in items {
+            in_quotes += item.quoted().len() + 1;
+            as_is += item.plain().len() + 1;
+            has_secret |= item.has_secret();
+            self.unwritable |= item.is_empty();
+        }
+        self.reserve(in_quotes, as_is, has_secret);
+        if let Some(quoted) = &mut self.quoted {
+            items.iter().for_each(|item| push(quoted, item.quoted()));
+        }
+        if let Some(plain) = &mut self.plain {
+            items.iter().for_each(|item| push(plain, item.plain()));
+        }
+    }
+
+    /// Returns the result: `rest`, whose list is empty, with the items in it.
+    pub fn finish(mut self, rest: L) -> Reply<L> {
+        let rest = match Json::of(&rest) {
+            Ok(rest) => rest,
+            Err(error) => return Reply(Form::Unwritable(error)),
+        };
+        let tail = rest.bytes.strip_prefix(L::OPEN.as_bytes()).filter(|tail| tail.starts_with(b"]"));
+        debug_assert!(tail.is_some(), "`rest` has items of its own");
+        let Some(tail) = tail.filter(|_| !self.unwritable) else {
+            return Reply(Form::Unwritable(serde_json::Error::custom("a list could not be joined")));
+        };
+        self.reserve(quoted_len(tail) + self.frame.close_len(&[]), tail.len(), rest.has_secret);
+        let Self { frame, quoted, mut plain, unwritable: _, of: _ } = self;
+        if let Some(plain) = &mut plain {
+            plain.bytes.pop_if(|last| *last == b',');
+            plain.bytes.extend_from_slice(tail);
+        }
+        let Some(mut body) = quoted else { return Reply(Form::Written(plain.unwrap_or_default().into())) };
+        body.bytes.pop_if(|last| *last == b',');
+        quote(tail, &mut body.bytes);
+        frame.close(&mut body.bytes, plain.as_ref().map_or(&[], |plain| &plain.bytes));
+        Reply(Form::Written(body.into()))
+    }
+
+    /// Makes room for bytes of either form. The first time, what stands before the items is written.
+    fn reserve(&mut self, in_quotes: usize, as_is: usize, has_secret: bool) {
+        let Self { frame, quoted, plain, unwritable: _, of: _ } = self;
+        let around = |form: &Json| if form.bytes.is_empty() { AROUND_ITEMS } else { 0 };
+        if let Some(quoted) = quoted {
+            let again = plain.as_ref().map_or(0, |plain| as_is + around(plain));
+            quoted.reserve(in_quotes + again + around(quoted), has_secret);
+            if quoted.bytes.is_empty() {
+                frame.open(&mut quoted.bytes);
+                quote(L::OPEN.as_bytes(), &mut quoted.bytes);
+            }
+        }
+        if let Some(plain) = plain {
+            plain.reserve(as_is + around(plain), has_secret);
+            if plain.bytes.is_empty() {
+                plain.bytes.extend_from_slice(L::OPEN.as_bytes());
+            }
+        }
+    }
+}
+
+fn push(out: &mut Json, item: &[u8]) {
+    out.bytes.extend_from_slice(item);
+    out.bytes.push(b',');
+}

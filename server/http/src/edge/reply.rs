@@ -1,0 +1,107 @@
+//! Who answers requests, and the body of an answer.
+//!
+//! The edge owns the connection and hands each request over, with where it comes from beside it. A body that is bytes stays as it is; only
+//! one of axum's own is boxed.
+
+use super::Peer;
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use hyper::body::{Frame, Incoming, SizeHint};
+use std::borrow::Cow;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use toolwarrant_core::BoxFuture;
+use toolwarrant_core::reply::Answer;
+use tower_service::Service;
+
+/// Answers the requests of connections.
+pub trait Responder: Send + Sync + 'static {
+    /// Answers a request that `peer` has sent.
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>>;
+}
+
+impl<R: Responder + ?Sized> Responder for Arc<R> {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+        (**self).respond(request, peer)
+    }
+}
+
+/// A router finds the peer in the extensions of the request.
+impl Responder for Router {
+    fn respond<'a>(&'a self, mut request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<Reply>> {
+        request.extensions_mut().insert(peer.into_owned());
+        let answering = self.clone().call(request);
+        Box::pin(async move {
+            let Ok(response) = answering.await;
+            response.map(Reply::from)
+        })
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub struct Reply(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Whole(Bytes),
+    Foreign(Body),
+}
+
+impl From<Bytes> for Reply {
+    fn from(bytes: Bytes) -> Self {
+        Self(Kind::Whole(bytes))
+    }
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Bytes::from(answer).into()
+    }
+}
+
+impl From<Vec<u8>> for Reply {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl From<Body> for Reply {
+    fn from(body: Body) -> Self {
+        Self(Kind::Foreign(body))
+    }
+}
+
+impl HttpBody for Reply {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match &mut self.0 {
+            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(mem::take(bytes))))),
+            Kind::Foreign(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.is_empty(),
+            Kind::Foreign(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Foreign(body) => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Ids of requests: by them a client and an operator speak of the same request.
+
+use crate::head::Head;
+use axum::http::header::{HeaderName, HeaderValue};
+use bytes::Bytes;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use toolwarrant_core::shards::Shards;
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Numbers that a thread takes at a time.
+const BLOCK: u64 = 1024;
+
+/// Gives each request an id: the one that the client sent, if it is harmless, or one of this process.
+#[derive(Debug)]
+pub(crate) struct RequestIds {
+    /// What all ids begin with.
+    process: String,
+    /// How many numbers threads have taken.
+    taken: AtomicU64,
+    /// How many of them each has used. A whole number of blocks: it has used up its own.
+    used: Shards<AtomicU64>,
+}
+
+impl RequestIds {
+    /// `process` identifies this process.
+    pub(crate) fn of_process(process: u32) -> Self {
+        Self { process: format!("{process:08x}-"), taken: AtomicU64::default(), used: Shards::default() }
+    }
+
+    pub(crate) fn of<'a>(&self, head: impl Into<Head<'a>>) -> HeaderValue {
+        let harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        match head.into().request_id.first() {
+            Some(given) if (1..=64).contains(&given.len()) && given.as_bytes().iter().all(harmless) => given.clone(),
+            _ => self.own(),
+        }
+    }
+
+    fn own(&self) -> HeaderValue {
+        // The largest number has twenty digits.
+        let (mut digits, mut unused, mut rest) = ([0; 20], 20, self.next());
+        while rest > 0 {
+            unused -= 1;
+            digits[unused] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let id = [self.process.as_bytes(), &digits[unused..]].concat();
+        HeaderValue::from_maybe_shared(Bytes::from(id)).unwrap_or(HeaderValue::from_static("unknown"))
+    }
+
+    /// A number that no other request has, from 1 on.
+    fn next(&self) -> u64 {
+        let used = self.used.mine();
+        loop {
+            let last = used.load(Relaxed);
+            let first = if last.is_multiple_of(BLOCK) { self.taken.fetch_add(BLOCK, Relaxed) } else { last };
+            // Another thread may share this value.
+            if used.compare_exchange(last, first + 1, Relaxed, Relaxed).is_ok() {
+                return first + 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::thread;
+
+    #[test]
+    fn no_two_requests_have_one_id_however_many_threads_answer() {
+        let ids = RequestIds::of_process(7);
+        let some = || (0..3 * BLOCK).map(|_| ids.next()).collect::<Vec<_>>();
+        let all = thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(some));
+            threads.map(|thread| thread.join().expect("no panic")).concat()
+        });
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+        assert!(ids.own().to_str().expect("text").starts_with("00000007-"));
+    }
+
+    #[test]
+    fn the_first_ids_of_a_thread_count_from_one() {
+        let ids = RequestIds::of_process(0xab);
+        let first = [(); 3].map(|()| ids.own());
+        assert_eq!(first.each_ref().map(HeaderValue::as_bytes), [b"000000ab-1", b"000000ab-2", b"000000ab-3"]);
+    }
+}

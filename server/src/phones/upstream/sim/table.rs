@@ -1,0 +1,117 @@
+//! What was last shown of each phone, by index, with what it was made of: as long as that is the same, the same is shown.
+//!
+//! It is in pieces, each of which takes storage from the first time that one of its phones is shown. Pages share a piece's lock, and hold
+//! it while they copy. Whoever finds a phone changed takes it alone, for as long as making that phone takes: at most once for each change.
+//! How phones look is not its concern. Start at [`Table::show`].
+
+use super::cast::Part;
+use super::{See, Seen};
+use crate::phones::contract::DeviceState;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+
+/// Phones of a piece.
+const PIECE: u32 = 128;
+
+/// The phones of a fleet, by indices that count from 1.
+#[derive(Debug)]
+pub(super) struct Table(Box<[Piece]>);
+
+/// Some phones that stand together, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Piece {
+    /// Whether a command ever reached one of them.
+    written: AtomicBool,
+    /// Empty until one of them is shown.
+    shown: RwLock<Box<[Option<Shown>]>>,
+}
+
+/// What was last shown of a phone.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) look: Look,
+    pub(super) seen: Arc<Seen>,
+}
+
+/// All that decides what is shown of a phone, given its seed and index: what is drawn of these, and what time and commands change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) part: Part,
+    pub(super) power: DeviceState,
+    pub(super) readable: bool,
+    /// The number of commands that took effect, on which its proxy depends.
+    pub(super) deeds: u64,
+}
+
+impl Table {
+    /// Makes the table of a fleet.
+    pub(super) fn of(devices: u32) -> Self {
+        Self((0..devices.div_ceil(PIECE)).map(|_| Piece::default()).collect())
+    }
+
+    /// Says that a command reached a phone.
+    pub(super) fn write(&self, index: u32) {
+        self.at(index).written.store(true, Ordering::Release);
+    }
+
+    /// Whether a command ever reached a phone of the same piece.
+    pub(super) fn is_written(&self, index: u32) -> bool {
+        self.at(index).written.load(Ordering::Acquire)
+    }
+
+    /// Shows phones of one piece. `look` says how each looks, given its part; `make` makes what is new.
+    pub(super) fn show(
+        &self,
+        indices: impl Iterator<Item = u32> + Clone,
+        look: impl Fn(u32, Part) -> Look,
+        make: impl Fn(u32) -> Shown,
+        see: See<'_>,
+    ) {
+        let Some(first) = indices.clone().next() else { return };
+        let piece = self.at(first);
+        let is_same = |shown: &Shown, index| shown.look == look(index, shown.look.part);
+        let shown = piece.shown.read().unwrap_or_else(PoisonError::into_inner);
+        let same =
+            |index| shown.get(place(index))?.as_ref().filter(|shown| is_same(shown, index)).map(|shown| &shown.seen);
+        let count = indices.clone().count();
+        let mut seen = Vec::with_capacity(count);
+        seen.extend(indices.clone().map_while(same));
+        if seen.len() == count {
+            return see(&seen);
+        }
+        drop(seen);
+        drop(shown);
+        let mut shown = piece.shown.write().unwrap_or_else(PoisonError::into_inner);
+        if shown.is_empty() {
+            *shown = (0..PIECE).map(|_| None).collect();
+        }
+        for index in indices.clone() {
+            let shown = &mut shown[place(index)];
+            if !shown.as_ref().is_some_and(|shown| is_same(shown, index)) {
+                let made = make(index);
+                match shown {
+                    // What has changed is nothing that anyone sees.
+                    Some(Shown { look, seen }) if *seen == made.seen => *look = made.look,
+                    _ => *shown = Some(made),
+                }
+            }
+        }
+        let shown = RwLockWriteGuard::downgrade(shown);
+        see(&indices.filter_map(|index| shown[place(index)].as_ref()).map(|shown| &shown.seen).collect::<Vec<_>>());
+    }
+
+    fn at(&self, index: u32) -> &Piece {
+        &self.0[((index - 1) / PIECE) as usize]
+    }
+}
+
+/// Returns the index of the first phone of the piece after that of `index`.
+pub(super) fn next_piece(index: u32) -> u32 {
+    (index - 1) / PIECE * PIECE + PIECE + 1
+}
+
+/// The place of a phone in its piece.
+fn place(index: u32) -> usize {
+    ((index - 1) % PIECE) as usize
+}

@@ -1,0 +1,61 @@
+//! What is kept of phones that were shown.
+
+use super::*;
+use toolwarrant::SplitMix;
+
+/// More phones than a piece of the table has.
+const PHONES: u32 = 200;
+
+#[tokio::test]
+async fn what_is_shown_of_a_phone_is_what_it_is_at_any_time_and_is_made_anew_only_when_that_changes() {
+    let sim = sim(3, PHONES);
+    let mut draw = SplitMix(1);
+    let mut before = sim.listed(None, 200).unwrap();
+    let mut changes = 0;
+    for number in 0..200 {
+        let what = ["set_proxy", "set_proxy 192.0.2.1", "clear_proxy", "boot", "shutdown", "restart"];
+        let index = 1 + draw.below(if number % 2 == 0 { 23 } else { PHONES.into() }) as u32;
+        if sim.part(index) != Part::LosingCommands
+            && sim.part(index) != Part::LosingAnswers
+            && sim.part(index) != Part::Slow
+        {
+            send(&sim, number, index, what[draw.below(6) as usize]).await;
+        }
+        wait(&sim, draw.below(4_000));
+        let listed = sim.listed(None, 200).unwrap();
+        for ((index, seen), before) in (1..=PHONES).zip(&listed).zip(&before) {
+            assert_eq!(seen.snapshot, sim.snapshot(&sim.phone(index, sim.clock.now())));
+            assert_eq!(Arc::ptr_eq(seen, before), seen == before, "{index}: {before:?}");
+            let AtHand::Now(Ok(Some(at_hand))) = sim.at_hand(&device_id(index)) else { panic!("no {index}") };
+            assert!(Arc::ptr_eq(seen, &at_hand) && Arc::ptr_eq(seen, &read(&sim, index)));
+            changes += usize::from(seen != before);
+        }
+        before = listed;
+    }
+    assert!(changes > 100, "{changes}");
+}
+
+#[test]
+fn a_page_from_anywhere_is_what_follows_whatever_is_kept_of_it() {
+    let sim = sim(3, 300);
+    for (after, limit) in
+        [(0, 1), (100, 100), (127, 1), (128, 1), (126, 3), (0, 300), (0, 301), (255, 9), (299, 9), (300, 9)]
+    {
+        let id = Some(after).filter(|after| *after > 0).map(device_id);
+        let ids = sim.listed(id.as_ref(), limit).unwrap().into_iter().map(|phone| phone.id.clone());
+        let expected = (after + 1..=300).take(limit.into()).map(device_id);
+        assert!(ids.eq(expected), "{limit} after {after}");
+    }
+}
+
+#[test]
+fn threads_that_list_at_once_are_shown_the_same() {
+    let sim = sim(3, PHONES);
+    let list = || sim.listed(None, 200).unwrap();
+    let lists = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(list)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(lists.iter().all(|listed| listed.iter().zip(&lists[0]).all(|(one, other)| Arc::ptr_eq(one, other))));
+    assert!(lists.iter().all(|listed| listed.len() == 200));
+}
