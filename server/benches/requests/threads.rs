@@ -142,5 +142,6 @@ async fn endpoint(folder: &Path) -> Result<(Router, Key)> {
     let nonces = Nonces::starting(clock.clone(), []);
     let pipeline = Pipeline::new(Contract(Arc::new(phones)), registry.access(), audit, engine, nonces, clock);
     let policy = HostOriginPolicy::new(([127, 0, 0, 1], 80).into(), None, &[], &[])?;
-    Ok((Endpoint::new(pipeline, policy, Limits::default(), "", 7).router(), key))
+    let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), "", 7));
+    Ok((endpoint.router(), key))
 }
