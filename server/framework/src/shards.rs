@@ -26,14 +26,15 @@ impl<T> Shards<T> {
     /// Makes each value.
     #[must_use]
     pub fn new(mut make: impl FnMut() -> T) -> Self {
-        let count = available_parallelism().map_or(1, usize::from).saturating_mul(EACH).min(MOST);
+        let count = available_parallelism().map_or(1, usize::from).saturating_mul(EACH).min(MOST).next_power_of_two();
         Self((0..count).map(|_| Apart(make())).collect())
     }
 
     /// Returns the value of this thread.
     #[must_use]
     pub fn mine(&self) -> &T {
-        &self.0[number() % self.0.len()].0
+        // Their number is a power of two.
+        &self.0[number() & (self.0.len() - 1)].0
     }
 
     /// Returns all values.
