@@ -116,6 +116,12 @@ impl<'a> Call<'a> {
     }
 }
 
+impl<'a> From<&Call<'a>> for Frame<'a> {
+    fn from(call: &Call<'a>) -> Self {
+        call.frame
+    }
+}
+
 /// Proof that the caller may see the target, and that the target offers what the tool requires. Dereferences to the view.
 #[derive(Debug)]
 pub struct Target<View> {

@@ -1,7 +1,5 @@
 //! What stands around the JSON of a result in the body that leaves. Knows no transport.
 
-use crate::handler::Call;
-
 /// How a transport frames the JSON of a result.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame<'a> {
@@ -16,12 +14,6 @@ pub enum Frame<'a> {
         /// What stands behind.
         close: &'a str,
     },
-}
-
-impl<'a> From<&Call<'a>> for Frame<'a> {
-    fn from(call: &Call<'a>) -> Self {
-        call.frame
-    }
 }
 
 impl Frame<'_> {
