@@ -161,7 +161,11 @@ impl Figures {
             if counted > most {
                 let over = (counted / most - 1.0) * 100.0;
                 missed.push(format!("{name}: {counted:.1} {kind} a request, {over:.1} % above {most}"));
-            } else if most > counted * LOOSE && most - counted >= 1.0 && kind != "instructions elsewhere" {
+            } else if most > counted * LOOSE
+                && most - counted >= 2.0
+                && kind != "instructions elsewhere"
+                && name != WRITE
+            {
                 loose.push(format!("{name}: {most} {kind} for {counted:.1}"));
             }
         }
