@@ -18,7 +18,7 @@ pub(crate) struct Sections {
 enum Section {
     /// Calls in one process from two threads, beside one (12 s)
     Threads,
-    /// Instructions, allocations and readings of the clock of each operation, and its largest functions; needs valgrind (3 min)
+    /// Instructions, allocations and readings of the clock of each operation, and its largest functions; needs valgrind (2 min)
     Instructions,
     /// CPU time and waits of each operation beside the baseline, with 1 and 32 connections (50 s)
     Load,

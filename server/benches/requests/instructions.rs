@@ -37,7 +37,7 @@ const WRITE: &str = "set_power";
 /// Requests before anything is counted, of the shorter span, and how many more the longer one has.
 const WARM: usize = 50;
 const SHORT: usize = 100;
-const MORE: usize = 500;
+const MORE: usize = 1_000;
 
 /// Time in which what was asked is in the audit, and in which the task of a write has ended.
 const FLUSHED: Duration = Duration::from_millis(1_300);
@@ -161,7 +161,11 @@ impl Figures {
             if counted > most {
                 let over = (counted / most - 1.0) * 100.0;
                 missed.push(format!("{name}: {counted:.1} {kind} a request, {over:.1} % above {most}"));
-            } else if most > counted * LOOSE && most - counted >= 1.0 && kind != "instructions elsewhere" {
+            } else if most > counted * LOOSE
+                && most - counted >= 2.0
+                && kind != "instructions elsewhere"
+                && name != WRITE
+            {
                 loose.push(format!("{name}: {most} {kind} for {counted:.1}"));
             }
         }
