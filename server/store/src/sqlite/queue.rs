@@ -40,10 +40,16 @@ impl<J: Send + 'static> Queue<J> {
     /// later, only the answer is lost.
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> J) -> Result<T, StoreError> {
         let gone = || Fault::unavailable("a thread of the store has ended; the log says why".to_owned());
-        let place = self.jobs.as_ref().ok_or_else(gone)?.reserve().await.map_err(|_| gone())?;
+        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+        let place = jobs.reserve().await.map_err(|_| gone())?;
         let (reply, answer) = oneshot::channel();
         place.send(job(reply));
-        Ok(answer.await.map_err(|_| gone())??)
+        tokio::select! {
+            biased;
+            answer = answer => Ok(answer.map_err(|_| gone())??),
+            // A job that is sent while the last thread ends is neither done nor dropped.
+            () = jobs.closed() => Err(gone().into()),
+        }
     }
 }
 
