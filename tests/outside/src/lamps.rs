@@ -33,12 +33,10 @@ impl Resource<LampId> for Lamps {
     type View = Lamp;
     type Capability = LampCapability;
 
-    fn resolve<'a>(&'a self, _: &'a Caller, id: &'a LampId) -> BoxFuture<'a, Result<Lamp, Unresolved>> {
-        Box::pin(async move {
-            let lamp = self.find(id.as_str()).ok_or(Unresolved::NotFound)?;
-            let light = Percent::new(lamp.load(Ordering::Relaxed)).map_err(|_| Unresolved::Unavailable)?;
-            Ok(Lamp { lamp_id: id.clone(), light, capabilities: LampCapabilities { dim: true } })
-        })
+    async fn resolve(&self, _: &Caller, id: &LampId) -> Result<Lamp, Unresolved> {
+        let lamp = self.find(id.as_str()).ok_or(Unresolved::NotFound)?;
+        let light = Percent::new(lamp.load(Ordering::Relaxed)).map_err(|_| Unresolved::Unavailable)?;
+        Ok(Lamp { lamp_id: id.clone(), light, capabilities: LampCapabilities { dim: true } })
     }
 
     fn flag(lamp: &Lamp, LampCapability::Dim: LampCapability) -> Flag {
