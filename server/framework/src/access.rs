@@ -20,7 +20,7 @@ use recent::Recent;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use subtle::{Choice, ConstantTimeEq};
 use tokio::sync::watch;
 use toolwarrant_signing::{Signature, Signer};
@@ -227,6 +227,8 @@ impl Access {
             directory.version += 1;
             directory
         });
+        // What is gone is not kept in memory for who called with it.
+        self.recent.iter().for_each(|recent| *lock(recent) = Recent::default());
         self.changed.send_replace(());
     }
 
@@ -265,8 +267,7 @@ impl Access {
         if expires_at.is_some_and(|end| clock.latest() >= end) {
             return Err(Unauthenticated);
         }
-        let mut recent = self.recent.mine().lock().unwrap_or_else(PoisonError::into_inner);
-        let principal = recent.principal(id, application);
+        let principal = lock(self.recent.mine()).principal(id, application);
         let proof = Proof { verifier, expires_at: *expires_at, version: directory.version };
         Ok(Caller { principal, nonce: None, proof })
     }
@@ -420,6 +421,10 @@ impl Granted {
             Self::Some(ids) => ids.contains(id),
         }
     }
+}
+
+fn lock(recent: &Mutex<Recent>) -> MutexGuard<'_, Recent> {
+    recent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Characters of a secret, about.

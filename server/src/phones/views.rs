@@ -87,12 +87,13 @@ impl Views {
         let mut slots = self.part(id);
         if let Some(slot) = slots.get(id) {
             let Some(reading) = slot.get() else { return Err(Arc::clone(slot)) };
-            let as_new = listed.as_ref().is_none_or(|(_, began)| *began < reading.began);
-            if as_new && reading.is_current(now) {
-                return Ok(reading.view.clone());
+            match listed.filter(|(_, began)| *began >= reading.began) {
+                Some((seen, _)) => return Ok(Ok(seen)),
+                None if reading.is_current(now) => return Ok(reading.view.clone()),
+                // A list from before a reading that failed may be from before what was forgotten for, too.
+                None => {}
             }
-        }
-        if let Some((seen, _)) = listed {
+        } else if let Some((seen, _)) = listed {
             return Ok(Ok(seen));
         }
         let slot = Slot::default();
@@ -184,5 +185,13 @@ mod tests {
         let anew = || ready(Ok(Arc::clone(&read)));
         let seen = views.get(id, Some((Arc::clone(&listed), clock.now())), anew).await.unwrap();
         assert!(Arc::ptr_eq(&seen, &read), "a list may have been begun before what it was forgotten for");
+
+        let before = clock.now();
+        clock.advance(Duration::from_millis(1));
+        views.forget(id);
+        let list = || Some((Arc::clone(&listed), before));
+        views.get(id, list(), || ready(Err(Unresolved::Unavailable))).await.unwrap_err();
+        let seen = views.get(id, list(), anew).await.unwrap();
+        assert!(Arc::ptr_eq(&seen, &read), "and so may one from before a reading that failed");
     }
 }

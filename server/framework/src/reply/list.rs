@@ -82,7 +82,10 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
         let Some(mut body) = quoted else { return Reply(Form::Written(plain.unwrap_or_default().into())) };
         body.bytes.pop_if(|last| *last == b',');
         quote(tail, &mut body.bytes);
-        frame.close(&mut body.bytes, plain.as_ref().map_or(&[], |plain| &plain.bytes));
+        let plain = plain.as_ref().map_or(&[][..], |plain| &plain.bytes);
+        // What several parts of a list have left of the room may be too little, and a secret must not be left behind.
+        body.reserve(frame.close_len(plain), false);
+        frame.close(&mut body.bytes, plain);
         Reply(Form::Written(body.into()))
     }
 

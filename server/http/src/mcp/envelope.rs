@@ -191,6 +191,8 @@ fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
 
 /// A sound request whose parameters are read on the way. What is anything else is judged at leisure.
 fn usual(json: &str) -> Option<Message<'_>> {
+    // A derived reader takes a list of an object's values for it.
+    json.trim_start().strip_prefix('{')?;
     let Usual { jsonrpc, id, method, params, .. } = serde_json::from_str(json).ok()?;
     let (id, method) = (id.get(), toolwarrant_core::args::read_text(method.get())?);
     let params = params.map_or(Params::Absent, Params::Read);
@@ -374,6 +376,8 @@ mod tests {
             }
         }
         assert_eq!(read, 3 * 2 * 4 * 3, "ids, methods, parameters and ends that are usual");
+        let list = r#"["2.0",1,"tools/call",{"name":"x"},null,null]"#;
+        assert!(matches!(message(list), Ok(Message::Invalid { id: None, .. })), "the values of a message are none");
     }
 
     #[test]

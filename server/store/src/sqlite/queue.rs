@@ -42,13 +42,13 @@ impl<J: Send + 'static> Queue<J> {
         let gone = || Fault::unavailable("a thread of the store has ended; the log says why".to_owned());
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
         let place = jobs.reserve().await.map_err(|_| gone())?;
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         place.send(job(reply));
         tokio::select! {
             biased;
-            answer = answer => Ok(answer.map_err(|_| gone())??),
-            // A job that is sent while the last thread ends is neither done nor dropped.
-            () = jobs.closed() => Err(gone().into()),
+            answer = &mut answer => Ok(answer.map_err(|_| gone())??),
+            // A job that is sent while the last thread ends is neither done nor dropped. One may have been done at the last moment.
+            () = jobs.closed() => Ok(answer.try_recv().map_err(|_| gone())??),
         }
     }
 }
