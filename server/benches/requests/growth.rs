@@ -1,6 +1,6 @@
 //! How the cost of a request grows with keys, devices and held polls: one program for each size, all loaded in turn.
 //!
-//! Each is measured beside the smallest. A cost that grows is told: up to [`GATE`] it is what caches miss.
+//! Each is measured beside the smallest, and may grow by a fifth. A drawn page of many devices lies in no cache: [`UNCACHED`] is for that.
 
 use crate::folder::{Key, Who};
 use crate::load::{Pace, Stream, load};
@@ -22,6 +22,8 @@ use toolwarrant_core::clock::Clock;
 
 /// Most CPU time of a request, in that at the smallest size.
 const GATE: f64 = 1.2;
+/// The same of a hundred devices that main memory has, and no cache.
+const UNCACHED: f64 = 3.0;
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 7;
@@ -34,11 +36,11 @@ const HOLD_SECONDS: u64 = 50;
 /// Devices where polls are held: enough that lose commands, for a task in flight on each.
 pub(crate) const HOLDING_DEVICES: u32 = 20_000;
 
-/// What is asked, by its name. Gets the size.
-type Kind = (&'static str, for<'a> fn(&'a Key, u32) -> Requests<'a>);
+/// What is asked, by its name, and how much it may cost. Gets the size.
+type Kind = (&'static str, for<'a> fn(&'a Key, u32) -> Requests<'a>, f64);
 
-const SAME: [Kind; 2] = [("get_device", same_device), ("list_devices", first_page)];
-const DRAWN: [Kind; 2] = [("get_device, drawn", drawn_device), ("list_devices, drawn", drawn_page)];
+const SAME: [Kind; 2] = [("get_device", same_device, GATE), ("list_devices", first_page, GATE)];
+const DRAWN: [Kind; 2] = [("get_device, drawn", drawn_device, GATE), ("list_devices, drawn", drawn_page, UNCACHED)];
 
 pub(crate) fn run() -> Result<Missed> {
     println!("of            size     question             CPU µs/req  ratio  at most");
@@ -73,7 +75,7 @@ fn servers(home: &TempDir, of: &str, sizes: [(u32, Who, u32); 3]) -> Result<Vec<
 /// Asks all in turn, and shows what each size costs.
 fn grow(of: &str, servers: &[(u32, Server, Vec<Key>)], kinds: &[Kind]) -> Result<Missed> {
     let mut missed = Missed::new();
-    for (name, kind) in kinds {
+    for (name, kind, most) in kinds {
         let mut rounds = Vec::new();
         // The first round fills caches, and does not count.
         for _ in 0..=ROUNDS {
@@ -89,10 +91,10 @@ fn grow(of: &str, servers: &[(u32, Server, Vec<Key>)], kinds: &[Kind]) -> Result
         for (n, (size, ..)) in servers.iter().enumerate() {
             let cost = median(rounds.iter().map(|round| round[n]).collect());
             let ratio = median(rounds.iter().map(|round| round[n] / round[0]).collect());
-            println!("{of:10}  {size:8}     {name:20}  {cost:9.2}  {ratio:5.2}  {GATE:7}");
-            if ratio > GATE {
+            println!("{of:10}  {size:8}     {name:20}  {cost:9.2}  {ratio:5.2}  {most:7}");
+            if ratio > *most {
                 missed.push(format!(
-                    "{name} with {size} {of}: {ratio:.2} times the CPU time of the smallest, at most {GATE}"
+                    "{name} with {size} {of}: {ratio:.2} times the CPU time of the smallest, at most {most}"
                 ));
             }
         }
