@@ -41,3 +41,39 @@ impl Recent {
         Arc::clone(self.0[place].insert(Arc::new(principal)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Access, Credentials, Grants};
+    use super::*;
+    use crate::catalogue::PermissionSet;
+    use crate::clock::{Clock, Timestamp};
+    use crate::keyring::KeyRing;
+    use crate::limit::Window;
+    use crate::random::Random;
+
+    #[test]
+    fn calls_of_a_thread_share_a_principal_and_a_change_keeps_nothing_of_who_has_gone() {
+        let application = || {
+            let window = Arc::new(Window::new(300));
+            Arc::new(Application::new("one", "one", PermissionSet(1), Grants::everything(), window))
+        };
+        let (access, clock) =
+            (Access::new(KeyRing::new("test", &[7; 32], Random::System)), Clock::manual(Timestamp(0)));
+        let former = application();
+        let secret = access.secret("one", "key", "secret").expect("random");
+        access.change(|directory| directory.put_key("key", &former, std::slice::from_ref(&secret), None));
+        let shown = Credentials { key_id: "key", secret: "secret" };
+        let [one, other] = [(), ()].map(|()| access.authenticate(shown, &clock).expect("a live key"));
+        assert!(std::ptr::eq(&*one, &*other));
+        drop((one, other));
+
+        let former = {
+            let kept = Arc::downgrade(&former);
+            drop(former);
+            kept
+        };
+        access.change(|directory| directory.put_application(&application()));
+        assert!(former.upgrade().is_none());
+    }
+}
