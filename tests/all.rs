@@ -1,61 +1,73 @@
 //! Everything that the product promises, tried at its boundary. A test is data; `harness` serves it.
 
+mod drills;
 mod harness;
-mod polls;
-mod shop;
-
-mod adapters;
-mod applications;
-mod arguments;
-mod audit;
-mod authority;
-mod backup;
-mod bad_input;
-mod bad_spec;
-mod bridge;
-mod call;
-mod catalogue;
-mod cli;
-mod clients;
-mod clocks;
-mod config;
-mod crash;
-mod credentials;
-mod descriptions;
-mod devices;
-mod differential;
-mod doctor;
-mod double;
-#[cfg(target_os = "linux")]
-mod edge;
-mod engine;
-mod flags;
-mod folders;
-#[cfg(target_os = "linux")]
-mod full_disk;
-mod hammer;
-mod hostile;
 mod house;
-mod limits;
-mod monitor;
-mod openapi;
-mod outcomes;
-mod outputs;
-mod outside;
-mod platform;
-mod platforms;
-mod process;
-mod program;
-mod proxy_hosts;
-mod reader;
-mod refusals;
-mod revisions;
-mod signed;
-mod signing;
-mod tasks;
-#[cfg(target_os = "linux")]
-mod tls;
-mod tools;
-mod ui;
-mod v1;
-mod wire;
+
+mod contract {
+    pub(crate) mod arguments;
+    pub(crate) mod bad_spec;
+    pub(crate) mod catalogue;
+    pub(crate) mod descriptions;
+    pub(crate) mod openapi;
+    pub(crate) mod outputs;
+    pub(crate) mod reader;
+    pub(crate) mod ui;
+}
+
+mod wire {
+    pub(crate) mod authority;
+    pub(crate) mod bad_input;
+    pub(crate) mod bridge;
+    pub(crate) mod call;
+    pub(crate) mod clients;
+    pub(crate) mod credentials;
+    pub(crate) mod differential;
+    #[cfg(target_os = "linux")]
+    pub(crate) mod edge;
+    pub(crate) mod hostile;
+    pub(crate) mod limits;
+    pub(crate) mod messages;
+    pub(crate) mod polls;
+    pub(crate) mod refusals;
+    pub(crate) mod revisions;
+    pub(crate) mod signing;
+    #[cfg(target_os = "linux")]
+    pub(crate) mod tls;
+    pub(crate) mod v1;
+}
+
+mod operate {
+    pub(crate) mod applications;
+    pub(crate) mod audit;
+    pub(crate) mod backup;
+    pub(crate) mod cli;
+    pub(crate) mod clocks;
+    pub(crate) mod config;
+    pub(crate) mod doctor;
+    pub(crate) mod folders;
+    #[cfg(target_os = "linux")]
+    pub(crate) mod full_disk;
+    pub(crate) mod monitor;
+    pub(crate) mod process;
+    pub(crate) mod program;
+}
+
+mod phones {
+    pub(crate) mod devices;
+    pub(crate) mod outcomes;
+    pub(crate) mod proxy_hosts;
+    pub(crate) mod tasks;
+    pub(crate) mod tools;
+}
+
+mod platforms {
+    pub(crate) mod adapters;
+    pub(crate) mod configured;
+    pub(crate) mod one_phone;
+}
+
+mod services {
+    pub(crate) mod engine;
+    pub(crate) mod outside;
+}

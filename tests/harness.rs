@@ -1,20 +1,33 @@
 //! A server in this process, on a free port, with a clock that stands still; and what a test asks of it.
 
-use crate::shop::Mute;
+pub(crate) mod bridge;
+pub(crate) mod double;
+pub(crate) mod program;
+pub(crate) mod revisions;
+pub(crate) mod shop;
+pub(crate) mod signed;
+pub(crate) mod stream;
+pub(crate) mod writes;
+
+use crate::harness::shop::Mute;
 use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
+use cloudphone::phones::port::Control;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
-use cloudphone::phones::upstream::Control;
-use cloudphone::phones::upstream::sim::{CAST, Sim};
 use cloudphone::phones::writes::Writes;
+use cloudphone::platforms::simulator::{CAST, Sim};
+pub(crate) use driver::KeyPair as Key;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
+use std::fs;
 use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::testing::{self, TestServer};
-pub(crate) use toolwarrant::testing::{Key, TASKS_MAX, Tenant};
+pub(crate) use toolwarrant::testing::{TASKS_MAX, Tenant};
 use toolwarrant::{Catalogue, Clock, Executor, Handlers, PermissionSet, Service};
 
 /// A running server, with a client. It ends with the test.
@@ -44,7 +57,9 @@ pub(crate) async fn serve<H: Handlers>(
     let (inner, keys) = testing::serve(compose, tenants, data.path().to_owned()).await;
     // An answer that never comes shows in a minute; no other time is measured.
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
-    (Server { inner, http, _data: data }, keys)
+    let keys =
+        keys.into_iter().map(|keys| keys.into_iter().map(|testing::Key { id, secret }| Key { id, secret }).collect());
+    (Server { inner, http, _data: data }, keys.collect())
 }
 
 /// Serves twelve simulated phones.
@@ -156,14 +171,13 @@ pub(crate) async fn read(response: Response) -> (u16, Value) {
 
 /// The one text item of a tool's answer, as JSON: the result, or the failure.
 pub(crate) fn outcome(answer: &Value) -> Result<Value, Value> {
-    let content = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("no result: {answer}"));
-    assert_eq!(content.len(), 1, "{answer}");
-    let value = serde_json::from_str(content[0]["text"].as_str().expect("text")).expect("JSON in the text");
-    match &answer["result"]["isError"] {
-        Value::Bool(true) => Err(value),
-        Value::Bool(false) => Ok(value),
-        other => panic!("isError is {other}"),
-    }
+    driver::outcome(answer).expect("an answer of a tool")
+}
+
+/// Writes a file that others may read as far as `mode` says.
+pub(crate) fn write(path: &Path, text: &str, mode: u32) {
+    fs::write(path, text).expect("written");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
 }
 
 /// Every set of permissions that can be granted, with the names that were granted.

@@ -5,24 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the framework, tests and all.
-const FRAMEWORK: [&str; 10] = [
-    "spec/src",
-    "macros",
-    "server/client",
-    "server/signing",
-    "server/framework",
-    "server/http",
-    "server/tasks",
-    "server/store",
-    "server/operator",
-    "server/service",
-];
+const FRAMEWORK: [&str; 2] = ["macros", "server/toolwarrant"];
 
 /// Words of the product: what its contract is about, its name, what its keys begin with, and its own flags. An HTTP proxy belongs to
 /// the protocol.
 const PRODUCT: &str = "adb android boot cloudphone cpk cps device devices emulator handset phone phones screen sim socks socks5 streaming";
 
 const LONGEST_FILE: usize = 500;
+
+/// From the line with `fn` to the closing brace.
+const LONGEST_FUNCTION: usize = 80;
 
 #[test]
 fn the_framework_knows_no_word_of_the_product() {
@@ -80,6 +72,33 @@ fn no_file_is_longer_than_a_reader_can_hold() {
     assert_none(long.map(|(path, lines)| (path, format!("has {lines} lines, at most {LONGEST_FILE} are readable"))));
 }
 
+#[test]
+fn no_function_is_longer_than_a_reader_can_hold() {
+    let all = all_files(&["."]).into_iter().flat_map(|path| functions(&shown_lines(&path, &read(&path))));
+    let long = all.filter(|(_, lines)| *lines > LONGEST_FUNCTION);
+    assert_none(long.map(|(place, lines)| (place, format!("{lines} lines, at most {LONGEST_FUNCTION} are readable"))));
+}
+
+/// Each function's place and length. rustfmt puts its closing brace below the beginning of its first line.
+fn functions(lines: &[(String, String)]) -> Vec<(String, usize)> {
+    let is_function = |head: &str| {
+        let words = ["pub", "pub(crate)", "pub(super)", "const", "async"];
+        head.split_once("fn ").is_some_and(|(before, _)| before.split_whitespace().all(|word| words.contains(&word)))
+    };
+    let length = |(at, (place, line)): (usize, &(String, String))| {
+        let head = line.trim_start();
+        let indent = &line[..line.len() - head.len()];
+        let is_end = |line: &str| {
+            line.strip_prefix(indent).is_some_and(|rest| rest == "}" || rest.ends_with(';') && rest.starts_with(')'))
+        };
+        let ends_at_once = head.ends_with(['}', ';']);
+        let end =
+            lines[at..].iter().position(|(_, line)| is_end(line)).filter(|_| is_function(head) && !ends_at_once)?;
+        Some((place.clone(), end + 1))
+    };
+    lines.iter().enumerate().filter_map(length).collect()
+}
+
 /// `getDeviceId` as `get`, `Device`, `Id`.
 fn humps(word: &str) -> impl Iterator<Item = &str> {
     let starts = word.char_indices().filter(|(at, c)| *at == 0 || c.is_ascii_uppercase()).map(|(at, _)| at);
@@ -128,7 +147,7 @@ fn read(path: &Path) -> String {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace")
 }
 
 fn shown(path: &Path) -> String {

@@ -5,8 +5,8 @@ use quote::{quote, quote_spanned};
 use std::path::{Path, PathBuf};
 use syn::LitStr;
 use toolwarrant_codegen::code;
-use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{Report, load};
+use toolwarrant_reader::model::Contract;
+use toolwarrant_reader::{Report, load};
 
 /// Expands `contract!(folder, runtime = runtime)`.
 pub(crate) fn expand(folder: &LitStr, runtime: &syn::Path) -> TokenStream {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn every_file_that_was_read_is_tracked_whether_the_contract_has_mistakes_or_none() {
-        for spec in ["../tests/print_shop/spec", "../tests/ui/specs/three_mistakes"] {
+        for spec in ["../tests/services/print_shop/spec", "../tests/contract/ui/specs/three_mistakes"] {
             let code = expanded(spec);
             for file in ["service.toml", "types.toml", "errors.toml", "reserved.toml", "tools/jobs.toml"] {
                 assert!(code.contains(&format!("\"/{spec}/{file}\"")), "{spec}/{file} is not tracked");
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_contract_with_mistakes_leaves_its_names_to_be_imported() {
-        let code = expanded("../tests/ui/specs/three_mistakes");
+        let code = expanded("../tests/contract/ui/specs/three_mistakes");
         assert_eq!(code.matches("compile_error").count(), 3, "{code}");
         let names = code.split("pub use self :: {").nth(1).expect("the names stand there");
         for name in ["CATALOGUE", "Command", "GetPrinterArgs", "PrinterCapability", "PrinterId", "PrintersTools"] {

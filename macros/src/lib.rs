@@ -1,6 +1,6 @@
 //! The macro `contract!`: turns the folder of a contract into typed handlers, schemas, and checks of permissions and capabilities.
 //!
-//! This crate only finds the folder and turns mistakes into compile errors. `toolwarrant_spec::load` reads and checks the contract;
+//! This crate only finds the folder and turns mistakes into compile errors. `toolwarrant_reader::load` reads and checks the contract;
 //! `toolwarrant_codegen::code` writes the Rust code.
 
 mod expand;

@@ -1,6 +1,6 @@
 //! What the server takes is exactly what the schema says: for every tool of both contracts, any arguments.
 
-use crate::shop;
+use crate::harness::shop;
 use cloudphone::phones::contract as phones;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
-use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{Report, Rule, description, instructions_text, load, reference, type_schema};
+use toolwarrant_reader::model::Contract;
+use toolwarrant_reader::{Report, Rule, description, instructions_text, load, reference, type_schema};
 
 const SERVICE: &str = "service.toml";
 const ERRORS: &str = "errors.toml";
@@ -45,7 +45,7 @@ fn cases() -> impl Iterator<Item = &'static (&'static str, &'static [(&'static s
 fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     for (behaviour, edits) in cases() {
         let report = spoiled(edits).expect_err(behaviour);
-        insta::with_settings!({ snapshot_path => "snapshots/bad_spec", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::with_settings!({ snapshot_path => "../snapshots/bad_spec", prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(*behaviour, report);
         });
     }
@@ -184,7 +184,7 @@ fn spoiled(edits: &[(&str, Edit)]) -> Result<(), Report> {
 
 fn copy() -> TempDir {
     let copy = TempDir::new().expect("a temporary folder");
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/print_shop/spec");
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
     fs::create_dir_all(copy.path().join("spec/tools")).expect("a temporary folder");
     for file in FILES {
         fs::copy(from.join(file), copy.path().join("spec").join(file)).expect("a file of the print shop");

@@ -1,8 +1,8 @@
 //! What holds for every tool of every contract: these tests read the catalogue and name no tool.
 
+use crate::harness::revisions::ask;
+use crate::harness::shop::{CATALOGUE as SHOP, shop};
 use crate::harness::{Key, Server, Tenant, every_permission_set, fleet, mute_phones, phones};
-use crate::revisions::ask;
-use crate::shop::{CATALOGUE as SHOP, shop};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -11,8 +11,8 @@ use toolwarrant_core::access::{Granted, Grants};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet};
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::TaskStatus;
-use toolwarrant_spec::model::{Contract, ToolSpec};
-use toolwarrant_spec::{ListForm, listed_item, type_schema};
+use toolwarrant_reader::model::{Contract, ToolSpec};
+use toolwarrant_reader::{ListForm, listed_item, type_schema};
 
 /// Both contracts with a server each: one key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
@@ -20,11 +20,14 @@ async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
         |catalogue| every_permission_set(catalogue).into_iter().map(|(_, set)| Tenant::with(set)).collect::<Vec<_>>();
     let (phones, phone_keys) = phones(tenants(&PHONES)).await;
     let (shop, shop_keys) = shop(tenants(&SHOP)).await;
-    vec![(&PHONES, spec("../spec"), phones, phone_keys), (&SHOP, spec("../tests/print_shop/spec"), shop, shop_keys)]
+    vec![
+        (&PHONES, spec("../../spec"), phones, phone_keys),
+        (&SHOP, spec("../../tests/services/print_shop/spec"), shop, shop_keys),
+    ]
 }
 
 fn spec(folder: &str) -> Contract {
-    toolwarrant_spec::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
+    toolwarrant_reader::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
 }
 
 /// A schema of a catalogue.
@@ -65,7 +68,7 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
     }
     for (expected, mut tool) in listed {
         let file = format!(
-            "{}/../spec/generated/tools/{}.json",
+            "{}/../../spec/generated/tools/{}.json",
             env!("CARGO_MANIFEST_DIR"),
             tool["name"].as_str().expect("a name")
         );
@@ -156,7 +159,7 @@ fn assert_contains(whole: &Value, part: &Value) {
 async fn every_result_about_every_phone_is_what_its_type_says() {
     let (server, keys) = fleet(300, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let key = &keys[0][0];
-    let contract = spec("../spec");
+    let contract = spec("../../spec");
     let tool = |name| contract.tools().find(|tool| tool.name == name).expect("a tool");
     let valid = |tool: &ToolSpec, result: &Value| {
         let schema = type_schema(&tool.result);
@@ -192,8 +195,8 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
     let (shop, shop_keys) = shop(tenants()).await;
     // The contract, a server, and targets: offering everything, offering nothing, absent, unreachable.
     let worlds = [
-        (spec("../spec"), phones, phone_keys, ["phone-0000001", "", "phone-9999999", ""]),
-        (spec("../tests/print_shop/spec"), shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),
+        (spec("../../spec"), phones, phone_keys, ["phone-0000001", "", "phone-9999999", ""]),
+        (spec("../../tests/services/print_shop/spec"), shop, shop_keys, ["p-1", "p-2", "p-9", "p-gone"]),
     ];
     for (contract, server, keys, [offering, refusing, absent, unreachable]) in worlds {
         let [nobody, everybody, owner] = [&keys[0][0], &keys[1][0], &keys[2][0]];
@@ -241,7 +244,7 @@ async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
     let (server, keys) = mute_phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     let page = server.call(&keys[0][0], "list_devices", json!({"limit": 60})).await.expect("a page");
     let devices = page["devices"].as_array().expect("devices");
-    let contract = spec("../spec");
+    let contract = spec("../../spec");
     for tool in contract.tools() {
         let Some(capability) = tool.target.as_ref().and_then(|target| target.requires.as_ref()) else { continue };
         let mut seen = [false; 2];
@@ -261,7 +264,7 @@ async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
 #[test]
 fn states_stand_in_the_order_of_the_framework_under_its_names() {
     let names: Vec<_> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();
-    assert_eq!(names, toolwarrant_spec::STATES);
+    assert_eq!(names, toolwarrant_reader::STATES);
     for catalogue in [&PHONES, &SHOP] {
         assert_eq!(catalogue.states.iter().map(|state| state.name).collect::<Vec<_>>(), names);
     }
@@ -279,7 +282,7 @@ fn a_resource_admits_what_its_identifiers_type_does() {
 
 #[test]
 fn a_catalogue_says_where_its_contract_lies() {
-    assert_eq!([PHONES.source, SHOP.source], ["../spec", "spec"]);
+    assert_eq!([PHONES.source, SHOP.source], ["../../spec", "spec"]);
 }
 
 #[test]

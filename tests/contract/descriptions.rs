@@ -1,14 +1,14 @@
 //! What an agent reads before it calls a tool: the definitions in `tools/list`, and the instructions of `initialize`.
 
+use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
-use crate::revisions::ask;
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 use std::path::Path;
 use toolwarrant_core::catalogue::ToolDef;
 use toolwarrant_core::revision::Revision;
-use toolwarrant_spec::model::{Kind, NamedType, ReadersSpec};
-use toolwarrant_spec::{description, load};
+use toolwarrant_reader::model::{Kind, NamedType, ReadersSpec};
+use toolwarrant_reader::{description, load};
 
 const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
 
@@ -69,7 +69,7 @@ async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_to
 /// What each client takes whole is in the contract's `[readers]`; the compiler holds it, and this what comes over the wire.
 #[tokio::test]
 async fn every_text_is_short_enough_for_those_who_read_it() {
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("a contract");
+    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
     let ReadersSpec { description: most, argument, list, list_with_outputs, instructions: told_most, lead, brief: _ } =
         contract.readers;
     let fits = |text: &str, most: u32| text.chars().count() <= most as usize;
@@ -115,7 +115,7 @@ fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
             field.untrusted || inner.is_some_and(|inner| inner.name == "Remark" || shows(inner))
         })
     }
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("a contract");
+    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
     let showing: Vec<_> = contract.tools().filter(|tool| shows(&tool.result)).collect();
     assert_eq!(showing.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["list_devices", "get_device", "get_task"]);
     for tool in showing {

@@ -1,20 +1,20 @@
 //! The OpenAPI document of `/v1`, of both services: that it is sound in itself, and says of each twin what the contract says.
 
-use crate::shop::CATALOGUE as SHOP;
+use crate::harness::shop::CATALOGUE as SHOP;
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use toolwarrant_core::catalogue::Catalogue;
+use toolwarrant_reader::model::{Contract, EffectSpec, Http, ToolSpec};
+use toolwarrant_reader::{OPENAPI_PATH, openapi};
 use toolwarrant_signing as signing;
-use toolwarrant_spec::model::{Contract, EffectSpec, Http, ToolSpec};
-use toolwarrant_spec::{OPENAPI_PATH, openapi};
 
 /// Both contracts, with their documents.
 fn both() -> [(&'static Catalogue, Contract, Value); 2] {
-    [(&PHONES, "../spec"), (&SHOP, "../tests/print_shop/spec")].map(|(catalogue, folder)| {
+    [(&PHONES, "../../spec"), (&SHOP, "../../tests/services/print_shop/spec")].map(|(catalogue, folder)| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-        let contract = toolwarrant_spec::load(&folder).expect("a contract without problems");
+        let contract = toolwarrant_reader::load(&folder).expect("a contract without problems");
         let document = openapi(&contract);
         (catalogue, contract, document)
     })

@@ -1,10 +1,10 @@
 //! What results are held against: each result of each tool fits the schema that its revision lists, and nothing that is not such a
 //! result does.
 
+use crate::harness::revisions::ask;
+use crate::harness::writes::{phone, power, proxy};
 use crate::harness::{Key, Server, Tenant, cast, outcome, serve};
-use crate::revisions::ask;
-use crate::tasks::{phone, power, proxy};
-use cloudphone::phones::upstream::sim::CAST;
+use cloudphone::platforms::simulator::CAST;
 use print_shop::Shop;
 use print_shop::contract::Contract;
 use print_shop::machines::{Machines, PRINTERS, TRAYS};

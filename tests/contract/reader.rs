@@ -53,7 +53,7 @@ enum Step {
 
 /// Keeps `text` under `tests/snapshots/reader`.
 fn keep(name: &str, text: &str) {
-    insta::with_settings!({ snapshot_path => "snapshots/reader", prepend_module_to_snapshot => false, omit_expression => true }, {
+    insta::with_settings!({ snapshot_path => "../snapshots/reader", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, text);
     });
 }
@@ -71,7 +71,8 @@ async fn an_agent_reads_what_the_transcripts_show() {
     for (name, text) in &instructions {
         keep(name, text);
     }
-    let kept = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/snapshots/reader")).expect("a folder");
+    let kept =
+        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/snapshots/reader")).expect("a folder");
     let kept = kept.flatten().filter_map(|file| file.file_name().to_str()?.strip_suffix(".snap").map(str::to_owned));
     let names = all().into_iter().map(|scenario| scenario.name.to_owned()).chain(instructions.into_keys());
     let (kept, names): (BTreeSet<_>, BTreeSet<_>) = (kept.collect(), names.collect());

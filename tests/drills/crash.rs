@@ -5,18 +5,17 @@ mod backups;
 mod load;
 mod platforms;
 
-use crate::program::Program;
+use super::options;
+use crate::harness::program::Program;
+use crate::harness::writes::{database, reached, restart};
 use audit::Books;
 use load::Load;
 use platforms::Pads;
-use rusqlite::{Connection, OpenFlags};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// No answer, log or file may have it.
 const PASSWORD: &str = "hunter2-and-more";
@@ -26,39 +25,6 @@ fn proxy(number: u32) -> (&'static str, Value) {
     let proxy = json!({"device_id": device_id, "scheme": "http", "host": "proxy.example.com", "port": 8080,
         "username": "user", "password": PASSWORD});
     ("set_proxy", proxy)
-}
-
-pub(crate) fn restart(number: u32) -> (&'static str, Value) {
-    ("set_power", json!({"device_id": format!("phone-{number:07}"), "action": "restart"}))
-}
-
-/// The database, as a second reader sees it.
-pub(crate) fn database(data: &Path) -> Connection {
-    Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
-}
-
-/// The phase of each task in flight, by its device.
-fn phases(data: &Path) -> HashMap<String, String> {
-    let db = database(data);
-    let mut select = db
-        .prepare("SELECT target, json_extract(state, '$.phase') FROM task WHERE terminal = 0")
-        .expect("the table that it is");
-    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
-    rows.collect::<Result<_, _>>().expect("text")
-}
-
-/// Returns once each of these phones is in that phase.
-pub(crate) async fn reached(data: &Path, expected: &[(u32, &str)]) {
-    for _ in 0..3_000 {
-        let phases = phases(data);
-        let is =
-            |(number, phase): &(u32, &str)| phases.get(&format!("phone-{number:07}")).is_some_and(|at| at == phase);
-        if expected.iter().all(is) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never at once: {expected:?}; they are {:?}", phases(data));
 }
 
 /// Nothing in the folder, logs included, has one of these in it.
@@ -81,8 +47,7 @@ fn assert_without(folder: &Path, secrets: &[&str]) {
 
 #[tokio::test]
 async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let mut program = Program::start_at(home.clone(), &[]).await;
+    let mut program = Program::start(&[]).await;
     let secrets: Vec<String> = program.keys.iter().map(|key| key.secret.clone()).collect();
     let secrets: Vec<&str> = secrets.iter().map(String::as_str).chain([PASSWORD]).collect();
     let mut tasks = Vec::new();
@@ -90,7 +55,7 @@ async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
         let accepted = program.call(tool, arguments).await.expect("accepted");
         tasks.push((accepted["task_id"].as_str().expect("an id").to_owned(), ends));
     };
-    // What each of these phones is like stands in server/src/phones/upstream/sim/cast.rs.
+    // What each of these phones is like stands in server/cloudphone/src/platforms/simulator/cast.rs.
     begin(&program, proxy(4), "failed").await;
     begin(&program, proxy(13), "failed_silent").await;
     begin(&program, restart(13 + 5), "success").await;
@@ -101,27 +66,23 @@ async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
     begin(&program, proxy(23), "failed").await;
     let all = [(23, "ready"), (4, "baseline"), (22, "sending"), (1, "polling"), (5, "polling"), (13, "verifying")];
     reached(&program.data, &all).await;
-    assert_without(home.path(), &secrets);
+    assert_without(program.home.path(), &secrets);
     program.kill().await;
-    assert_without(home.path(), &secrets);
+    assert_without(program.home.path(), &secrets);
 
     let keys = program.keys.clone();
-    let mut program = Program::start_at(home.clone(), &[]).await;
+    let mut program = program.again(&[]).await;
     assert!(program.keys.is_empty(), "keys are shown once");
     program.keys = keys;
     let mut refunds = 0;
     for (id, ends) in &tasks {
-        let mut task = Value::Null;
-        while task["terminal"] != true {
-            task = program.call("get_task", json!({"task_id": id, "wait_seconds": 50})).await.expect("a task");
-        }
+        let task = program.task(&json!(id)).await;
         assert_eq!(task["status"], *ends, "{task}");
         refunds += usize::from(!task["refund"].is_null());
     }
     assert_eq!(refunds, 1);
-    let (_, last) = program.stop().await;
-    assert!(last.ends_with("cloudphone has stopped\n"), "{last}");
-    assert_without(home.path(), &secrets);
+    program.stop().await;
+    assert_without(program.home.path(), &secrets);
 
     let db = database(&program.data);
     let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, u32>(0)).expect("a number");
@@ -133,19 +94,24 @@ async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
     }
 }
 
-/// A number that the maintainer gives by the environment.
-fn given(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+/// The options of `cargo xtask drill crash`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    tasks: u64,
+    writes: u64,
+    kills: u64,
+    seed: u64,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes minutes: cargo xtask crash"]
+#[ignore = "takes minutes: cargo xtask drill crash"]
 async fn no_kill_under_load_loses_or_repeats_anything() {
-    let tasks = given("TASKS", 10_000);
-    let mut load = Load::begin(given("SEED", 1)).await;
+    let Options { tasks, kills: fewest, seed, .. } = options();
+    let mut load = Load::begin(seed).await;
     let mut kills = 0;
     // Beyond the last write as well: tasks are then in every phase.
-    while load.acknowledged() < tasks || kills < 200 {
+    while load.acknowledged() < tasks || kills < fewest {
         load.killed().await;
         kills += 1;
         if load.acknowledged() >= tasks {
@@ -156,9 +122,10 @@ async fn no_kill_under_load_loses_or_repeats_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes minutes: cargo xtask crash"]
+#[ignore = "takes minutes: cargo xtask drill crash"]
 async fn no_stop_under_load_loses_or_repeats_anything() {
-    let mut load = Load::begin(given("SEED", 1)).await;
+    let Options { seed, .. } = options();
+    let mut load = Load::begin(seed).await;
     let mut slowest = Duration::ZERO;
     for _ in 0..20 {
         slowest = slowest.max(load.stopped().await);

@@ -1,15 +1,17 @@
 //! Requests that nobody should send, by the million, and properties of all that reads what a stranger sends. Takes minutes, so that
-//! `cargo xtask hammer` runs it; a small share of each runs with the other tests.
+//! `cargo xtask drill hammer` runs it; a small share of each runs with the other tests.
 
 mod blows;
 mod properties;
 
+use super::options;
 use crate::harness::{Key, Server, Tenant, phones};
 use axum::body::Body;
 use axum::http::{Request, Uri};
 use blows::{Blow, blows, runner};
 use http_body_util::BodyExt;
 use proptest::strategy::{Strategy, ValueTree};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -29,9 +31,14 @@ fn count_panics() {
     }));
 }
 
-/// A number from the environment, which the verb sets.
-pub(crate) fn asked(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+/// The options of `cargo xtask drill hammer`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    requests: u64,
+    wire: u64,
+    seconds: u64,
+    seed: u64,
 }
 
 /// Resident memory of this process, in KiB.
@@ -111,23 +118,23 @@ async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
 
 #[tokio::test]
 async fn no_malformed_request_makes_the_server_fail() {
-    let (statuses, _) = in_process(asked("FEW", 2_000), 7).await;
+    let (statuses, _) = in_process(2_000, 7).await;
     assert!(statuses.len() > 4, "they are of several kinds: {statuses:?}");
-    let statuses = over_the_wire(asked("FEW", 300), 7).await;
+    let statuses = over_the_wire(300, 7).await;
     assert!(statuses.contains_key(&400) && statuses.contains_key(&200), "{statuses:?}");
     properties::all(None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes: cargo xtask hammer"]
+#[ignore = "takes minutes: cargo xtask drill hammer"]
 async fn a_million_malformed_requests_make_nothing_fail_and_take_no_memory() {
     count_panics();
-    let (requests, wire, seed) = (asked("REQUESTS", 1_000_000), asked("WIRE", 50_000), asked("SEED", 1));
+    let Options { requests, wire, seconds, seed } = options();
     let (statuses, memories) = in_process(requests, seed).await;
     println!("{requests} requests in this process: {statuses:?}; memory by fifths in KiB {memories:?}");
     let statuses = over_the_wire(wire, seed).await;
     println!("{wire} over the wire: {statuses:?}; memory {} KiB", memory());
-    properties::all(Some(Duration::from_secs(asked("SECONDS", 60))));
+    properties::all(Some(Duration::from_secs(seconds)));
     println!("panics {}", PANICS.load(Relaxed));
     assert_eq!(PANICS.load(Relaxed), 0);
     // What two fifths have warmed up stays; what grows with requests shows.

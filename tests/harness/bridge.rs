@@ -1,7 +1,7 @@
 //! The bridge as a client starts it: lines to its standard input, lines from its standard output, and what it tells people.
 
 use crate::harness::Key;
-use crate::program::binary;
+use crate::harness::program::binary;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -1,12 +1,11 @@
 //! A client of `/v1` that writes its requests octet by octet, so that a test decides what is signed and what is sent.
 
 use crate::harness::{Key, Server};
+use anyhow::Result;
 use serde_json::Value;
-use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use toolwarrant::testing::START;
 use toolwarrant_signing as signing;
 
@@ -31,14 +30,13 @@ pub(crate) struct Signed {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// In lower case, with its value.
-    headers: Vec<(String, String)>,
     pub(crate) body: Value,
+    answer: driver::HttpAnswer,
 }
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.answer.header(name)
     }
 }
 
@@ -113,12 +111,12 @@ impl Signed {
         format!("{method} {target} HTTP/1.1\r\n{lines}\r\n{body}").into_bytes()
     }
 
-    pub(crate) async fn send(&self, address: &str) -> Answer {
+    pub(crate) async fn send(&self, address: SocketAddr) -> Answer {
         self.try_send(address).await.expect("an answer")
     }
 
     /// An error is a connection that ends before the answer is whole.
-    pub(crate) async fn try_send(&self, address: &str) -> io::Result<Answer> {
+    pub(crate) async fn try_send(&self, address: SocketAddr) -> Result<Answer> {
         exchange(address, &self.octets()).await
     }
 }
@@ -133,26 +131,13 @@ impl Server {
     }
 
     pub(crate) async fn v1(&self, request: &Signed) -> Answer {
-        request.send(&self.address.to_string()).await
+        request.send(self.address).await
     }
 }
 
 /// Sends a request whole and reads the answer until the server closes the connection.
-pub(crate) async fn exchange(address: &str, octets: &[u8]) -> io::Result<Answer> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(octets).await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    let answer = String::from_utf8(answer).expect("text");
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or(ErrorKind::UnexpectedEof)?;
-    let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status");
-    let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
-    let headers: Vec<_> = lines.filter_map(header).collect();
-    let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
-    if length.parse() != Ok(body.len()) && !octets.starts_with(b"HEAD") {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
-    let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") };
-    Ok(Answer { status, headers, body })
+pub(crate) async fn exchange(address: SocketAddr, octets: &[u8]) -> Result<Answer> {
+    let answer = driver::exchange(address, octets).await?;
+    let body = if answer.body.is_empty() { Value::Null } else { serde_json::from_str(&answer.body).expect("JSON") };
+    Ok(Answer { status: answer.status, body, answer })
 }

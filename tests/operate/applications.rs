@@ -1,20 +1,10 @@
 //! The names of applications, and how the first one comes to be.
 
-use crate::cli::{json_of, operate};
-use crate::program::{Program, binary};
+use crate::harness::program::{Program, json_of, key_of, operate};
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::process::Command;
-
-/// As [`operate`], with words that may be anything.
-async fn with_words(data: &Path, words: &[&str]) -> (i32, String) {
-    let output = Command::new(binary()).args(words).arg("--data").arg(data).output().await.expect("the program runs");
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
-    (output.status.code().expect("an exit"), text)
-}
 
 #[tokio::test]
 async fn an_application_can_be_made_before_the_first_start() {
@@ -26,41 +16,40 @@ async fn an_application_can_be_made_before_the_first_start() {
     }
     json_of(&data, "app create first --permission device").await;
     json_of(&data, "device assign first phone-0000001").await;
-    let key = json_of(&data, "key create first").await;
+    let key = key_of(&data, "first").await;
     let program = Program::start_at(home, &[]).await;
-    let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text"));
-    assert_eq!(program.status(id, secret).await, 200);
-    assert!(program.keys.is_empty(), "it begins with what is there: {}", program.welcome);
+    assert_eq!(program.status(&key.id, &key.secret).await, 200);
+    assert!(program.keys.is_empty(), "it begins with what is there");
 }
 
 #[tokio::test]
 async fn a_name_shows_all_of_itself_and_is_no_id() {
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let program = Program::start_at(home, &[]).await;
+    let program = Program::start(&[]).await;
+    // Words may be anything here.
+    let run = async |words: &[&str]| program.operator.run(words).await.expect("the program runs");
     let demo = json_of(&program.data, "app show demo").await;
     let id = demo["id"].as_str().expect("an id");
     let long = "x".repeat(5_000);
     for name in ["", " ", " a", "a ", "a\nb", "\u{1b}[31mred", "a\u{202e}b", "a\u{200b}", id, "app_x", &long] {
         for words in [&["app", "create", name, "--permission", "stream"][..], &["app", "rename", "demo-read", name]] {
-            let (code, said) = with_words(&program.data, words).await;
+            let (code, said) = run(words).await;
             assert!(code == 1 && said.contains("a name has 1 to 64 printable characters"), "{words:?}: {said}");
             assert!(said.len() < 1_000 && !said.trim_end().contains(['\u{1b}', '\u{202e}', '\n']), "{said:?}");
         }
     }
     let printable = "Mrs. O'Hara & co, नमस्ते (2)";
-    let (code, said) = with_words(&program.data, &["app", "create", printable, "--permission", "stream"]).await;
+    let (code, said) = run(&["app", "create", printable, "--permission", "stream"]).await;
     assert!(code == 0 && said.contains(printable), "{said}");
-    let (code, said) = with_words(&program.data, &["app", "rename", printable, "demo"]).await;
+    let (code, said) = run(&["app", "rename", printable, "demo"]).await;
     assert!(code == 1 && said.contains("an application is named `demo` already"), "{said}");
-    let (code, said) = with_words(&program.data, &["app", "rename", printable, "shop"]).await;
+    let (code, said) = run(&["app", "rename", printable, "shop"]).await;
     assert!(code == 0 && said.contains("shop"), "{said}");
 }
 
 /// Folders of earlier versions have such names.
 #[tokio::test]
 async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_tells() {
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let mut program = Program::start_at(home.clone(), &[]).await;
+    let mut program = Program::start(&[]).await;
     program.stop().await;
     let data = program.data.clone();
     let apps = json_of(&data, "app list").await;
@@ -77,7 +66,7 @@ async fn a_folder_with_names_that_can_no_longer_be_given_opens_and_the_doctor_te
     assert_eq!(db.execute(rename, ["third", "\u{1b}[31mred"]).expect("SQL"), 1);
     drop(db);
 
-    let mut program = Program::start_at(home, &[]).await;
+    let mut program = program.again(&[]).await;
     for running in [true, false] {
         if !running {
             program.stop().await;

@@ -1,10 +1,8 @@
 //! The audit trail as clients and operators see it: what shows when it is changed, what happens while it cannot be written, how it is
 //! bounded.
 
-use crate::cli::{json_of, operate};
+use crate::harness::program::{Program, WATCHED, json_of, operate, until};
 use crate::harness::{open_phones, phones};
-use crate::monitor::{WATCHED, monitor, until};
-use crate::program::Program;
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -16,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::testing::Tenant;
 use toolwarrant::{Grants, PermissionSet};
-use toolwarrant_core::audit::days;
+use toolwarrant_audit::days;
 
 /// The newest file of a trail.
 fn newest(data: &Path) -> PathBuf {
@@ -53,9 +51,8 @@ const TAMPERING: &[Tampering] = &[
 ];
 
 /// Five calls, each sealed before the next, by a server that has stopped.
-async fn five_calls() -> TempDir {
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let mut program = Program::start_at(home.clone(), &[]).await;
+async fn five_calls() -> Arc<TempDir> {
+    let mut program = Program::start(&[]).await;
     for sealed in 1..=5 {
         program.call("list_devices", json!({})).await.expect("a page");
         let verified = json_of(&program.data, "audit verify").await;
@@ -65,8 +62,7 @@ async fn five_calls() -> TempDir {
     let tools = tail.as_array().expect("lines").iter().map(|line| line["tool"].as_str());
     assert!(tools.eq([Some("list_devices"); 5]), "a server that runs writes what waits, and no seal is shown: {tail}");
     program.stop().await;
-    drop(program);
-    Arc::into_inner(home).expect("nobody else has it")
+    program.home.clone()
 }
 
 #[tokio::test]
@@ -145,7 +141,7 @@ async fn what_may_change_something_is_refused_once_the_audit_was_not_written_for
 #[tokio::test]
 async fn while_the_audit_cannot_be_written_readyz_says_so() {
     let program = Program::start(WATCHED).await;
-    let ready = format!("{}/readyz", monitor(&program));
+    let ready = format!("{}/readyz", program.monitor());
     until(&ready, 200).await;
     let audit = program.data.join("audit");
     fs::rename(&audit, program.data.join("away")).expect("moved");

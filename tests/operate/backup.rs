@@ -1,10 +1,9 @@
 //! A backup that is taken while the program serves, and the folder that comes of it: what an operator types and sees.
 
-use crate::cli::{json_of, operate};
-use crate::crash::{database, reached, restart};
 use crate::harness::Key;
-use crate::program::{Program, binary};
-use crate::signed::Signed;
+use crate::harness::program::{Program, binary, json_of, key_of, operate, start, steady};
+use crate::harness::signed::Signed;
+use crate::harness::writes::{database, reached, restart};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
@@ -25,12 +24,6 @@ fn empty_beside(data: &Path) -> (Arc<TempDir>, PathBuf) {
     (home, folder)
 }
 
-async fn key_of(data: &Path, application: &str) -> Key {
-    let key = json_of(data, &format!("key create {application}")).await;
-    let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
-    Key { id, secret }
-}
-
 /// What a folder has, by name; what belongs to a running server is left out.
 fn names(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).expect("a folder").flatten();
@@ -42,6 +35,15 @@ fn names(folder: &Path) -> Vec<String> {
 /// The commands that the simulated phones took.
 fn journal(data: &Path) -> String {
     fs::read_to_string(data.join("simulated.jsonl")).expect("the journal")
+}
+
+/// The states of these keys of `shop`, as the operator sees them.
+async fn states(data: &Path, keys: [&Key; 3]) -> [String; 3] {
+    let listed = json_of(data, "key list shop").await;
+    keys.map(|key| {
+        let row = listed.as_array().expect("keys").iter().find(|row| row["key_id"] == *key.id).expect("it is there");
+        row["state"].as_str().expect("text").to_owned()
+    })
 }
 
 #[tokio::test]
@@ -72,33 +74,24 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     operate(&data, &format!("key revoke {}", gone.id)).await;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
     let signed = Signed::at(now, &kept, "POST", "/v1/devices/phone-0000018/power").body(json!({"action": "restart"}));
-    let address = |program: &Program| program.url.trim_start_matches("http://").to_owned();
-    assert_eq!(signed.try_send(&address(&program)).await.expect("an answer").status, 202);
+    assert_eq!(signed.try_send(program.address).await.expect("an answer").status, 202);
     program.stop().await;
 
     let (home, restored) = empty_beside(&data);
     let (code, said) = operate(&restored, &format!("restore {}", file.display())).await;
     assert_eq!(code, 0, "{said}");
-    insta::assert_snapshot!(crate::cli::steady(&said, &restored));
+    insta::assert_snapshot!(steady(&said, &restored));
     let healthy = json_of(&restored, "doctor").await;
     assert_eq!((&healthy["healthy"], &healthy["faults"]), (&json!(true), &json!([])));
     let before = journal(&restored);
     assert_eq!(before.lines().count(), 2, "one command was taken: {before}");
 
     let mut program = Program::start_at(home, &[]).await;
-    assert!(program.keys.is_empty(), "{}", program.welcome);
+    assert!(program.keys.is_empty());
     for key in [&kept, &gone, &dead] {
         assert_eq!(program.status(&key.id, &key.secret).await, 401);
     }
-    let states = async || {
-        let listed = json_of(&restored, "key list shop").await;
-        let state = |key: &Key| {
-            let row =
-                listed.as_array().expect("keys").iter().find(|row| row["key_id"] == *key.id).expect("it is there");
-            row["state"].as_str().expect("text").to_owned()
-        };
-        [state(&kept), state(&gone), state(&dead)]
-    };
+    let states = async || states(&restored, [&kept, &gone, &dead]).await;
     assert_eq!(states().await, ["unconfirmed", "unconfirmed", "revoked"]);
     let (code, said) = operate(&restored, &format!("key rotate {}", kept.id)).await;
     assert!(code == 1 && said.contains("is off since a restore"), "{said}");
@@ -116,12 +109,11 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
     let told = program.call("get_task", asked).await.expect("a task");
     assert_eq!((&told["status"], &told["refund"]), (&json!("timeout"), &Value::Null), "{told}");
-    assert_eq!(signed.try_send(&address(&program)).await.expect("an answer").status, 401);
+    assert_eq!(signed.try_send(program.address).await.expect("an answer").status, 401);
     assert_eq!(journal(&restored), before);
     let (tool, arguments) = restart(1);
     program.call(tool, arguments).await.expect("it goes on");
-    let (status, last) = program.stop().await;
-    assert!(status.success(), "{last}");
+    program.stop().await;
     // Also after the next start.
     let listed = json_of(&restored, "key list shop").await;
     assert!(listed.as_array().expect("keys").iter().all(|row| row["state"] != "unconfirmed"), "{listed}");
@@ -131,11 +123,8 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
 async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     // With the signal ignored, a write beyond the limit fails like one to a full disk.
-    let mut shell = Command::new("sh");
-    shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(binary());
-    let log = fs::File::create(home.path().join("log")).expect("a log");
-    let mut program = Program::spawn_by(shell, home.clone(), log, &[]);
-    program.ready().await;
+    let start = start(&home).after(r#"trap "" XFSZ"#);
+    let mut program = Program::started(home, start).await;
     let data = program.data.clone();
     let place = TempDir::new().expect("a temporary folder");
     let there = place.path().join("there");

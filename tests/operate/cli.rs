@@ -1,44 +1,14 @@
 //! The commands of an operator, as typed: what each prints, with a running server and without one.
 
-use crate::program::{Program, binary};
+use crate::harness::Key;
+use crate::harness::program::{Program, json_of, key_of, operate, steady};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::process::Command;
 use toolwarrant::{DataFolder, Names};
-
-/// One command on a data folder: exit code, and all that it prints.
-pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
-    let output = Command::new(binary()).args(line.split(' ')).arg("--data").arg(data).output();
-    let output = output.await.expect("the program runs");
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
-    (output.status.code().expect("an exit"), text)
-}
-
-/// The JSON that a command prints.
-pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
-    let (code, text) = operate(data, &format!("{line} --json")).await;
-    assert_eq!(code, 0, "{line}: {text}");
-    serde_json::from_str(&text).expect("JSON")
-}
-
-/// Text without what is different each time: digits of ids, secrets and times become `0`, and runs of blanks one.
-pub(crate) fn steady(text: &str, folder: &Path) -> String {
-    let text = text.replace(&folder.display().to_string(), "DATA");
-    let word = |word: &str| {
-        let (name, rest) = word.split_once('_').unwrap_or(("", word));
-        match name {
-            "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0"),
-            _ if word.len() >= 20 && word.ends_with('Z') => "TIME".to_owned(),
-            _ => word.to_owned(),
-        }
-    };
-    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
-}
 
 /// Commands in turn, each with what it prints and how it ends.
 async fn transcript(data: &Path, lines: &[&str]) -> String {
@@ -107,10 +77,8 @@ async fn a_change_by_an_operator_is_in_force_at_once() {
     let mut program = Program::start(&[]).await;
     let data = program.data.clone();
     operate(&data, "app create shop --permission device_read").await;
-    let key = json_of(&data, "key create shop").await;
     let text = |value: &Value| value.as_str().expect("text").to_owned();
-    program.keys[0].id = text(&key["key_id"]);
-    program.keys[0].secret = text(&key["secret"]);
+    program.keys[0] = key_of(&data, "shop").await;
     let write = json!({"device_id": "phone-0000001", "action": "restart"});
     let code = async |program: &Program| match program.call("set_power", write.clone()).await {
         Ok(task) => text(&task["status"]),
@@ -164,11 +132,10 @@ async fn a_key_is_issued_for_one_application_and_neither_of_its_halves_has_a_col
     program.stop().await;
     for app in ["one", "two"] {
         operate(&program.data, &format!("app create {app} --permission device_read")).await;
-        let key = json_of(&program.data, &format!("key create {app}")).await;
-        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text"));
-        assert!(!id.is_empty() && !secret.is_empty() && !id.contains(':') && !secret.contains(':'), "{key}");
+        let Key { id, secret } = key_of(&program.data, app).await;
+        assert!(!id.is_empty() && !secret.is_empty() && !id.contains(':') && !secret.contains(':'), "{id}:{secret}");
         let listed = json_of(&program.data, &format!("key list {app}")).await;
-        assert_eq!((column(&listed, "key_id"), column(&listed, "application")), (vec![id], vec![app]));
+        assert_eq!((column(&listed, "key_id"), column(&listed, "application")), (vec![&*id], vec![app]));
     }
 }
 
@@ -179,9 +146,7 @@ async fn a_read_only_key_is_told_apart_in_the_audit_and_revoked_alone() {
     operate(&data, "app create bridge --permission device_read").await;
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let key = json_of(&data, "key create bridge").await;
-        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
-        program.keys[0] = crate::harness::Key { id: id.clone(), secret };
+        program.keys[0] = key_of(&data, "bridge").await;
         ids.push(program.keys[0].clone());
         program.call("list_devices", json!({})).await.expect("a page");
         let write = program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await;
@@ -206,15 +171,13 @@ async fn a_wrong_folder_is_named() {
     assert!(code == 1 && said.contains("there is no database in") && !nowhere.exists(), "{said}");
 
     let deep = home.path().join("x".repeat(120));
-    let refused = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&deep).output().await;
-    let said = String::from_utf8(refused.expect("the program runs").stderr).expect("text");
+    let (_, said) = operate(&deep, "--listen 127.0.0.1:0").await;
     assert!(said.contains("a socket's path at most 107") && said.contains("shorter"), "{said}");
 
     let program = Program::start_at(home, &[]).await;
     let socket = program.data.join("admin.sock").metadata().expect("a socket").permissions().mode();
     assert_eq!(socket & 0o777, 0o600);
-    let second = Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(&program.data).output().await;
-    let said = String::from_utf8(second.expect("the program runs").stderr).expect("text");
+    let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
     assert!(said.contains("another cloudphone uses"), "{said}");
 }
 
@@ -246,9 +209,8 @@ async fn every_command_says_how_it_is_used() {
         "audit verify",
         "doctor",
     ] {
-        let output =
-            Command::new(binary()).args(line.split(' ')).arg("--help").output().await.expect("the program runs");
-        writeln!(out, "$ cloudphone {line} --help\n{}", String::from_utf8_lossy(&output.stdout)).expect("text");
+        let (_, help) = operate(Path::new("data"), &format!("{line} --help")).await;
+        writeln!(out, "$ cloudphone {line} --help\n{help}").expect("text");
     }
     insta::assert_snapshot!(out);
 }

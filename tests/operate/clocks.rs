@@ -1,13 +1,10 @@
 //! The machine's clock is wrong, or is set: what ends, what goes on, and what comes back.
 
-use crate::cli::operate;
+use crate::harness::program::{Program, json_of, operate};
 use crate::harness::{Key, Tenant, mute_phones, outcome};
-use crate::program::Program;
 use serde_json::json;
 use std::fmt::Write;
-use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 use toolwarrant::PermissionSet;
 use toolwarrant_core::registry::NewKey;
 
@@ -50,25 +47,24 @@ async fn a_step_of_the_clock_ends_what_it_ends_and_brings_nothing_back_and_moves
 
 #[tokio::test]
 async fn a_start_does_not_go_back_behind_the_time_of_the_last_run_until_the_operator_says_so() {
-    let home = Arc::new(TempDir::new().expect("a folder"));
-    let mut program = Program::start_at(home.clone(), &[]).await;
-    let key = crate::cli::json_of(&program.data, "key create demo --expires 1").await;
-    let [id, secret] = ["key_id", "secret"].map(|name| key[name].as_str().expect("text").to_owned());
+    let mut program = Program::start(&[]).await;
+    let key = json_of(&program.data, "key create demo --expires 1").await;
+    let Key { id, secret } = Key::read(&key).expect("a key");
     assert_eq!(program.status(&id, &secret).await, 200);
     let (refused, why) = operate(&program.data, "clock accept").await;
     assert!(refused == 1 && why.contains("stop the server first"), "{why}");
-    assert!(program.stop().await.0.success());
+    program.stop().await;
     // The last run was two days from now.
     let database = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
     let moved = database.execute("UPDATE clock SET seen = seen + 2 * 24 * 60 * 60 * 1000", []);
     assert_eq!(moved, Ok(1), "a stop has recorded the time");
     drop(database);
-    let mut program = Program::start_at(home.clone(), &[]).await;
+    let mut program = program.again(&[]).await;
     assert_eq!(program.status(&id, &secret).await, 401, "it ended in the last run");
-    assert!(program.stop().await.0.success());
+    program.stop().await;
     let (done, told) = operate(&program.data, "clock accept").await;
     assert!(done == 0 && told.contains("goes on from the machine's clock"), "{told}");
-    let mut program = Program::start_at(home, &[]).await;
+    let mut program = program.again(&[]).await;
     assert_eq!(program.status(&id, &secret).await, 200);
-    assert!(program.stop().await.0.success());
+    program.stop().await;
 }

@@ -1,7 +1,6 @@
 //! What an operator sees of each fault: a healthy folder, one thing broken in it, and what the doctor says.
 
-use crate::cli::{json_of, operate};
-use crate::program::Program;
+use crate::harness::program::{Program, json_of, operate};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions, Permissions};
@@ -14,21 +13,16 @@ use tempfile::TempDir;
 
 /// A folder where one write has ended as `failed_silent` and another is in flight, and no server runs.
 async fn used() -> Arc<TempDir> {
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let mut program = Program::start_at(home.clone(), &[]).await;
+    let mut program = Program::start(&[]).await;
     let write = json!({"device_id": "phone-0000013", "action": "restart"});
     let task = program.call("set_power", write).await.expect("accepted");
-    let mut told = Value::Null;
-    while told["terminal"] != true {
-        let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
-        told = program.call("get_task", asked).await.expect("a task");
-    }
+    let told = program.task(&task["task_id"]).await;
     assert_eq!(told["status"], "failed_silent", "{told}");
     program.call("set_power", json!({"device_id": "phone-0000005", "action": "restart"})).await.expect("accepted");
     let healthy = json_of(&program.data, "doctor").await;
     assert_eq!((&healthy["healthy"], &healthy["faults"]), (&json!(true), &json!([])));
     program.stop().await;
-    home
+    program.home.clone()
 }
 
 fn sql(data: &Path, sql: &str) {
@@ -129,7 +123,7 @@ const FAULTS: &[Fault] = &[
     ),
     (
         |data| sql(data, "UPDATE task SET terminal = 0, status = NULL, target = 'phone-0000005'"),
-        "lanes",
+        "target locks",
         "is in flight on phone-0000005, and so is another task",
     ),
     (|data| sql(data, "UPDATE task SET sealed = x'00' WHERE terminal = 1"), "secrets", "were not wiped"),

@@ -2,9 +2,8 @@
 
 mod swapped;
 
-use crate::cli::{json_of, operate};
 use crate::harness::Key;
-use crate::program::Program;
+use crate::harness::program::{Program, json_of, operate};
 use rusqlite::Connection;
 use serde_json::json;
 use std::fs::{self, Permissions};
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 fn layout_4() -> Arc<TempDir> {
     let home = TempDir::new().expect("a temporary folder");
     let (data, kept) =
-        (home.path().join("data"), Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/folders/layout_4"));
+        (home.path().join("data"), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/operate/folders/layout_4"));
     fs::create_dir(&data).expect("a folder");
     for name in ["master.key", "simulated.jsonl"] {
         fs::copy(kept.join(name), data.join(name)).expect("copied");

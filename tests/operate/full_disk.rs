@@ -2,20 +2,16 @@
 //!
 //! A limit of the size of its files stands in for the disk: it takes nobody special to set, and another process can lift it.
 
-use crate::cli::{json_of, operate};
-use crate::crash::{database, reached, restart};
-use crate::monitor::{WATCHED, get, monitor, until};
-use crate::program::{Program, binary};
+use crate::harness::Key;
+use crate::harness::program::{Program, WATCHED, get, json_of, key_of, operate, until};
+use crate::harness::writes::{database, reached, restart};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, pipe};
-use std::sync::Arc;
 use std::thread;
-use tempfile::TempDir;
-use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use toolwarrant_core::audit::{days, is_chain_line};
+use toolwarrant_audit::{days, is_chain_line};
 
 /// Writes that are asked for while the disk is full.
 const ASKED: usize = 20;
@@ -24,6 +20,11 @@ const ASKED: usize = 20;
 fn limit(program: &Program, bytes: Option<u64>) {
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it is ours");
+}
+
+/// The program with a log that goes there. With the signal ignored, a write beyond the limit fails like one to a full disk.
+async fn started(log: PipeWriter) -> Program {
+    Program::start_by(|start| start.flags(WATCHED).after(r#"trap "" XFSZ"#).log(log)).await
 }
 
 /// Asks for a restart of that phone: the task that it is answered with.
@@ -48,13 +49,9 @@ fn lines() -> (PipeWriter, UnboundedReceiver<Value>) {
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_everything_goes_on() {
-    // With the signal ignored, a write beyond the limit fails like one to a full disk.
-    let mut shell = Command::new("sh");
-    shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(binary());
     let (into, mut log) = lines();
-    let mut program = Program::spawn_by(shell, Arc::new(TempDir::new().expect("a folder")), into, WATCHED);
-    program.ready().await;
-    let url = monitor(&program);
+    let mut program = started(into).await;
+    let url = program.monitor().to_owned();
     let ready = format!("{url}/readyz");
     let under_way = accepted(&program, 5).await;
     reached(&program.data, &[(5, "polling")]).await;
@@ -90,14 +87,10 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     until(&ready, 200).await;
     let told = [under_way, accepted(&program, 1).await, accepted(&program, 18).await];
     for id in &told {
-        let mut task = Value::Null;
-        while task["terminal"] != true {
-            task = program.call("get_task", json!({"task_id": id, "wait_seconds": 50})).await.expect("a task");
-        }
+        let task = program.task(&json!(id)).await;
         assert_eq!(task["status"], "success", "{task}");
     }
-    let (status, last) = program.stop().await;
-    assert!(status.success(), "{last}");
+    program.stop().await;
 
     let kept = database(&program.data).query_row("SELECT count(*) FROM task", [], |row| row.get(0));
     assert_eq!(kept, Ok(3));
@@ -124,15 +117,9 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
 
 #[tokio::test]
 async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#]).arg(binary());
-    let home = Arc::new(TempDir::new().expect("a folder"));
     let (into, mut log) = lines();
-    let mut program = Program::spawn_by(shell, home.clone(), into, WATCHED);
-    program.ready().await;
-    let read_only = json_of(&program.data, "key create demo-read").await;
-    let shown = ["key_id", "secret"].map(|name| read_only[name].as_str().expect("text").to_owned());
-    let [id, secret] = &shown;
+    let mut program = started(into).await;
+    let Key { id, secret } = &key_of(&program.data, "demo-read").await;
     assert_eq!(program.status(id, secret).await, 200);
 
     limit(&program, Some(0));
@@ -165,10 +152,10 @@ async fn on_a_full_disk_authority_is_taken_away_at_once_and_nothing_is_given() {
         told = log.recv().await.expect("it runs");
     }
     program.kill().await;
-    let mut again = Program::start_at(home, WATCHED).await;
+    let mut again = program.again(WATCHED).await;
     assert_eq!(again.status(id, secret).await, 401, "after a restart too");
     assert_eq!(json_of(&again.data, "app show demo").await["permissions"], json!(["device"]));
-    assert!(again.stop().await.0.success());
+    again.stop().await;
 }
 
 /// The text without the moments that differ from run to run.
@@ -179,24 +166,18 @@ fn lasting(text: &str) -> String {
 
 #[tokio::test]
 async fn what_was_taken_away_is_stored_while_the_server_stops() {
-    let home = Arc::new(TempDir::new().expect("a folder"));
-    let mut program = Program::start_at(home.clone(), WATCHED).await;
-    let key = json_of(&program.data, "key create demo-read").await;
-    let [id, secret] = ["key_id", "secret"].map(|name| key[name].as_str().expect("text").to_owned());
+    let mut program = Program::start(WATCHED).await;
+    let Key { id, secret } = key_of(&program.data, "demo-read").await;
     let other = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
     other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
     let (code, said) = operate(&program.data, &format!("key revoke {id}")).await;
     assert!(code == 0 && said.contains("not yet on the disk"), "{said}");
     program.ask_to_stop().await;
     // The server no longer listens, so that it is stopping.
-    while tokio::net::TcpStream::connect(program.url.trim_start_matches("http://").trim_end_matches("/mcp"))
-        .await
-        .is_ok()
-    {}
+    while tokio::net::TcpStream::connect(program.address).await.is_ok() {}
     other.execute_batch("ROLLBACK").expect("it holds the lock");
-    let (status, last) = program.last_words().await;
-    assert!(status.success(), "{last}");
-    let mut again = Program::start_at(home, WATCHED).await;
+    program.ended().await;
+    let mut again = program.again(WATCHED).await;
     assert_eq!(again.status(&id, &secret).await, 401);
-    assert!(again.stop().await.0.success());
+    again.stop().await;
 }

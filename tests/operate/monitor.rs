@@ -1,49 +1,19 @@
 //! What those who watch the program see: whether it lives and serves, what it counts, and what it logs.
 
-use crate::cli::operate;
-use crate::harness::Key;
-use crate::program::Program;
+use crate::harness::program::{Program, WATCHED, get, operate, until};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_http::edge::HostOriginPolicy;
 use toolwarrant_http::monitor::Monitor;
 use toolwarrant_operator::Names;
 use toolwarrant_operator::metrics::ServiceStatus;
-
-pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
-
-/// Where a program is watched.
-pub(crate) fn monitor(program: &Program) -> String {
-    let (_, after) = program.welcome.split_once("/metrics are at ").expect("the monitor's URL");
-    after.lines().next().expect("a line").to_owned()
-}
-
-/// Status, media type and text of an answer.
-pub(crate) async fn get(url: &str) -> (u16, String, String) {
-    let answer = reqwest::get(url).await.expect("an answer");
-    let kind = answer.headers()["content-type"].to_str().expect("text").to_owned();
-    (answer.status().as_u16(), kind, answer.text().await.expect("text"))
-}
-
-/// Asks until the answer has that status: its text.
-pub(crate) async fn until(url: &str, status: u16) -> String {
-    for _ in 0..600 {
-        match get(url).await {
-            (found, _, text) if found == status => return text,
-            _ => tokio::time::sleep(Duration::from_millis(50)).await,
-        }
-    }
-    panic!("{url} never answers {status}");
-}
 
 /// A page of metrics, read as strictly as the format is described: each series and its value.
 fn parse(page: &str) -> BTreeMap<String, f64> {
@@ -89,71 +59,64 @@ fn parse(page: &str) -> BTreeMap<String, f64> {
     all
 }
 
+/// What is counted by then, of what a monitor shows.
+const COUNTED: &[(&str, u32)] = &[
+    (r#"build_info{version="0.1.0"}"#, 1),
+    (r#"tool_calls_total{tool="list_devices",outcome="ok"}"#, 3),
+    (r#"tool_calls_total{tool="get_device",outcome="not_found"}"#, 1),
+    (r#"tool_calls_total{tool="set_proxy",outcome="ok"}"#, 1),
+    (r#"tool_calls_total{tool="set_power",outcome="forbidden"}"#, 1),
+    (r#"tool_call_duration_seconds_count{tool="list_devices"}"#, 3),
+    (r#"requests_refused_total{reason="unauthenticated"}"#, 1),
+    (r#"requests_refused_total{reason="rate_limited"}"#, 50),
+    (r#"tool_calls_total{tool="list_devices",outcome="rate_limited"}"#, 50),
+    ("tasks_accepted_total", 1),
+    ("tasks_in_flight", 0),
+    (r#"tasks_ended_total{status="failed_silent"}"#, 1),
+    (r#"tasks_ended_total{status="success"}"#, 0),
+    (r#"ledger_entries_total{kind="charge"}"#, 1),
+    (r#"ledger_entries_total{kind="reversal"}"#, 0),
+    (r#"ledger_entries_total{kind="refund"}"#, 1),
+    ("held_polls", 0),
+    ("store_commit_failures_total", 0),
+    ("store_queue", 0),
+    ("refund_invariant_violations", 0),
+];
+
 #[tokio::test]
 async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() {
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let mut program = Program::start_at(home.clone(), WATCHED).await;
-    let url = monitor(&program);
-    let log = || fs::read_to_string(home.path().join("log")).expect("a log");
+    let mut program = Program::start(WATCHED).await;
+    let url = program.monitor().to_owned();
     for _ in 0..3 {
         program.call("list_devices", json!({})).await.expect("a page");
     }
-    assert_eq!(log(), "", "a read that went well is no news");
+    assert_eq!(program.log(), "", "a read that went well is no news");
 
     program.call("get_device", json!({"device_id": "nothing"})).await.expect_err("there is none");
     assert_eq!(program.status("cpk_0000000000000000", "none").await, 401);
     let proxy = json!({"device_id": "phone-0000013", "scheme": "http", "host": "proxy.example.com", "port": 8080,
         "username": "user", "password": "hunter2-and-more"});
     let task = program.call("set_proxy", proxy).await.expect("accepted");
-    let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
-    let mut told = Value::Null;
-    while told["terminal"] != true {
-        told = program.call("get_task", asked.clone()).await.expect("a task");
-    }
+    let told = program.task(&task["task_id"]).await;
     assert_eq!(told["status"], "failed_silent", "{told}");
     let reading = program.keys.swap_remove(1);
     program.keys = vec![reading];
     program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect_err("forbidden");
 
     // One request is spent, so that the last of six batches of fifty is beyond the budget of 300.
-    let Key { id, secret } = &program.keys[0];
     let mut answer = String::new();
     for method in ["ping", "ping", "ping", "ping", "ping", "tools/call"] {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": {"name": "list_devices"}});
-        let batch = vec![message; 50];
-        let request = reqwest::Client::new().post(format!("{}/mcp", program.url)).body(json!(batch).to_string());
-        let request = request.header("content-type", "application/json").bearer_auth(format!("{id}:{secret}"));
-        answer = request.send().await.expect("an answer").text().await.expect("text");
+        let request = program.keys[0].request(&json!(vec![message; 50]).to_string(), "connection: close\r\n");
+        answer = driver::exchange(program.address, request.as_bytes()).await.expect("an answer").body;
     }
     assert!(answer.contains("rate_limited"), "{answer}");
 
     let (status, kind, page) = get(&format!("{url}/metrics")).await;
     assert_eq!((status, &*kind), (200, "text/plain; version=0.0.4; charset=utf-8"));
     let metrics = parse(&page);
-    let expected = [
-        (r#"build_info{version="0.1.0"}"#, 1),
-        (r#"tool_calls_total{tool="list_devices",outcome="ok"}"#, 3),
-        (r#"tool_calls_total{tool="get_device",outcome="not_found"}"#, 1),
-        (r#"tool_calls_total{tool="set_proxy",outcome="ok"}"#, 1),
-        (r#"tool_calls_total{tool="set_power",outcome="forbidden"}"#, 1),
-        (r#"tool_call_duration_seconds_count{tool="list_devices"}"#, 3),
-        (r#"requests_refused_total{reason="unauthenticated"}"#, 1),
-        (r#"requests_refused_total{reason="rate_limited"}"#, 50),
-        (r#"tool_calls_total{tool="list_devices",outcome="rate_limited"}"#, 50),
-        ("tasks_accepted_total", 1),
-        ("tasks_in_flight", 0),
-        (r#"tasks_ended_total{status="failed_silent"}"#, 1),
-        (r#"tasks_ended_total{status="success"}"#, 0),
-        (r#"ledger_entries_total{kind="charge"}"#, 1),
-        (r#"ledger_entries_total{kind="reversal"}"#, 0),
-        (r#"ledger_entries_total{kind="refund"}"#, 1),
-        ("held_polls", 0),
-        ("store_commit_failures_total", 0),
-        ("store_queue", 0),
-        ("refund_invariant_violations", 0),
-    ];
-    for (series, value) in expected {
-        assert_eq!(metrics.get(&format!("cloudphone_{series}")), Some(&f64::from(value)), "{series}\n{page}");
+    for (series, value) in COUNTED {
+        assert_eq!(metrics.get(&format!("cloudphone_{series}")), Some(&f64::from(*value)), "{series}\n{page}");
     }
     let sends = metrics.iter().filter(|(series, _)| series.starts_with("cloudphone_task_sends_total"));
     assert!(sends.map(|(_, count)| count).sum::<f64>() >= 1.0, "{page}");
@@ -161,7 +124,7 @@ async fn what_the_program_did_is_counted_and_logged_and_a_lost_refund_is_seen() 
         assert!(metrics[&format!("cloudphone_{series}")] >= 5.0, "{series}\n{page}");
     }
 
-    let log = log();
+    let log = program.log();
     let line: Value = serde_json::from_str(log.trim_end()).expect("one line of JSON");
     let fields = ["level", "task", "tool", "target", "status"].map(|field| line[field].as_str().expect("text"));
     let task = task["task_id"].as_str().expect("text");
@@ -213,7 +176,7 @@ async fn whoever_connects_and_says_nothing_locks_nobody_else_out() {
 #[tokio::test]
 async fn probes_of_a_store_that_cannot_write_share_one_try() {
     let program = Program::start(WATCHED).await;
-    let url = monitor(&program);
+    let url = program.monitor();
     until(&format!("{url}/readyz"), 200).await;
     let db = Connection::open(program.data.join("cloudphone.db")).expect("a database");
     db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
@@ -231,7 +194,7 @@ async fn probes_of_a_store_that_cannot_write_share_one_try() {
 #[tokio::test]
 async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() {
     let mut program = Program::start(WATCHED).await;
-    let url = monitor(&program);
+    let url = program.monitor();
     let ready = format!("{url}/readyz");
     assert_eq!(until(&ready, 200).await, "the program serves\n");
 
@@ -260,17 +223,10 @@ async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() 
     until(&ready, 200).await;
 
     // A request of which the last byte is still to come holds the stop up.
-    let address = program.url.trim_start_matches("http://");
-    let mut client = TcpStream::connect(address).await.expect("a connection");
-    let (key, body) = (&program.keys[0], r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nexpect: 100-continue\r\n\
-         content-length: {}\r\nauthorization: Bearer {}:{}\r\n\r\n",
-        body.len(),
-        key.id,
-        key.secret
-    );
-    client.write_all(head.as_bytes()).await.expect("sent");
+    let mut client = TcpStream::connect(program.address).await.expect("a connection");
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let request = program.keys[0].request(body, "expect: 100-continue\r\n");
+    client.write_all(request.strip_suffix(body).expect("a body").as_bytes()).await.expect("sent");
     let mut goes_on = [0; 25];
     client.read_exact(&mut goes_on).await.expect("it is being answered");
     program.ask_to_stop().await;
@@ -279,15 +235,14 @@ async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() 
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let (status, last) = program.last_words().await;
-    assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{last}");
+    program.ended().await;
 }
 
 #[tokio::test]
 async fn it_is_watched_only_where_the_operator_says_and_by_no_web_page() {
-    assert!(!Program::start(&[]).await.welcome.contains("/metrics"));
+    assert_eq!(Program::start(&[]).await.monitor, None);
     let program = Program::start(&[WATCHED, &["--allow-host", "watcher.example"]].concat()).await;
-    let url = monitor(&program);
+    let url = program.monitor();
     let client = reqwest::Client::new();
     let status = async |request: reqwest::RequestBuilder| request.send().await.expect("an answer").status().as_u16();
     let metrics = || client.get(format!("{url}/metrics"));
@@ -298,5 +253,5 @@ async fn it_is_watched_only_where_the_operator_says_and_by_no_web_page() {
     assert_eq!(status(metrics().header("origin", "https://page.example")).await, 403);
     assert_eq!(status(client.post(format!("{url}/metrics"))).await, 405);
     assert_eq!(status(client.get(format!("{url}/mcp"))).await, 404);
-    assert_eq!(status(client.get(format!("{}/metrics", program.url))).await, 404);
+    assert_eq!(status(client.get(format!("http://{}/metrics", program.address))).await, 404);
 }

@@ -1,7 +1,7 @@
 //! The process that the program is: its streams, its signals, its memory.
 
-use crate::cli::json_of;
-use crate::program::Program;
+use crate::harness::program::{Program, binary, json_of};
+use driver::{Process, Start};
 use serde_json::json;
 use std::io::{PipeReader, Read, pipe};
 use std::net::TcpStream;
@@ -9,8 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 /// What hangs shows in a minute; no other time is measured.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,18 +20,14 @@ const LOUD: usize = 256 << 10;
 /// The program with a log that goes into this pipe.
 async fn with_log_in_pipe() -> (Program, PipeReader) {
     let (reader, writer) = pipe().expect("a pipe");
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let mut program = Program::spawn_by(Command::new(crate::program::binary()), home, writer, &["--log", "debug"]);
-    program.ready().await;
-    (program, reader)
+    (Program::start_by(|start| start.flags(&["--log", "debug"]).log(writer)).await, reader)
 }
 
 /// Makes it log that much at least: each connection that ends in the middle of a request is a line.
 async fn be_loud(program: &Program, bytes: usize) {
-    let address = program.url.trim_start_matches("http://").to_owned();
     let line =
         "0000-00-00T00:00:00.000000Z DEBUG a connection ended early error=connection closed before message completed\n";
-    let begin = || std::io::Write::write_all(&mut TcpStream::connect(&address)?, b"POST /mcp HTTP/1.1\r\n");
+    let begin = || std::io::Write::write_all(&mut TcpStream::connect(program.address)?, b"POST /mcp HTTP/1.1\r\n");
     for _ in 0..bytes / line.len() {
         begin().expect("a connection");
     }
@@ -66,8 +61,7 @@ async fn a_log_that_nobody_reads_stops_nothing_and_tells_later_what_was_lost() {
 async fn a_log_that_nobody_reads_keeps_no_stop_waiting() {
     let (mut program, log) = with_log_in_pipe().await;
     be_loud(&program, LOUD).await;
-    let (status, last) = tokio::time::timeout(PATIENCE, program.stop()).await.expect("it ends");
-    assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{last}");
+    tokio::time::timeout(PATIENCE, program.stop()).await.expect("it ends");
     drop(log);
 }
 
@@ -79,9 +73,8 @@ async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
     while std::io::Write::write(&mut &writer, &[b'\n'; 4096]).is_ok() {}
     rustix::io::ioctl_fionbio(&writer, false).expect("a pipe");
     let home = TempDir::new().expect("a temporary folder");
-    let mut command = Command::new(crate::program::binary());
-    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data")).stdout(writer).kill_on_drop(true);
-    let mut child = command.spawn().expect("the program starts");
+    let mut command = plain(&home).command().expect("a log");
+    let mut child = command.stdout(writer).kill_on_drop(true).spawn().expect("the program starts");
     // Its commands are answered by the server alone, once it serves.
     let serves = home.path().join("data/admin.sock");
     while tokio::net::UnixStream::connect(&serves).await.is_err() {
@@ -95,40 +88,19 @@ async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
     drop(reader);
 }
 
-/// A command that starts the program in this folder, without a demo, through this shell script.
-fn shell(script: &str, home: &TempDir) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{script} exec \"$0\" \"$@\"")]).arg(crate::program::binary());
-    command.args(["--listen", "127.0.0.1:0", "--data"]).arg(home.path().join("data"));
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    command
-}
-
-/// What it prints until it serves.
-async fn welcome(child: &mut Child) -> String {
-    let mut lines = BufReader::new(child.stdout.as_mut().expect("its output")).lines();
-    let mut all = String::new();
-    while let Some(line) = lines.next_line().await.expect("text") {
-        all += &format!("{line}\n");
-        if line.contains("Ctrl-C") {
-            break;
-        }
-    }
-    all
-}
-
-/// Sends a signal to a program.
-async fn signal(child: &Child, name: &str) {
-    let id = child.id().expect("it runs").to_string();
-    assert!(Command::new("kill").args([name, &id]).status().await.expect("kill").success());
+/// A start of the program in this folder without a demo.
+fn plain(home: &TempDir) -> Start {
+    Start::new(binary(), home.path())
 }
 
 #[tokio::test]
 async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_commands_that_make_one() {
     let home = TempDir::new().expect("a temporary folder");
-    let mut child = shell("", &home).spawn().expect("it starts");
-    let said = welcome(&mut child).await;
+    let start = plain(&home).flags(&["--public-url", "https://phones.example"]);
+    let mut program = Process::start(start.command().expect("a log")).expect("it starts");
+    let said = program.until("Ctrl-C").await.expect("it serves");
     assert!(!said.contains("cps_") && !said.contains("X-Api"), "{said}");
+    assert!(said.contains(" at https://phones.example/mcp\nIt listens on 127.0.0.1:"), "{said}");
     let data = home.path().join("data");
     let commands: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("  cloudphone ")).collect();
     let commands: Vec<_> = commands.iter().map(|line| line.split(" --data ").next().expect("a command")).collect();
@@ -138,7 +110,7 @@ async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_command
     );
     assert_eq!(json_of(&data, "app list").await, json!([]));
     // As pasted into a shell.
-    let program = crate::program::binary();
+    let program = binary();
     let script = said.lines().filter(|line| line.starts_with("  cloudphone ")).collect::<Vec<_>>().join("\n");
     let script = script.replace("  cloudphone ", &format!("{} ", program.display()));
     let output = Command::new("sh").args(["-e", "-c", &script]).output().await.expect("a shell");
@@ -148,25 +120,21 @@ async fn no_key_is_made_or_printed_where_the_output_is_collected_but_the_command
 
 #[tokio::test]
 async fn a_hangup_ends_nothing_and_stays_ignored_where_it_was() {
-    for (script, ignored) in [("", false), ("trap '' HUP;", true)] {
-        let home = TempDir::new().expect("a temporary folder");
-        let mut command = shell(script, &home);
-        let mut child = command.env("CLOUDPHONE_LOG", "info").spawn().expect("it starts");
-        welcome(&mut child).await;
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", child.id().expect("it runs"))).expect("a status");
+    for (script, ignored) in [("true", false), ("trap '' HUP", true)] {
+        let home = Arc::new(TempDir::new().expect("a temporary folder"));
+        let mut program = Program::started(home.clone(), plain(&home).after(script)).await;
+        let status = program.proc("status").expect("a status");
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask").trim();
         assert_eq!(u64::from_str_radix(mask, 16).expect("a mask") & 1 == 1, ignored);
-        signal(&child, "-HUP").await;
-        let mut log = BufReader::new(child.stderr.take().expect("its log")).lines();
-        if !ignored {
-            let line = log.next_line().await.expect("text").expect("a line");
-            assert!(line.contains("SIGHUP: looked for what was renewed on the disk"), "{line}");
+        program.signal("HUP").await.expect("it runs");
+        while !ignored && program.log().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!(json_of(&home.path().join("data"), "app list").await, json!([]), "it serves");
-        signal(&child, "-TERM").await;
-        assert!(child.wait().await.expect("it ends").success());
-        assert_eq!(log.next_line().await.expect("text"), None, "a signal that is ignored is not heard");
+        assert_eq!(json_of(&program.data, "app list").await, json!([]), "it serves");
+        program.stop().await;
+        let log = program.log();
+        assert!(ignored || log.contains("SIGHUP: looked for what was renewed on the disk"), "{log}");
+        assert_eq!(log.lines().count(), usize::from(!ignored), "a signal that is ignored is not heard: {log}");
     }
 }
 
@@ -175,15 +143,14 @@ async fn a_hangup_ends_nothing_and_stays_ignored_where_it_was() {
 async fn it_stops_when_its_terminal_is_gone() {
     let home = TempDir::new().expect("a temporary folder");
     let data = home.path().join("data");
-    let line = format!("{} --listen 127.0.0.1:0 --data {}", crate::program::binary().display(), data.display());
+    let line = format!("{} --listen 127.0.0.1:0 --data {}", binary().display(), data.display());
     let mut terminal = Command::new("script");
     terminal.args(["--quiet", "--return", "--command", &format!("exec {line}"), "/dev/null"]);
-    let mut terminal =
-        terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("`script`");
-    let said = welcome(&mut terminal).await;
+    terminal.stdin(Stdio::piped());
+    let mut terminal = Process::start(terminal).expect("`script`");
+    let said = terminal.until("Ctrl-C").await.expect("it serves");
     assert!(said.contains("X-Api-Secret"), "a terminal shows the demo keys: {said}");
-    terminal.start_kill().expect("it runs");
-    terminal.wait().await.expect("it ends");
+    terminal.kill().await.expect("it runs");
     // The socket goes when the program has stopped as it should.
     let gone = async {
         while data.join("admin.sock").exists() {
@@ -197,10 +164,8 @@ async fn it_stops_when_its_terminal_is_gone() {
 async fn nothing_dumps_its_memory_unless_a_flag_says_so() {
     for (flags, dumps) in [(&[][..], false), (&["--allow-core-dumps"], true)] {
         let home = TempDir::new().expect("a temporary folder");
-        let mut child = shell("ulimit -c unlimited;", &home).args(flags).spawn().expect("it starts");
-        welcome(&mut child).await;
-        let proc = format!("/proc/{}", child.id().expect("it runs"));
-        let limits = std::fs::read_to_string(format!("{proc}/limits")).expect("limits");
+        let program = plain(&home).after("ulimit -c unlimited").flags(flags).ready().await.expect("it starts");
+        let limits = program.proc("limits").expect("limits");
         let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).expect("a limit");
         assert_eq!(core.trim_start().starts_with('0'), !dumps, "{core}");
     }
@@ -245,12 +210,13 @@ async fn few_copies_of_a_secret_outlive_its_task_and_its_answer() {
         }
     }
     for task in tasks {
-        let asked = json!({"task_id": task, "wait_seconds": 50});
-        while program.call("get_task", asked.clone()).await.expect("a task")["terminal"] != true {}
+        program.task(&task).await;
     }
-    // Others' requests, through the buffers of other connections.
+    // Others' requests, through the buffers of other connections: as long as those before, so that they write over all of them.
+    let long = json!({"device_id": "x".repeat(400)});
     for _ in 0..50 {
         program.call("list_devices", json!({"limit": 20})).await.expect("phones");
+        program.call("get_device", long.clone()).await.expect_err("no such phone");
     }
     let found = secrets.iter().map(|secret| copies(program.id(), secret.as_bytes()).expect("memory"));
     let found: Vec<usize> = found.collect();
@@ -264,7 +230,7 @@ async fn an_answer_that_cannot_be_printed_is_told_because_it_may_be_a_secret() {
     let data = home.path().join("data");
     json_of(&data, "app create one --permission stream").await;
     let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
-    let mut command = Command::new(crate::program::binary());
+    let mut command = Command::new(binary());
     command.args(["key", "create", "one", "--data"]).arg(&data).stdout(full).stderr(Stdio::piped());
     let output = command.spawn().expect("the program runs").wait_with_output().await.expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,7 @@
 //! What is shown of devices, what their flags let through, and the sessions on their screens.
 
+use crate::harness::writes::{ledger, phone, power, proxy};
 use crate::harness::{Key, Server, cast, open_phones};
-use crate::tasks::{ledger, phone, power, proxy};
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! How writes end: each state with what it rests on, when it is refunded, and what follows it.
 
+use crate::harness::writes::{entries, ledger, phone, power, proxy};
 use crate::harness::{Key, Server, cast};
-use crate::tasks::{entries, ledger, phone, power, proxy};
 use serde_json::{Value, json};
 use std::fmt::Write;
 

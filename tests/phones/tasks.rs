@@ -1,38 +1,17 @@
 //! Writes on simulated phones, over the wire: what is answered on the way, and what a device does with several.
 
+use crate::harness::writes::{entries, ledger, phone, power, proxy};
 use crate::harness::{Key, Server, TASKS_MAX, Tenant, cast, fleet};
 use cloudphone::phones::contract::{Command, DeviceId, PowerAction, SetPowerArgs};
-use cloudphone::phones::upstream::Control;
+use cloudphone::phones::port::Control;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolwarrant_core::catalogue::PermissionSet;
-use toolwarrant_tasks::store::{LedgerRow, TaskStore};
+use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::TaskId;
-
-pub(crate) fn phone(number: u32) -> String {
-    format!("phone-{number:07}")
-}
-
-pub(crate) fn proxy(number: u32, key: &str) -> Value {
-    json!({"device_id": phone(number), "scheme": "http", "host": "proxy.example.com", "port": 8080,
-        "username": "user", "password": "hunter2", "idempotency_key": key})
-}
-
-pub(crate) fn power(number: u32, action: &str) -> Value {
-    json!({"device_id": phone(number), "action": action})
-}
-
-pub(crate) async fn ledger(server: &Server) -> Vec<LedgerRow> {
-    server.store.ledger(0, 1_000).await.expect("a store")
-}
-
-/// How many of its entries are of that kind.
-pub(crate) async fn entries(server: &Server, kind: &str) -> usize {
-    ledger(server).await.iter().filter(|row| row.kind == kind).count()
-}
 
 async fn code(server: &Server, key: &Key, tool: &str, arguments: Value) -> Value {
     server.call(key, tool, arguments).await.expect_err("refused")["code"].take()

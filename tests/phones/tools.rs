@@ -1,7 +1,7 @@
 //! The seven tools, one by one: the permission that each needs, and what each answers.
 
+use crate::harness::writes::{power, proxy};
 use crate::harness::{Key, Server, Tenant, cast, every_permission_set, mute_phones, phones};
-use crate::tasks::{power, proxy};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
 use serde_json::{Value, json};
 

@@ -6,10 +6,9 @@ mod refused;
 mod removed;
 mod served;
 
-use crate::cli::operate;
-use crate::double::{Double, table};
 use crate::harness::Key;
-use crate::program::Program;
+use crate::harness::double::{Double, table};
+use crate::harness::program::{Program, operate};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -55,7 +54,7 @@ impl Site {
         let config = self.path("cloudphone.toml");
         let flags = [&["--config", config.to_str().expect("text")], flags].concat();
         let mut program = Program::start_at(self.home.clone(), &flags).await;
-        program.keys.clone_from(self.keys.get_or_init(|| program.keys.clone()));
+        program.keys = self.keys.get_or_init(|| program.keys.clone()).clone();
         until(async || listed(&program).await.len() == phones).await;
         program
     }
@@ -72,10 +71,6 @@ impl Site {
         let mut counts = database.prepare("SELECT kind, count(*) FROM ledger GROUP BY kind").expect("a table");
         let rows = counts.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
         rows.map(|row| row.expect("a row")).collect()
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.path("log")).expect("a log")
     }
 }
 
@@ -116,19 +111,7 @@ async fn taken(double: &Double, endpoint: &str) -> usize {
 /// A write to its end: the task as it is read then.
 async fn end(program: &Program, tool: &str, arguments: Value) -> Value {
     let accepted = program.call(tool, arguments).await.expect("accepted");
-    ended(program, &accepted["task_id"]).await
-}
-
-/// Waits for the end of a task: what it is then.
-async fn ended(program: &Program, task_id: &Value) -> Value {
-    for _ in 0..4 {
-        let poll = json!({"task_id": task_id, "wait_seconds": 50});
-        let task = program.call("get_task", poll).await.expect("a task");
-        if task["terminal"] == true {
-            return task;
-        }
-    }
-    panic!("{task_id} never ends");
+    program.task(&accepted["task_id"]).await
 }
 
 /// Fails where a file of a folder has one of these texts in it.

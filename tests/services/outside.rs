@@ -1,8 +1,8 @@
 //! A service in a package outside of this workspace, as anybody would write one: `outside/` is copied away, built against this
 //! checkout, started and operated; and spoiled, to read what its author is told.
 
-use crate::harness::Key;
-use crate::program::{self, Program};
+use crate::harness::program::Program;
+use driver::Start;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ impl Outside {
     /// A copy whose one dependency is this checkout, with the versions that this workspace has locked.
     fn copy(test: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-        let from = workspace.join("tests/outside");
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
+        let from = workspace.join("tests/services/outside");
         for file in files(&from) {
             let to = home.path().join(file.strip_prefix(&from).expect("a file below"));
             fs::create_dir_all(to.parent().expect("its folder")).expect("a folder");
@@ -31,7 +31,11 @@ impl Outside {
         fs::copy(workspace.join("Cargo.lock"), home.path().join("Cargo.lock")).expect("a copy");
         let outside = Self { home, package: format!("lamps-{test}") };
         outside.change("Cargo.toml", "name = \"lamps\"", &format!("name = \"{}\"", outside.package));
-        outside.change("Cargo.toml", "../../server/service", &workspace.join("server/service").display().to_string());
+        outside.change(
+            "Cargo.toml",
+            "../../../server/toolwarrant/service",
+            &workspace.join("server/toolwarrant/service").display().to_string(),
+        );
         outside
     }
 
@@ -76,13 +80,6 @@ impl Outside {
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
         (output.status.success(), text)
     }
-
-    /// The JSON that a command prints.
-    async fn json(&self, line: &str) -> Value {
-        let (done, text) = self.run(&format!("{line} --json")).await;
-        assert!(done, "{line}: {text}");
-        serde_json::from_str(&text).expect("JSON")
-    }
 }
 
 /// Where what is built is kept from one run to the next.
@@ -105,26 +102,23 @@ async fn a_service_from_outside_is_built_served_and_operated() {
     let lamps = Outside::copy("served");
     assert_eq!(lamps.build().await, Vec::<String>::new());
     let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
-    let log = fs::File::create(lamps.path("log")).expect("a log");
-    let mut server = Program::spawn_by(Command::new(lamps.program()), home.clone(), log, &[]);
-    server.ready().await;
+    let start = Start::new(lamps.program(), home.path());
+    let mut server = Program::started(home, start).await;
 
-    let data = format!("--data {}", server.data.display());
-    lamps.json(&format!("app create evening --permission switch {data}")).await;
-    lamps.json(&format!("lamp assign evening desk {data}")).await;
-    let key = lamps.json(&format!("key create evening {data}")).await;
-    let key = Key { id: text(&key["key_id"]).to_owned(), secret: text(&key["secret"]).to_owned() };
-    let client = reqwest::Client::new();
-    let call =
-        async |tool, arguments| program::call(&client, &server.url, &key, tool, arguments).await.expect("an answer");
+    let operator = server.operator.clone();
+    let json = async |line: &str| operator.json(line.split(' ')).await.expect("JSON");
+    json("app create evening --permission switch").await;
+    json("lamp assign evening desk").await;
+    server.keys = vec![operator.key("evening").await.expect("a key")];
+    let call = async |tool, arguments| server.call(tool, arguments).await;
     let task = call("dim_lamp", json!({"lamp_id": "desk", "light": 40})).await.expect("a task");
-    let end = call("get_task", json!({"task_id": task["task_id"], "wait_seconds": 50})).await.expect("a task");
+    let end = server.task(&task["task_id"]).await;
     assert_eq!((&end["status"], &end["evidence"]["observed"]), (&json!("success"), &json!("40 percent")), "{end}");
     assert_eq!(call("get_lamp", json!({"lamp_id": "desk"})).await.expect("a lamp")["light"], 40);
     assert_eq!(call("get_lamp", json!({"lamp_id": "door"})).await.expect_err("not granted")["code"], "not_found");
-    let tasks = lamps.json(&format!("task list {data}")).await;
+    let tasks = json("task list").await;
     assert_eq!((&tasks[0]["lamp_id"], &tasks[0]["status"]), (&json!("desk"), &json!("success")));
-    assert_eq!(lamps.json(&format!("doctor {data}")).await["healthy"], true);
+    assert_eq!(json("doctor").await["healthy"], true);
 }
 
 #[tokio::test]
@@ -141,7 +135,7 @@ async fn a_service_from_outside_has_its_own_generated_files() {
     lamps.change("spec/tools/lamps.toml", "Dim a lamp", "Dim the lamp");
     let (done, said) = lamps.run("gen --check").await;
     assert!(!done && said.contains("dim_lamp.json"), "{said}");
-    let others = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec");
+    let others = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
     let (done, said) = lamps.run(&format!("gen --check --spec {}", others.display())).await;
     assert!(!done && said.contains("and this is `service-lamps`; --spec names another folder"), "{said}");
     let (done, said) = lamps.run("expand").await;
@@ -153,12 +147,9 @@ async fn a_service_with_tasks_and_without_an_executor_does_not_start() {
     let lamps = Outside::copy("idle");
     lamps.change("src/main.rs", ".executor(lamps)", "");
     assert_eq!(lamps.build().await, Vec::<String>::new());
-    let home = Arc::new(TempDir::new_in(lamps.home.path()).expect("a folder"));
-    let log = fs::File::create(lamps.path("log")).expect("a log");
-    let mut server = Program::spawn_by(Command::new(lamps.program()), home, log, &[]);
-    server.ready().await;
-    let said = fs::read_to_string(lamps.path("log")).expect("a log");
-    assert!(server.welcome.is_empty() && said.contains("`dim_lamp` makes tasks"), "{}{said}", server.welcome);
+    let home = TempDir::new_in(lamps.home.path()).expect("a folder");
+    let refused = Start::new(lamps.program(), home.path()).ready().await.expect_err("nobody carries its tasks out");
+    assert!(format!("{refused:#}").contains("`dim_lamp` makes tasks"), "{refused:#}");
 }
 
 #[tokio::test]
@@ -210,7 +201,7 @@ async fn a_tool_file_that_is_not_listed_is_told_with_the_line_to_write() {
 /// What a service of one's own costs, so that nothing creeps in that everybody would have to write.
 #[test]
 fn a_service_from_outside_is_small() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/outside");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/outside");
     let count = |ending: &str| -> usize {
         let all = files(&folder).into_iter().filter(|path| path.extension().is_some_and(|known| known == ending));
         all.map(|path| fs::read_to_string(path).expect("text").lines().count()).sum()

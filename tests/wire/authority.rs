@@ -3,7 +3,7 @@
 mod gate;
 
 use crate::harness::{Key, Server, Tenant, both_sides, mute_phones, outcome, phones, read, serve};
-use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::platforms::simulator::Sim;
 use gate::Gate;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -182,8 +182,8 @@ async fn a_held_poll_is_answered_at_once_when_its_key_is_revoked_and_others_stay
     let (first, other) = (poll(gone), poll(stays));
     let target = format!("/v1/tasks/{}?wait_seconds=50", task["task_id"].as_str().expect("an id"));
     let signed = server.signed(gone, "GET", &target);
-    let address = server.address.to_string();
-    let signed = tokio::spawn(async move { signed.send(&address).await });
+    let address = server.address;
+    let signed = tokio::spawn(async move { signed.send(address).await });
     while server.engine.held() != 3 {
         tokio::task::yield_now().await;
     }

@@ -4,18 +4,17 @@ mod answers;
 mod door;
 mod fake;
 mod headers;
-pub(crate) mod start;
-pub(crate) mod stdio;
+mod start;
 mod transcript;
 
+use crate::harness::bridge::Bridge;
+use crate::harness::program::Program;
 use crate::harness::{self, Key, outcome};
-use crate::program::Program;
 use fake::Fake;
 use rmcp::ServiceExt;
 use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use stdio::Bridge;
 
 /// A request as a line.
 fn request(id: impl Into<Value>, method: &str, params: Value) -> String {
@@ -51,7 +50,7 @@ fn any_key() -> Key {
 #[tokio::test]
 async fn the_official_rust_client_lists_and_calls_over_stdio() {
     let program = Program::start(&[]).await;
-    let mut bridge = Bridge::with_key(&format!("{}/mcp", program.url), &program.keys[1]);
+    let mut bridge = Bridge::with_key(&program.url, &program.keys[1]);
     let client = ().serve(bridge.streams()).await.expect("a session");
     let tools = client.list_all_tools().await.expect("tools");
     let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();

@@ -1,9 +1,8 @@
 //! `call` and `sign`, as typed: over `/mcp` and over its signed twin.
 
-use crate::bridge::start::write;
-use crate::cli::{json_of, operate};
+use crate::harness::program::{Program, binary, key_of, operate};
+use crate::harness::write;
 use crate::harness::{self, Key};
-use crate::program::{Program, binary};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::Output;
@@ -34,8 +33,7 @@ async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
 
 /// Waits until signatures are taken: those of the second in which a server starts may be from before its start.
 async fn signatures_are_taken(program: &Program) {
-    let url = format!("{}/mcp", program.url);
-    while client(&url, &program.keys[0], &["call", "list_devices", "--v1"]).await.code != 0 {}
+    while client(&program.url, &program.keys[0], &["call", "list_devices", "--v1"]).await.code != 0 {}
 }
 
 const CALLS: &[&[&str]] = &[
@@ -58,7 +56,7 @@ const CALLS: &[&[&str]] = &[
 async fn a_call_answers_the_same_over_the_endpoint_and_over_its_signed_twin() {
     let program = Program::start(&[]).await;
     signatures_are_taken(&program).await;
-    let url = format!("{}/mcp", program.url);
+    let url = program.url.clone();
     let mut shown = String::new();
     for arguments in CALLS {
         let mut seen = Vec::new();
@@ -80,7 +78,7 @@ async fn a_call_answers_the_same_over_the_endpoint_and_over_its_signed_twin() {
 async fn a_write_goes_out_once_either_way_and_its_idempotency_key_with_it() {
     let program = Program::start(&[]).await;
     signatures_are_taken(&program).await;
-    let url = format!("{}/mcp", program.url);
+    let url = program.url.clone();
     let write = ["call", "set_power", "device_id=phone-0000018", "action=restart", "idempotency_key=k-1"];
     let mut tasks = Vec::new();
     for way in [&[][..], &["--v1"], &[]] {
@@ -135,7 +133,7 @@ async fn an_argument_can_come_from_a_file_so_that_no_command_line_shows_it() {
     let mut proxy =
         vec!["call", "set_proxy", "device_id=phone-0000001", "scheme=socks5", "host=proxy.example.com", "port=1080"];
     proxy.extend(["username=me", &password]);
-    let said = client(&format!("{}/mcp", program.url), &program.keys[0], &proxy).await;
+    let said = client(&program.url, &program.keys[0], &proxy).await;
     assert_eq!(said.code, 0, "{}", said.err);
     let nowhere = client(&program.url, &program.keys[0], &["call", "set_proxy", "password=@/nowhere"]).await;
     assert!(
@@ -150,10 +148,8 @@ async fn a_refusal_that_a_repeat_can_mend_has_an_exit_code_of_its_own() {
     let mut program = Program::start(&[]).await;
     signatures_are_taken(&program).await;
     operate(&program.data, "app create frugal --permission device_read --requests-per-minute 1").await;
-    let key = json_of(&program.data, "key create frugal").await;
-    let text = |member: &str| key[member].as_str().expect("text").to_owned();
-    let key = Key { id: text("key_id"), secret: text("secret") };
-    let url = format!("{}/mcp", program.url);
+    let key = key_of(&program.data, "frugal").await;
+    let url = program.url.clone();
     let page = ["call", "list_devices"];
     let mut seen = Vec::new();
     for way in [&[][..], &[], &["--v1"]] {
@@ -215,7 +211,7 @@ async fn a_signature_is_that_of_the_canonical_request_which_can_be_shown() {
 
 #[tokio::test]
 async fn sign_agrees_with_every_vector_but_the_one_whose_secret_no_header_could_carry() {
-    let vectors = include_str!("../server/signing/vectors.json");
+    let vectors = include_str!("../../server/toolwarrant/signing/vectors.json");
     let vectors: Value = serde_json::from_str(vectors).expect("JSON");
     let home = TempDir::new().expect("a temporary folder");
     let body = home.path().join("body").display().to_string();
@@ -263,7 +259,11 @@ async fn what_sign_prints_goes_to_curl_as_it_is() {
     "#;
     let home = TempDir::new().expect("a temporary folder");
     let mut shell = Command::new("sh");
-    shell.args(["-euc", script]).env("PROGRAM", binary()).env("SERVER", &program.url).env("FOLDER", home.path());
+    shell
+        .args(["-euc", script])
+        .env("PROGRAM", binary())
+        .env("SERVER", format!("http://{}", program.address))
+        .env("FOLDER", home.path());
     let output = shell.env("CLOUDPHONE_KEY", format!("{}:{}", key.id, key.secret)).output().await.expect("a shell");
     let answers = String::from_utf8_lossy(&output.stdout);
     assert!(answers.contains("phone-0000001") && answers.contains(r#""status":"dispatched""#), "{answers}");

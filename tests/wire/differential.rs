@@ -1,14 +1,14 @@
 //! The same calls in every way in which they can be made: each revision of `/mcp`, `/v1` and the bridge. Each way has a server of its own,
 //! and all of them must answer, write down and charge alike.
 
-use crate::bridge::stdio::Bridge;
+use crate::harness::bridge::Bridge;
+use crate::harness::revisions;
 use crate::harness::{Key, Server, Tenant, mute_phones, outcome};
-use crate::revisions;
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::catalogue::PermissionSet;
-use toolwarrant_core::random::SplitMix;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_tasks::store::TaskStore;
 
@@ -20,6 +20,19 @@ struct Wanted {
     idempotency_key: Option<String>,
 }
 
+/// Ids of phones: some that there are, one that there is not, and texts that are none.
+const IDS: [&str; 9] = [
+    "phone-0000001",
+    "phone-0000010",
+    "phone-0000002",
+    "phone-0000001",
+    "phone-0000011",
+    "phone-9999999",
+    "Phone 1",
+    "a/b?c",
+    "%",
+];
+
 /// Calls that are sound, and others that are wrong in some way.
 fn wanted(seed: u64) -> Vec<Wanted> {
     let mut random = SplitMix(seed);
@@ -28,19 +41,8 @@ fn wanted(seed: u64) -> Vec<Wanted> {
         let tool = &CATALOGUE.tools[random.below(CATALOGUE.tools.len() as u64) as usize];
         let mut of = |values: &[Value]| values[random.below(values.len() as u64) as usize].clone();
         let mut arguments = Map::new();
-        let ids = [
-            "phone-0000001",
-            "phone-0000010",
-            "phone-0000002",
-            "phone-0000001",
-            "phone-0000011",
-            "phone-9999999",
-            "Phone 1",
-            "a/b?c",
-            "%",
-        ];
         if tool.target.is_some() {
-            arguments.insert("device_id".into(), of(&ids.map(Value::from)));
+            arguments.insert("device_id".into(), of(&IDS.map(Value::from)));
         }
         let wild =
             [json!(null), json!(""), json!("x"), json!([1]), json!({"a": 1}), json!(-1), json!(1.5), json!(true)];

@@ -1,71 +1,27 @@
 //! What clients that stall, crowd or leave can do to others: on the program, from several addresses of the loopback network.
 
-use crate::cli::operate;
-use crate::harness::{Key, Tenant, mute_phones, outcome};
-use crate::program::{Program, binary};
+use crate::harness::program::{Program, operate};
+use crate::harness::stream::{NEVER, answer};
+use crate::harness::{Tenant, mute_phones, outcome};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::process::Command;
 use tokio::time::timeout;
-use toolwarrant_core::audit::days;
+use toolwarrant_audit::days;
 use toolwarrant_core::catalogue::PermissionSet;
-
-/// That an answer never comes shows in a minute; no other time is measured.
-pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
 /// A phone that loses commands: its tasks are in flight until their deadline.
 const LOSING: &str = "phone-0000016";
 
-fn address(url: &str) -> SocketAddr {
-    url.trim_start_matches("http://").parse().expect("an address")
-}
-
 /// A connection from 127.0.0.`host`.
-async fn connect(url: &str, host: u8) -> TcpStream {
+async fn connect(address: SocketAddr, host: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("an address of this machine");
-    socket.connect(address(url)).await.expect("a connection")
-}
-
-/// A call of a tool as it goes over a connection, with further header lines.
-pub(crate) fn request(key: &Key, tool: &str, arguments: Value, headers: &str) -> String {
-    let params = json!({"name": tool, "arguments": arguments});
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let Key { id, secret } = key;
-    let length = body.len();
-    format!(
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-api-key: {id}\r\nx-api-secret: {secret}\r\n\
-         {headers}content-length: {length}\r\n\r\n{body}"
-    )
-}
-
-/// The next answer on a connection: its status and JSON; 0 where the connection ends.
-pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> (u16, Value) {
-    let mut bytes = Vec::new();
-    let whole = async {
-        loop {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-                let length = length.map_or(0, |length| length.parse().expect("a number"));
-                if let Some(body) = body.get(..length) {
-                    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-                    return (status, serde_json::from_str(body).expect("JSON"));
-                }
-            }
-            if !stream.read_buf(&mut bytes).await.is_ok_and(|read| read > 0) {
-                return (0, Value::Null);
-            }
-        }
-    };
-    timeout(NEVER, whole).await.expect("an answer, or the end")
+    socket.connect(address).await.expect("a connection")
 }
 
 /// A task that is in flight for a minute.
@@ -76,15 +32,10 @@ async fn in_flight(program: &Program) -> Value {
 
 #[tokio::test]
 async fn idle_connections_take_neither_the_files_of_the_program_nor_the_place_of_a_client() {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", r#"ulimit -n 1024; exec "$0" "$@""#]).arg(binary());
-    let home = Arc::new(TempDir::new().expect("a folder"));
-    let log = fs::File::create(home.path().join("log")).expect("a log");
-    let mut program = Program::spawn_by(shell, home.clone(), log, &[]);
-    program.ready().await;
+    let mut program = Program::start_by(|start| start.after("ulimit -n 1024")).await;
     let mut idle = Vec::new();
     for n in 0..1_100_u32 {
-        idle.push(connect(&program.url, 2 + (n % 8) as u8).await);
+        idle.push(connect(program.address, 2 + (n % 8) as u8).await);
     }
     let served = timeout(NEVER, program.call("list_devices", json!({}))).await;
     served.expect("an answer").expect("a page");
@@ -94,19 +45,14 @@ async fn idle_connections_take_neither_the_files_of_the_program_nor_the_place_of
     let trail = days(&program.data.join("audit")).expect("a folder");
     let trail: String = trail.iter().map(|day| fs::read_to_string(day).expect("text")).collect();
     assert!(trail.contains("list_devices"), "{trail}");
-    let log = fs::read_to_string(home.path().join("log")).expect("text");
+    let log = program.log();
     assert!(log.contains("leaves fewer connections than --max-connections"), "{log}");
     assert!(!log.contains("cannot accept"), "{log}");
 }
 
 #[tokio::test]
 async fn the_limit_on_open_files_is_raised_as_far_as_it_may_be() {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", r#"ulimit -Sn 300; exec "$0" "$@""#]).arg(binary());
-    let home = Arc::new(TempDir::new().expect("a folder"));
-    let log = fs::File::create(home.path().join("log")).expect("a log");
-    let mut program = Program::spawn_by(shell, home, log, &[]);
-    program.ready().await;
+    let program = Program::start_by(|start| start.after("ulimit -Sn 300")).await;
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
     // Sets what is so already, to read it.
     let own = rustix::process::getrlimit(Resource::Nofile).maximum;
@@ -118,18 +64,17 @@ async fn the_limit_on_open_files_is_raised_as_far_as_it_may_be() {
 async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     let program = Program::start(&["--trust-proxy", "127.0.0.0/8", "--max-connections-per-address", "3"]).await;
     let poll = json!({"task_id": in_flight(&program).await, "wait_seconds": 50});
-    let by =
-        |client: &str| request(&program.keys[0], "get_task", poll.clone(), &format!("x-forwarded-for: {client}\r\n"));
+    let by = |client: &str| program.keys[0].calling("get_task", &poll, &format!("x-forwarded-for: {client}\r\n"));
     let mut held = Vec::new();
     for _ in 0..3 {
-        let mut stream = connect(&program.url, 1).await;
+        let mut stream = connect(program.address, 1).await;
         stream.write_all(by("198.51.100.1").as_bytes()).await.expect("sent");
         held.push(stream);
     }
     // The other application, so that asking again and again does not spend what the polls need.
-    let list = |header: &str| request(&program.keys[1], "list_devices", json!({}), header);
+    let list = |header: &str| program.keys[1].calling("list_devices", &json!({}), header);
     let asked = async |header: &str| {
-        let mut proxy = connect(&program.url, 1).await;
+        let mut proxy = connect(program.address, 1).await;
         proxy.write_all(list(header).as_bytes()).await.expect("sent");
         answer(&mut proxy).await
     };
@@ -151,10 +96,10 @@ async fn whoever_is_no_trusted_proxy_cannot_say_for_whom_it_asks() {
     let program = Program::start(&["--trust-proxy", "127.0.0.9", "--max-connections-per-address", "3"]).await;
     let mut open = Vec::new();
     for n in 0..5 {
-        let mut stream = connect(&program.url, 2).await;
+        let mut stream = connect(program.address, 2).await;
         let header = format!("x-forwarded-for: 198.51.100.{n}\r\nforwarded: for=198.51.100.{n}\r\n");
         // A connection beyond the limit may be closed before it is written to.
-        let _ = stream.write_all(request(&program.keys[0], "list_devices", json!({}), &header).as_bytes()).await;
+        let _ = stream.write_all(program.keys[0].calling("list_devices", &json!({}), &header).as_bytes()).await;
         open.push((answer(&mut stream).await.0, stream));
     }
     assert_eq!(open.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [200, 200, 200, 0, 0]);
@@ -167,7 +112,7 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
     let key = &keys[0][0];
     let write = json!({"device_id": "phone-0000001", "action": "boot"});
     let task = server.call(key, "set_power", write).await.expect("accepted")["task_id"].clone();
-    let poll = request(key, "get_task", json!({"task_id": task, "wait_seconds": 50}), "");
+    let poll = key.calling("get_task", &json!({"task_id": task, "wait_seconds": 50}), "");
     let held = async |many: usize| {
         let reached = async {
             while server.engine.held() != many {

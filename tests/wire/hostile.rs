@@ -6,11 +6,11 @@
 mod platform;
 
 use crate::harness::Tenant;
+use crate::harness::writes::{phone, power, proxy};
 use crate::harness::{Key, Server, both_sides, serve};
-use crate::tasks::{phone, power, proxy};
 use cloudphone::phones::contract::CATALOGUE;
 use cloudphone::phones::inventory::Fleet;
-use cloudphone::phones::upstream::sim::{CAST, Sim};
+use cloudphone::platforms::simulator::{CAST, Sim};
 use platform::Hostile;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -21,13 +21,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use toolwarrant::{Names, Random};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::text::deceives;
 use toolwarrant_core::catalogue::PermissionSet;
-use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::registry::Registry;
-use toolwarrant_core::text::deceives;
 use toolwarrant_operator::{OperatorCommand, OperatorContext, TargetCommand, TaskCommand, execute, render};
-use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{load, type_schema};
+use toolwarrant_reader::model::Contract;
+use toolwarrant_reader::{load, type_schema};
 use toolwarrant_tasks::store::{Advance, Identity, NewTask, TaskStore};
 use toolwarrant_tasks::task::{Task, TaskId, TaskPolicy};
 
@@ -72,7 +72,7 @@ async fn rig(text: &str) -> Rig {
         both_sides(platform, clock)
     };
     let (server, keys) = serve(parts, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
-    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec")).expect("a contract");
+    let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
     Rig { server, key: keys[0][0].clone(), platform: kept.expect("it was made"), contract }
 }
 

@@ -1,7 +1,7 @@
 //! The budget of an application, and the audit of what was asked with it.
 
+use crate::harness::shop::shop;
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones};
-use crate::shop::shop;
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
 use std::time::Duration;

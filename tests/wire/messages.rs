@@ -1,7 +1,7 @@
 //! The wire table: what each request to the endpoint is answered with, row by row.
 
+use crate::harness::shop::{self, shop};
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read};
-use crate::shop::{self, shop};
 use reqwest::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What a refused call is told: the shape of a failure, and what it asks of the client.
 
+use crate::harness::writes::{phone, power, proxy};
 use crate::harness::{Key, Server, Tenant, cast, open_phones, outcome, phones};
-use crate::tasks::{phone, power, proxy};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::PermissionSet;
 

@@ -1,48 +1,12 @@
 //! The revisions of the protocol on one endpoint: what each begins with, lists, answers and refuses.
 
-use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read};
-use crate::shop::shop;
-use reqwest::RequestBuilder;
+use crate::harness::revisions::{ask, body, headers, send};
+use crate::harness::shop::shop;
+use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::revision::Revision;
-use toolwarrant_spec::{FALLBACK, REVISIONS};
-
-/// The headers of a request in a revision. Without a handshake they repeat the body.
-pub(crate) fn headers(revision: Revision, body: &Value) -> Vec<(&'static str, String)> {
-    let mut headers = vec![("mcp-protocol-version", revision.features().name.to_owned())];
-    if !revision.features().handshake {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        headers.extend(text(&body["method"]).map(|method| ("mcp-method", method)));
-        headers.extend(text(&body["params"]["name"]).map(|name| ("mcp-name", name)));
-    }
-    headers
-}
-
-/// The body of a request with id 1 in a revision. Without a handshake it says which revision it is of, and what the client can do.
-pub(crate) fn body(revision: Revision, method: &str, mut params: Value) -> Value {
-    if !revision.features().handshake {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": revision.features().name,
-            "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-    }
-    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-}
-
-/// The answer to a request in a revision.
-pub(crate) async fn ask(server: &Server, key: &Key, revision: Revision, method: &str, params: Value) -> (u16, Value) {
-    let body = body(revision, method, params);
-    send(server.post(key), &headers(revision, &body), &body).await
-}
-
-async fn send(mut request: RequestBuilder, headers: &[(&str, String)], body: &Value) -> (u16, Value) {
-    for (name, value) in headers {
-        request = request.header(*name, value);
-    }
-    read(request.body(body.to_string()).send().await.expect("an answer")).await
-}
+use toolwarrant_reader::{FALLBACK, REVISIONS};
 
 const NEWEST: Revision = Revision::V2026_07_28;
 
@@ -79,7 +43,7 @@ async fn each_revision_begins_and_lists_as_shown() {
         for revision in Revision::ALL {
             let name = format!("{service}_{}", revision.features().name);
             let shown = shown(&server, &keys[0][0], revision).await;
-            insta::with_settings!({ snapshot_path => "snapshots/revisions", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::with_settings!({ snapshot_path => "../snapshots/revisions", prepend_module_to_snapshot => false, omit_expression => true }, {
                 insta::assert_snapshot!(name, shown);
             });
         }

@@ -1,8 +1,8 @@
 //! What the documents say of signing: the samples in `docs/signing`, each run as a program, and the page about them.
 
+use crate::harness::program::Program;
+use crate::harness::signed::exchange;
 use crate::harness::{Key, open_phones};
-use crate::program::Program;
-use crate::signed::exchange;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs;
@@ -194,7 +194,10 @@ async fn each_sample_reads_and_writes_at_the_program_and_shows_what_it_answers()
         let Some(runner) = program(sample, folder.path()).await else { continue };
         let program = Program::start(&[]).await;
         let ask = async |key: &Key, set: &[(&str, &str)], arguments: &[&str]| {
-            let output = run(command(&runner, &program.url, key).envs(set.iter().copied()).args(arguments)).await;
+            let output = run(command(&runner, &format!("http://{}", program.address), key)
+                .envs(set.iter().copied())
+                .args(arguments))
+            .await;
             let status = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
             (output.status.success(), status, answer)
@@ -243,9 +246,7 @@ async fn the_server_builds_the_canonical_request_of_every_vector() {
         if !idempotency_key.is_empty() {
             request += &format!("Idempotency-Key: {idempotency_key}\r\n");
         }
-        let answer = exchange(&server.address.to_string(), &[request.as_bytes(), b"\r\n", &body].concat())
-            .await
-            .expect("an answer");
+        let answer = exchange(server.address, &[request.as_bytes(), b"\r\n", &body].concat()).await.expect("an answer");
         let built = answer.body["canonical_request"].as_str();
         assert_eq!((answer.status, built), (401, Some(vector.canonical_request.as_str())), "{title}: {}", answer.body);
     }
@@ -302,13 +303,14 @@ fn origin(target: &str) -> Option<&str> {
 }
 
 fn vectors() -> Vec<Vector> {
-    let mut file: Value = serde_json::from_str(include_str!("../server/signing/vectors.json")).expect("JSON");
+    let mut file: Value =
+        serde_json::from_str(include_str!("../../server/toolwarrant/signing/vectors.json")).expect("JSON");
     serde_json::from_value(file["vectors"].take()).expect("vectors")
 }
 
 /// The folder of the samples.
 fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("docs").join("signing")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/signing")
 }
 
 /// What runs a sample; or nothing, and a line that says so, where a program is not here that it needs.

@@ -1,8 +1,9 @@
 //! TLS of the program's own: with which certificate it starts, what it speaks, and how the certificate changes while it serves.
 
-use crate::edge::{NEVER, answer, request};
 use crate::harness::outcome;
-use crate::program::{Program, binary};
+use crate::harness::program::{Program, refused, start};
+use crate::harness::stream::{NEVER, answer};
+use driver::Process;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serde_json::json;
@@ -15,7 +16,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::Command;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -78,30 +78,26 @@ impl Pair {
     }
 }
 
-fn address(program: &Program) -> SocketAddr {
-    program.url.strip_prefix("https://").expect("a URL of TLS").parse().expect("an address")
-}
-
 #[tokio::test]
 async fn with_a_certificate_the_program_speaks_tls_1_2_and_1_3_and_nothing_else() {
     let pair = Pair::new();
     let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
-    assert!(program.welcome.contains(&format!("curl {}/mcp", program.url)), "{}", program.welcome);
-    let list = request(&program.keys[0], "list_devices", json!({}), "");
+    assert_eq!(program.url, format!("https://{}/mcp", program.address));
+    let list = program.keys[0].calling("list_devices", &json!({}), "");
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let mut stream = pair.connect(address(&program), version).await.expect("a connection");
+        let mut stream = pair.connect(program.address, version).await.expect("a connection");
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
         for _ in 0..3 {
             stream.write_all(list.as_bytes()).await.expect("sent");
             assert_eq!(answer(&mut stream).await.0, 200);
         }
     }
-    let mut plain = TcpStream::connect(address(&program)).await.expect("a connection");
+    let mut plain = TcpStream::connect(program.address).await.expect("a connection");
     plain.write_all(list.as_bytes()).await.expect("sent");
     let mut told = Vec::new();
     let _ = timeout(NEVER, plain.read_to_end(&mut told)).await.expect("it is closed");
     assert!(!told.starts_with(b"HTTP"), "{told:?}");
-    let other = Pair::new().connect(address(&program), &rustls::version::TLS13).await;
+    let other = Pair::new().connect(program.address, &rustls::version::TLS13).await;
     assert!(other.is_err(), "it has the certificate that it was given");
 }
 
@@ -109,9 +105,9 @@ async fn with_a_certificate_the_program_speaks_tls_1_2_and_1_3_and_nothing_else(
 async fn the_end_of_a_clients_side_ends_its_hold_in_tls_as_well() {
     let pair = Pair::new();
     let program = Program::start(&pair.flags().each_ref().map(String::as_str)).await;
-    let mut stream = pair.connect(address(&program), &rustls::version::TLS13).await.expect("a connection");
+    let mut stream = pair.connect(program.address, &rustls::version::TLS13).await.expect("a connection");
     let ask = async |stream: &mut TlsStream<TcpStream>, tool, arguments| {
-        stream.write_all(request(&program.keys[0], tool, arguments, "").as_bytes()).await.expect("sent");
+        stream.write_all(program.keys[0].calling(tool, &arguments, "").as_bytes()).await.expect("sent");
     };
     ask(&mut stream, "set_power", json!({"device_id": "phone-0000016", "action": "restart"})).await;
     let accepted = outcome(&answer(&mut stream).await.1).expect("accepted");
@@ -138,11 +134,9 @@ async fn a_certificate_that_cannot_be_used_stops_the_start_and_is_named() {
     ];
     for (flags, expected) in cases {
         let data = TempDir::new().expect("a temporary folder");
-        let mut command = Command::new(binary());
-        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(data.path()).args(*flags).kill_on_drop(true);
-        let output = timeout(NEVER, command.output()).await.expect("it is refused").expect("the program runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(expected) && !said.contains("panicked"), "{flags:?}: {said}");
+        let data = data.path().display().to_string();
+        let said = refused(&[&["--listen", "127.0.0.1:0", "--data", &data], *flags].concat()).await;
+        assert!(said.contains(expected), "{flags:?}: {said}");
     }
 }
 
@@ -154,16 +148,13 @@ async fn a_listener_that_others_can_overhear_says_so_unless_it_speaks_tls() {
     for (listen, flags, beware) in
         [("0.0.0.0:0", &[][..], true), ("127.0.0.1:0", &[], false), ("0.0.0.0:0", &tls, false)]
     {
-        // In place of where programs listen in tests.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", r#"listen=$0; program=$1; shift 4; exec "$program" --demo --listen "$listen" "$@""#, listen]);
-        shell.arg(binary());
-        let home = Arc::new(TempDir::new().expect("a folder"));
-        let log = fs::File::create(home.path().join("log")).expect("a log");
-        let mut program = Program::spawn_by(shell, home.clone(), log, flags);
-        program.ready().await;
+        let home = TempDir::new().expect("a folder");
+        let command = start(&home).flags(&["--listen", listen]).flags(flags).command().expect("a log");
+        let welcome = Process::start(command).expect("it starts").until("Ctrl-C").await.expect("it serves");
+        let scheme = if flags.is_empty() { "http" } else { "https" };
+        assert!(welcome.contains(&format!("\n  curl {scheme}://")), "{welcome}");
         let log = fs::read_to_string(home.path().join("log")).expect("text");
-        for told in [&program.welcome, &log] {
+        for told in [&welcome, &log] {
             assert_eq!(told.contains("cross the network in clear"), beware, "{listen} {flags:?}: {told}");
         }
     }

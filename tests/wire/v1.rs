@@ -1,13 +1,11 @@
 //! `/v1`: the signed twin of each tool, and all that is refused before one is reached.
 
+use crate::harness::program::Program;
+use crate::harness::signed::{Answer, Signed};
 use crate::harness::{Key, Server, Tenant, open_phones, phones};
-use crate::program::Program;
-use crate::signed::{Answer, Signed};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tempfile::TempDir;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_tasks::store::TaskStore;
 
@@ -58,67 +56,63 @@ async fn the_applications_of_mcp_have_the_same_tools_and_permissions_at_v1() {
 /// What is changed of a request that is sound, and how the 401 begins.
 type Broken = (&'static str, fn(&mut Signed), &'static str);
 
+/// How the refusal of a signature begins that is none of a live key.
+const WRONG: &str = "no live secret of that key";
+
+fn header(request: &mut Signed, name: &'static str, value: &str) {
+    request.headers.push((name, value.to_owned()));
+}
+
+const BROKEN: &[Broken] = &[
+    ("a bearer", |r| header(r, "authorization", "Bearer a:b"), "requests under /v1 are signed and carry neither"),
+    ("a secret", |r| header(r, "x-api-secret", "a"), "requests under /v1 are signed and carry neither"),
+    ("no key", |r| header(r, "x-api-key", "-"), "requests under /v1 are signed, and X-Api-Key is missing"),
+    ("no time", |r| header(r, "x-timestamp", "-"), "requests under /v1 are signed, and X-Timestamp is missing"),
+    ("no nonce", |r| header(r, "x-nonce", "-"), "requests under /v1 are signed, and X-Nonce is missing"),
+    ("no signature", |r| header(r, "x-signature", "-"), "requests under /v1 are signed, and X-Signature is missing"),
+    ("two keys", |r| r.headers = vec![("x-api-key", "a".into()), ("x-api-key", "a".into())], "X-Api-Key is sent twice"),
+    ("two nonces", |r| r.headers = vec![("x-nonce", "a".into()), ("x-nonce", "a".into())], "X-Nonce is sent twice"),
+    (
+        "two keys of writes",
+        |r| r.headers = vec![("idempotency-key", "a".into()), ("idempotency-key", "a".into())],
+        "Idempotency-Key is sent twice",
+    ),
+    ("a short nonce", |r| r.nonce = "n".repeat(15), "X-Nonce is not"),
+    ("a long nonce", |r| r.nonce = "n".repeat(65), "X-Nonce is not"),
+    ("another nonce", |r| r.nonce = "n ".repeat(10), "X-Nonce is not"),
+    ("a time in milliseconds", |r| r.timestamp += "000", "X-Timestamp is not"),
+    ("a signed time", |r| r.timestamp = "+180000000".into(), "X-Timestamp is not"),
+    ("a signature in capitals", |r| header(r, "x-signature", &"A".repeat(64)), "X-Signature is not"),
+    ("a signature that is short", |r| header(r, "x-signature", &"a".repeat(63)), "X-Signature is not"),
+    ("another signature", |r| header(r, "x-signature", &"a".repeat(64)), WRONG),
+    ("an unknown key", |r| r.key.id = "cpk_0000000000000000".into(), WRONG),
+    ("another secret", |r| r.key.secret.push('x'), WRONG),
+    ("another path", |r| r.signed_target = Some("/v1/devices/phone-0000002".into()), WRONG),
+    ("another query", |r| r.signed_target = Some("/v1/devices/phone-0000001?a".into()), WRONG),
+    (
+        "a path that was decoded",
+        |r| {
+            r.target = "/v1/devices/phone%2D0000001".into();
+            r.signed_target = Some("/v1/devices/phone-0000001".into())
+        },
+        WRONG,
+    ),
+    ("a key of a write that was not signed", |r| header(r, "idempotency-key", "k"), WRONG),
+    (
+        "a path that is nothing",
+        |r| {
+            r.target = "/v1/nothing".into();
+            r.signed_target = Some("/v1/other".into())
+        },
+        WRONG,
+    ),
+];
+
 #[tokio::test]
 async fn what_is_not_signed_by_a_live_key_is_401_in_one_shape() {
-    fn header(request: &mut Signed, name: &'static str, value: &str) {
-        request.headers.push((name, value.to_owned()));
-    }
     let (server, key) = open_phones().await;
-    let wrong = "no live secret of that key";
-    let cases: &[Broken] = &[
-        ("a bearer", |r| header(r, "authorization", "Bearer a:b"), "requests under /v1 are signed and carry neither"),
-        ("a secret", |r| header(r, "x-api-secret", "a"), "requests under /v1 are signed and carry neither"),
-        ("no key", |r| header(r, "x-api-key", "-"), "requests under /v1 are signed, and X-Api-Key is missing"),
-        ("no time", |r| header(r, "x-timestamp", "-"), "requests under /v1 are signed, and X-Timestamp is missing"),
-        ("no nonce", |r| header(r, "x-nonce", "-"), "requests under /v1 are signed, and X-Nonce is missing"),
-        (
-            "no signature",
-            |r| header(r, "x-signature", "-"),
-            "requests under /v1 are signed, and X-Signature is missing",
-        ),
-        (
-            "two keys",
-            |r| r.headers = vec![("x-api-key", "a".into()), ("x-api-key", "a".into())],
-            "X-Api-Key is sent twice",
-        ),
-        ("two nonces", |r| r.headers = vec![("x-nonce", "a".into()), ("x-nonce", "a".into())], "X-Nonce is sent twice"),
-        (
-            "two keys of writes",
-            |r| r.headers = vec![("idempotency-key", "a".into()), ("idempotency-key", "a".into())],
-            "Idempotency-Key is sent twice",
-        ),
-        ("a short nonce", |r| r.nonce = "n".repeat(15), "X-Nonce is not"),
-        ("a long nonce", |r| r.nonce = "n".repeat(65), "X-Nonce is not"),
-        ("another nonce", |r| r.nonce = "n ".repeat(10), "X-Nonce is not"),
-        ("a time in milliseconds", |r| r.timestamp += "000", "X-Timestamp is not"),
-        ("a signed time", |r| r.timestamp = "+180000000".into(), "X-Timestamp is not"),
-        ("a signature in capitals", |r| header(r, "x-signature", &"A".repeat(64)), "X-Signature is not"),
-        ("a signature that is short", |r| header(r, "x-signature", &"a".repeat(63)), "X-Signature is not"),
-        ("another signature", |r| header(r, "x-signature", &"a".repeat(64)), wrong),
-        ("an unknown key", |r| r.key.id = "cpk_0000000000000000".into(), wrong),
-        ("another secret", |r| r.key.secret.push('x'), wrong),
-        ("another path", |r| r.signed_target = Some("/v1/devices/phone-0000002".into()), wrong),
-        ("another query", |r| r.signed_target = Some("/v1/devices/phone-0000001?a".into()), wrong),
-        (
-            "a path that was decoded",
-            |r| {
-                r.target = "/v1/devices/phone%2D0000001".into();
-                r.signed_target = Some("/v1/devices/phone-0000001".into())
-            },
-            wrong,
-        ),
-        ("a key of a write that was not signed", |r| header(r, "idempotency-key", "k"), wrong),
-        (
-            "a path that is nothing",
-            |r| {
-                r.target = "/v1/nothing".into();
-                r.signed_target = Some("/v1/other".into())
-            },
-            wrong,
-        ),
-    ];
     let mut shown = String::new();
-    for (case, change, expected) in cases {
+    for (case, change, expected) in BROKEN {
         let mut request = server.signed(&key, "GET", "/v1/devices/phone-0000001");
         change(&mut request);
         let answer = server.v1(&request).await;
@@ -130,7 +124,7 @@ async fn what_is_not_signed_by_a_live_key_is_401_in_one_shape() {
             "{case}"
         );
         assert!(body["message"].as_str().unwrap().starts_with(expected), "{case}: {answer:?}");
-        assert_eq!(body["canonical_request"].is_string(), *expected == wrong, "{case}: {answer:?}");
+        assert_eq!(body["canonical_request"].is_string(), *expected == WRONG, "{case}: {answer:?}");
         assert_eq!(answer.header("www-authenticate"), Some("CP1-HMAC-SHA256 realm=\"service-cloudphone\""), "{case}");
         assert!(!answer.body.to_string().contains(&key.secret), "{case}");
         shown += &format!("{case}: {}\n", body["message"].as_str().unwrap());
@@ -237,8 +231,8 @@ async fn of_many_equal_requests_at_once_one_passes() {
     let (server, key) = open_phones().await;
     for request in [server.signed(&key, "GET", "/v1/devices"), server.signed(&key, "PUT", PROXY).body(proxy(5))] {
         let sent = (0..32).map(|_| {
-            let (request, address) = (request.clone(), server.address.to_string());
-            tokio::spawn(async move { request.send(&address).await.status })
+            let (request, address) = (request.clone(), server.address);
+            tokio::spawn(async move { request.send(address).await.status })
         });
         let mut passed = 0;
         for answer in sent.collect::<Vec<_>>() {
@@ -346,8 +340,7 @@ async fn each_refusal_has_its_status_and_headers_and_its_line_in_the_audit() {
 
 #[tokio::test]
 async fn what_was_taken_stays_taken_when_the_server_is_killed() {
-    let home = Arc::new(TempDir::new().unwrap());
-    let mut program = Program::start_at(home.clone(), &[]).await;
+    let mut program = Program::start(&[]).await;
     let key = program.keys[0].clone();
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let signed = |method, target: &str| Signed::at(now(), &key, method, target);
@@ -359,16 +352,16 @@ async fn what_was_taken_stays_taken_when_the_server_is_killed() {
         ("a read that was signed ahead", Signed::at(now() + 60, &key, "GET", "/v1/devices"), 200),
     ];
     for (case, request, status) in &sent {
-        let answer = request.send(program.url.trim_start_matches("http://")).await;
+        let answer = request.send(program.address).await;
         assert_eq!(answer.status, *status, "{case}: {answer:?}");
     }
     // A read of this second comes before the next start, whether it was taken or not.
     let read = signed("GET", "/v1/devices");
     program.kill().await;
-    let program = Program::start_at(home, &[]).await;
+    let program = program.again(&[]).await;
     let sent = sent.into_iter().map(|(case, request, _)| (case, request)).chain([("a read", read)]);
     for (case, request) in sent {
-        let answer = request.send(program.url.trim_start_matches("http://")).await;
+        let answer = request.send(program.address).await;
         assert_eq!(answer.status, 401, "{case}: {answer:?}");
     }
 }
@@ -390,8 +383,7 @@ async fn the_document_of_the_twins_is_served_to_whoever_asks_for_it_without_a_be
 #[tokio::test]
 async fn below_a_public_url_with_a_path_the_path_that_arrives_is_signed_and_answers_name_the_public_one() {
     let program = Program::start(&["--public-url", "https://phones.example/base/"]).await;
-    let address = program.welcome.lines().find_map(|line| line.strip_prefix("It listens on ")?.strip_suffix('.'));
-    let (address, key) = (address.expect("an address"), &program.keys[0]);
+    let (address, key) = (program.address, &program.keys[0]);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let made = Signed::at(now, key, "PUT", PROXY).body(proxy(1)).send(address).await;
     let expected = format!("/base/v1/tasks/{}", made.body["task_id"].as_str().unwrap());

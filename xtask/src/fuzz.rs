@@ -1,17 +1,19 @@
 //! `cargo xtask fuzz`: schemathesis against the program, with signed requests that it makes of the OpenAPI document.
 //!
-//! `tests/interop/schemathesis_v1.py` drives it; its packages are pinned in a lock file beside it. It reads what to do as JSON, and answers
+//! `tests/wire/interop/schemathesis_v1.py` drives it; its packages are pinned in a lock file beside it. It reads what to do as JSON, and answers
 //! with a line of JSON for each operation and each kind of failure. What it and the program leave lies in a folder of the target.
 
-use crate::python::{must, python};
+use crate::python::python;
+use crate::serving;
 use crate::test::step;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use driver::Start;
 use serde_json::{Value, json};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use toolwarrant_spec::load;
+use std::process::{Command, Stdio};
+use toolwarrant_reader::load;
 
 const SCRIPT: &str = "schemathesis_v1.py";
 const LOCK: &str = "schemathesis.txt";
@@ -60,21 +62,28 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
         None => built(root, target, release)?,
     };
     let home = target.join("fuzz");
-    let python = python(&root.join("tests/interop").join(LOCK), &home.join("python"))?.join("python");
-    let server = Server::start(&program, &home.join("server"))?;
+    let python = python(&root.join("tests/wire/interop").join(LOCK), &home.join("python"))?.join("python");
+    let (runtime, server) = (tokio::runtime::Runtime::new()?, home.join("server"));
+    let _ = fs::remove_dir_all(&server);
+    fs::create_dir_all(&server).with_context(|| format!("cannot create {}", server.display()))?;
+    let (running, key) = runtime.block_on(async {
+        let running = Start::new(&program, &server).ready().await?;
+        let key = serving::key(&running, "fuzz", &[]).await?;
+        anyhow::Ok((running, key))
+    })?;
     let contract = load(&root.join("spec")).map_err(|report| anyhow::anyhow!("{report}"))?;
     let judges = |code: &str| contract.role("invalid_argument").is_some_and(|error| error.code == code);
     let judging = contract.tools().filter(|tool| tool.own_errors.iter().any(|error| judges(&error.code)));
     let plan = json!({
-        "url": server.url,
-        "key": server.key(&program)?,
+        "url": format!("http://{}", running.address),
+        "key": {"id": key.id, "secret": key.secret},
         "cases": cases,
         "seed": seed,
         "judging": judging.map(|tool| &tool.name).collect::<Vec<_>>(),
     });
     println!("\n> cargo xtask fuzz: {cases} cases, seed {seed}, {}", program.display());
     let mut driver = Command::new(python);
-    driver.arg(root.join("tests/interop").join(SCRIPT)).current_dir(&server.home);
+    driver.arg(root.join("tests/wire/interop").join(SCRIPT)).current_dir(&server);
     let mut driver = driver.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot run Python")?;
     serde_json::to_writer(driver.stdin.take().context("the driver has an input")?, &plan)?;
     let mut said: Vec<Value> = Vec::new();
@@ -82,13 +91,9 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
         let line = line?;
         said.push(serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))?);
     }
-    ensure!(driver.wait()?.success(), "the driver broke off; it says why above, and {} more", server.home.display());
+    ensure!(driver.wait()?.success(), "the driver broke off; it says why above, and {} more", server.display());
     let failures = show(&said);
-    ensure!(
-        failures == 0,
-        "answers are not as the document says: examples are above, all in {}",
-        server.home.display()
-    );
+    ensure!(failures == 0, "answers are not as the document says: examples are above, all in {}", server.display());
     Ok(())
 }
 
@@ -97,57 +102,6 @@ fn built(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
     arguments.extend(release.then_some("--release"));
     step(root, &arguments)?;
     Ok(target.join(if release { "release" } else { "debug" }).join("cloudphone"))
-}
-
-/// The program, running. It ends with this value.
-struct Server {
-    url: String,
-    home: PathBuf,
-    child: Child,
-}
-
-impl Server {
-    /// Starts it in an empty folder.
-    fn start(program: &Path, home: &Path) -> Result<Self> {
-        let _ = fs::remove_dir_all(home);
-        fs::create_dir_all(home).with_context(|| format!("cannot create {}", home.display()))?;
-        let mut command = Command::new(program);
-        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(home.join("data"));
-        let child = command.stdout(Stdio::piped()).stderr(File::create(home.join("log"))?).spawn();
-        let child = child.with_context(|| format!("cannot run {}", program.display()))?;
-        let mut server = Self { url: String::new(), home: home.to_owned(), child };
-        for line in server.child.stdout.as_mut().into_iter().flat_map(|out| BufReader::new(out).lines()) {
-            let line = line?;
-            if let Some(url) = line.strip_suffix("/mcp").and_then(|line| line.split(' ').next_back()) {
-                server.url = url.to_owned();
-            }
-            if line.contains("Ctrl-C") {
-                return Ok(server);
-            }
-        }
-        bail!("the program did not start; {} says why", home.join("log").display())
-    }
-
-    /// Makes an application that may do everything, as often as it wants, and returns a key of it.
-    fn key(&self, program: &Path) -> Result<Value> {
-        let budget = ["--requests-per-minute", "4000000000"];
-        let operator = |arguments: &[&str]| {
-            must(Command::new(program).args(arguments).args(["--json", "--data"]).arg(self.home.join("data")))
-        };
-        operator(
-            &[&["app", "create", "fuzz", "--permission", "device", "--permission", "stream"], &budget[..]].concat(),
-        )?;
-        operator(&["device", "assign", "fuzz", "--all"])?;
-        let made: Value = serde_json::from_str(&operator(&["key", "create", "fuzz"])?)?;
-        Ok(json!({"id": made["key_id"], "secret": made["secret"]}))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Prints an example of each kind of failure and a table of operations; answers with how many failures there are.

@@ -1,103 +1,104 @@
-//! `cargo xtask gen`: `spec/generated` by the framework's own `gen`, the schemas for editors anew, `tests/RULES.md`, and the
-//! README's table of tools.
+//! `cargo xtask gen`: `spec/generated` by the framework's own `gen`, the schemas for editors anew, `tests/RULES.md`, `docs/flags.md`,
+//! the README's table of tools, and ARCHITECTURE's table of lines.
 
-use crate::{rules, tokens};
-use anyhow::{Context, Result};
+use crate::{lines, rules, tokens};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use toolwarrant_spec::model::{Contract, ToolSpec};
-use toolwarrant_spec::{GenerateError, Generated, Mode, editor_schemas, generate, load, replace};
+use std::process::Command;
+use toolwarrant_reader::model::{Contract, ToolSpec};
+use toolwarrant_reader::{GenerateError, Generated, Mode, editor_schemas, generate, load, replace};
 
 /// The contract of the product.
 const SPEC: &str = "spec";
 
+/// Where the schemas for editors are: the framework's own, which `gen` of a service writes out, and the product's.
+const EDITOR: [&str; 2] = ["macros/reader/editor", "spec/generated/editor"];
+
 const README: &str = "README.md";
 
-/// Between these two lines the README is generated.
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// The page that the program prints.
+const FLAGS: &str = "docs/flags.md";
+
+/// Between these two lines a page is generated.
 const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
 
 /// Writes what has changed, removes what is no longer generated, and shows what the texts cost; with `check` only says what would
 /// change, and fails.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let spec = root.join(SPEC);
-    let contract = load(&spec).map_err(|report| anyhow::anyhow!("{report}"))?;
-    let wanted = files(root, &contract)?;
+    let contract = load(&spec)?;
+    let mut wanted = files(root, &contract)?;
+    match flags(root)? {
+        Some(page) => drop(wanted.insert(FLAGS.into(), page)),
+        None if check => bail!("the program does not print {FLAGS}: `cargo run -- flags` says why"),
+        // The contract may have changed, and the code not yet.
+        None => println!("{FLAGS} stays as it is: `cargo run -- flags` fails"),
+    }
     let is_new = |(path, text): &(&PathBuf, &String)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(*text);
     let changed: Vec<_> = wanted.iter().filter(is_new).collect();
-    let names = || changed.iter().map(|(path, _)| (*path).clone());
+    let mut names: Vec<_> = changed.iter().map(|(path, _)| (*path).clone()).collect();
     let mode = if check { Mode::Check } else { Mode::Write };
-    let mut generated = match generate(&spec, mode) {
-        Err(GenerateError::Stale(mut stale)) => {
-            stale.extend(names());
-            return Err(stale_error(stale));
-        }
+    let Generated { tools, files, changed: stale } = match generate(&spec, mode) {
+        Err(GenerateError::Stale(stale)) => Generated { tools: 0, files: 0, changed: stale },
         other => other?,
     };
-    if check && !changed.is_empty() {
-        return Err(stale_error(names().collect()));
+    names.extend(stale);
+    names.sort();
+    names.dedup();
+    if check && !names.is_empty() {
+        let names: Vec<_> = names.iter().map(|path| path.display().to_string()).collect();
+        bail!("not what its source says: {}; run `cargo xtask gen` and commit the result", names.join(", "));
     }
     for (path, text) in &changed {
         replace(&root.join(path), text)?;
     }
-    let Generated { tools: _, files, changed: all } = &mut generated;
-    // The schemas for editors are counted already.
-    *files += wanted.len() - editor_schemas().len();
-    all.extend(names());
-    all.sort();
-    all.dedup();
-    println!("{generated}");
+    // The product's schemas for editors are counted already.
+    let files = files + wanted.len() - editor_schemas().len();
+    println!("{}", Generated { tools, files, changed: names });
     if !check {
         println!("\n{}", tokens::table(&contract)?.trim_end());
     }
     Ok(())
 }
 
-fn stale_error(mut stale: Vec<PathBuf>) -> anyhow::Error {
-    stale.sort();
-    stale.dedup();
-    let names: Vec<_> = stale.iter().map(|path| path.display().to_string()).collect();
-    anyhow::anyhow!("not what its source says: {}; run `cargo xtask gen` and commit the result", names.join(", "))
-}
-
 /// Every file that this command knows how to make and the framework does not: its path and its text.
 ///
 /// The framework has the schemas for editors as it was compiled with; here they are made from the structs.
 fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> {
-    let editor = editor_schemas().into_iter();
-    let mut files: BTreeMap<PathBuf, String> =
-        editor.map(|(name, text)| (format!("{SPEC}/generated/editor/{name}.schema.json").into(), text)).collect();
+    let mut files = BTreeMap::new();
+    for (name, text) in editor_schemas() {
+        for folder in EDITOR {
+            files.insert(format!("{folder}/{name}.schema.json").into(), text.clone());
+        }
+    }
     files.insert("tests/RULES.md".into(), rules::page(root)?);
-    files.insert(README.into(), readme(contract, &fs::read_to_string(root.join(README)).context(README)?)?);
+    for (page, table) in [(README, tools(contract)), (ARCHITECTURE, lines::table(root)?)] {
+        let text = fs::read_to_string(root.join(page)).context(page)?;
+        let parts = text.split_once(TABLE.0).and_then(|(before, rest)| Some((before, rest.split_once(TABLE.1)?.1)));
+        let (before, after) = parts.with_context(|| format!("{page} has no place for its table"))?;
+        files.insert(page.into(), [before, TABLE.0, &table, TABLE.1, after].concat());
+    }
     Ok(files)
 }
 
-/// The README with its table of tools.
-fn readme(contract: &Contract, text: &str) -> Result<String> {
-    let parts = text.split_once(TABLE.0).and_then(|(before, rest)| Some((before, rest.split_once(TABLE.1)?.1)));
-    let (before, after) = parts.with_context(|| format!("{README} has no place for the table of tools"))?;
+/// What the program says of its flags, or nothing if it cannot be built or run.
+fn flags(root: &Path) -> Result<Option<String>> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--locked", "--package", "cloudphone", "--", "flags"]).current_dir(root);
+    let output = command.output().context("cannot run cargo")?;
+    Ok(output.status.success().then(|| String::from_utf8(output.stdout)).transpose()?)
+}
+
+/// The README's table of tools.
+fn tools(contract: &Contract) -> String {
     let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
     for ToolSpec { name, summary, permission, .. } in contract.tools() {
         let _ = writeln!(table, "| [`{name}`](spec/generated/tools.md#{name}) | {summary} | `{}` |", permission.name);
     }
-    Ok([before, TABLE.0, &table, TABLE.1, after].concat())
-}
-
-/// Every file below `folder`, relative to `root`.
-pub(crate) fn existing(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut open = vec![root.join(folder)];
-    while let Some(next) = open.pop() {
-        for entry in fs::read_dir(&next).into_iter().flatten() {
-            let path = entry?.path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                found.push(path.strip_prefix(root)?.to_owned());
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
+    table
 }

@@ -3,31 +3,13 @@
 //! Only normal dependencies count: what a test uses is no part of what is built. A rule that is broken is an error.
 
 use crate::modules;
+use crate::python::must;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-/// Every crate, each after those that it may use.
-const ORDER: [&str; 17] = [
-    "toolwarrant-spec",
-    "toolwarrant-codegen",
-    "toolwarrant-macros",
-    "toolwarrant-signing",
-    "toolwarrant-client",
-    "cloudphone-bridge",
-    "toolwarrant-core",
-    "toolwarrant-http",
-    "toolwarrant-tasks",
-    "toolwarrant-store",
-    "toolwarrant-operator",
-    "toolwarrant",
-    "cloudphone",
-    "adapter-suite",
-    "print-shop",
-    "armcloud-double",
-    "xtask",
-];
+use toml::Table;
 
 /// Libraries that decide what a crate is about, and the crates that use them.
 const OWNERS: [(&str, &[&str]); 6] = [
@@ -35,7 +17,7 @@ const OWNERS: [(&str, &[&str]); 6] = [
     ("hyper", &["toolwarrant-http"]),
     ("rusqlite", &["toolwarrant-store"]),
     ("clap", &["toolwarrant-client", "toolwarrant-operator", "cloudphone", "print-shop", "armcloud-double", "xtask"]),
-    ("rustls", &["toolwarrant-client", "toolwarrant-http"]),
+    ("rustls", &["toolwarrant-outbound", "toolwarrant-http"]),
     ("tiktoken-rs", &["xtask"]),
 ];
 
@@ -50,9 +32,9 @@ struct Crate {
 /// Prints the graph, and fails where a rule is broken.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let crates = crates(root)?;
-    let place = |name: &str| ORDER.iter().position(|known| *known == name);
+    let place = |name: &str| crates.iter().position(|known| known.name == name);
     let mut broken = Vec::new();
-    for Crate { name, folder, uses } in &crates {
+    for (own, Crate { name, folder, uses }) in crates.iter().enumerate() {
         let inside: Vec<&str> = uses.iter().map(String::as_str).filter(|used| place(used).is_some()).collect();
         let owned: Vec<&str> = OWNERS
             .iter()
@@ -60,13 +42,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             .filter(|library| uses.iter().any(|used| used == library))
             .collect();
         println!("{name:21} {:32} {:16} {}", folder, owned.join(" "), inside.join(" "));
-        match place(name) {
-            None => broken.push(format!("{name} has no place in the order of crates")),
-            Some(own) => {
-                let later = inside.iter().filter(|used| place(used).is_some_and(|other| other >= own));
-                broken.extend(later.map(|used| format!("{name} uses {used}, which stands after it")));
-            }
-        }
+        let later = inside.iter().filter(|used| place(used).is_some_and(|other| other >= own));
+        broken.extend(later.map(|used| format!("{name} uses {used}, which stands after it")));
         for (library, owners) in
             OWNERS.iter().filter(|(library, owners)| owned.contains(library) && !owners.contains(&name.as_str()))
         {
@@ -83,25 +60,24 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The crates of the workspace in the order of the architecture.
+/// The crates of the workspace in the order of its members, which is that of the architecture.
 fn crates(root: &Path) -> Result<Vec<Crate>> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"])
-        .current_dir(root)
-        .output()
-        .context("cannot run cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let mut crates = Vec::new();
-    for package in metadata["packages"].as_array().context("packages")? {
+    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"];
+    let metadata = must(Command::new(env!("CARGO")).args(arguments).current_dir(root))?;
+    let metadata: Value = serde_json::from_str(&metadata)?;
+    let manifest: Table = fs::read_to_string(root.join("Cargo.toml"))?.parse()?;
+    let members = manifest["workspace"]["members"].as_array().context("members")?;
+    let packages = metadata["packages"].as_array().context("packages")?;
+    ensure!(packages.len() == members.len(), "the members of the workspace in Cargo.toml are not all of its crates");
+    let read = |folder: &str| {
+        let manifest = root.join(folder).join("Cargo.toml");
+        let package =
+            packages.iter().find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest));
+        let package = package.with_context(|| format!("{folder} is no crate"))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let dependencies = package["dependencies"].as_array().context("dependencies")?;
         let uses = dependencies.iter().filter(|used| used["kind"].is_null()).map(|used| text(&used["name"])).collect();
-        let manifest = text(&package["manifest_path"]);
-        let folder = Path::new(&manifest).parent().context("a manifest lies in a folder")?;
-        let folder = folder.strip_prefix(root).unwrap_or(folder).display().to_string();
-        crates.push(Crate { name: text(&package["name"]), folder, uses });
-    }
-    crates.sort_by_key(|known| ORDER.iter().position(|name| *name == known.name));
-    Ok(crates)
+        Ok(Crate { name: text(&package["name"]), folder: folder.to_owned(), uses })
+    };
+    members.iter().filter_map(toml::Value::as_str).map(read).collect()
 }

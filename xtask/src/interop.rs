@@ -1,6 +1,6 @@
 //! `cargo xtask interop`: official clients of the protocol, and its conformance suites, against the program as users start it.
 //!
-//! A client is a script in `tests/interop`, where lock files pin its packages too. It runs as it comes, and pinned to each revision that
+//! A client is a script in `tests/wire/interop`, where lock files pin its packages too. It runs as it comes, and pinned to each revision that
 //! the contract serves. It reads what to call, which comes from the contract, as JSON; it answers in lines of JSON: its name, each
 //! check, and where it has no way to speak the revision, why. With each client's packages the sample of README.md in its language is run
 //! too. A table of clients and revisions closes the run.
@@ -22,7 +22,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
-use toolwarrant_spec::load;
+use toolwarrant_reader::load;
 
 /// Major versions of the Python client. Each has a lock file of that name.
 const PYTHONS: [&str; 2] = ["python-2", "python-1"];
@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     step(root, &["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
     let this = std::env::current_exe()?;
     let built = this.parent().context("this program lies in a folder")?;
-    let scripts = root.join("tests/interop");
+    let scripts = root.join("tests/wire/interop");
     let contract = load(&root.join("spec")).map_err(|report| anyhow!("{report}"))?;
     let tools = contract.tools().map(|tool| {
         let examples: Vec<_> = tool.examples.iter().map(|example| &example.arguments).collect();
@@ -60,7 +60,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         "tools": tools.collect::<Vec<_>>(),
         "left_out": left_out["left_out"],
     });
-    let bench = Bench { scripts, home: built.with_file_name("interop"), program, plan };
+    let bench = Bench {
+        scripts,
+        home: built.with_file_name("interop"),
+        program,
+        runtime: tokio::runtime::Runtime::new()?,
+        plan,
+    };
     let mut revisions: Vec<&str> = contract.service.served.iter().map(AsRef::as_ref).collect();
     revisions.sort_unstable();
     let cells = try_all(&bench, &clients(&bench, root, &wanted)?, &revisions)?;

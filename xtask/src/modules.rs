@@ -1,68 +1,77 @@
-//! Which modules of a crate use each other in a circle, read from their paths.
+//! The circles in which modules of one crate use each other, read from their paths.
 //!
-//! A module is what `src` and each folder below it list side by side. What a module's parts use counts as used by the module; what
-//! stands in tests does not count.
+//! Below each parent stand its child modules and the parent's own code; `lib.rs` and `main.rs` are the own code of the root. A child's descendants
+//! count as the child. A re-export (`pub use`) is no use, unless the parent's own code needs the name: whoever takes a name through it uses the module
+//! that defines it. Tests do not count, nor does what a `quote!` emits.
 
-use crate::r#gen::existing;
+use crate::lines::listed;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Modules, by their path from the crate's root, and those that each uses.
-type Uses = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
+/// Names from the crate's root down to a module, or to an item in it.
+type Names = Vec<String>;
+type Modules = BTreeMap<Names, Module>;
+type Graph = BTreeMap<Names, BTreeSet<Names>>;
 
-/// The circles among modules of the same parent, each as the names of those in it.
-pub(crate) fn circles(package: &Path) -> Result<Vec<Vec<String>>> {
-    let mut uses = Uses::new();
-    for file in existing(package, "src")? {
-        let path: Vec<String> =
-            file.with_extension("").iter().skip(1).map(|part| part.to_string_lossy().into_owned()).collect();
-        let is_source = file.extension().is_some_and(|extension| extension == "rs");
-        if !is_source || path.iter().any(|part| part == "tests") || ["lib", "main"].contains(&path[0].as_str()) {
-            continue;
-        }
-        let text = fs::read_to_string(package.join(&file)).with_context(|| file.display().to_string())?;
-        uses.insert(path.clone(), used(&path, &text));
-    }
-    let mut circles = Vec::new();
-    let parents: BTreeSet<&[String]> = uses.keys().map(|path| &path[..path.len() - 1]).collect();
-    for parent in parents {
-        let graph = siblings(parent, &uses);
-        let in_circle = graph.keys().filter(|name| reach(&graph, name).contains(*name));
-        let mut left: Vec<&String> = in_circle.collect();
-        while let Some(first) = left.first().copied() {
-            let circle: Vec<String> = left
-                .iter()
-                .filter(|other| reach(&graph, first).contains(**other) && reach(&graph, other).contains(first))
-                .map(|name| (*name).clone())
-                .collect();
-            left.retain(|name| !circle.contains(name));
-            circles.push(circle);
-        }
-    }
-    Ok(circles)
+/// What the code of one module names, as paths from the crate's root.
+#[derive(Default)]
+struct Module {
+    used: BTreeSet<Names>,
+    /// What `use` brings into the module, by its name there.
+    imports: BTreeMap<String, Names>,
 }
 
-/// The modules that stand side by side below `parent`, and which of them each uses.
-fn siblings(parent: &[String], uses: &Uses) -> BTreeMap<String, BTreeSet<String>> {
-    let below = |path: &Vec<String>| {
-        (path.len() > parent.len() && path.starts_with(parent)).then(|| path[parent.len()].clone())
-    };
-    let mut graph = BTreeMap::<String, BTreeSet<String>>::new();
+/// The circles below each parent, each as the paths of those in it.
+pub(crate) fn circles(package: &Path) -> Result<Vec<Vec<String>>> {
+    let mut modules = Modules::new();
+    for file in listed(package)?.into_iter().filter(|file| file.starts_with("src")) {
+        let mut path: Names =
+            file.with_extension("").iter().skip(1).map(|part| part.to_string_lossy().into_owned()).collect();
+        if file.extension().is_none_or(|extension| extension != "rs") || path.iter().any(|part| part == "tests") {
+            continue;
+        }
+        path.retain(|part| part != "lib" && part != "main");
+        let text = fs::read_to_string(package.join(&file)).with_context(|| file.display().to_string())?;
+        add(&mut modules, path, &text.replace("r#", ""));
+    }
+    Ok(circles_of(&modules))
+}
+
+fn circles_of(modules: &Modules) -> Vec<Vec<String>> {
+    let resolved = |module: &Module| module.used.iter().map(|path| resolve(modules, path)).collect();
+    let uses: Graph = modules.iter().map(|(path, module)| (path.clone(), resolved(module))).collect();
+    let parents: BTreeSet<&[String]> = uses.keys().filter_map(|path| Some(path.split_last()?.1)).collect();
+    let shown = |path: &Names| if path.is_empty() { "the root".to_owned() } else { path.join("::") };
+    let mut circles = Vec::new();
+    for parent in parents {
+        let graph = below(parent, &uses);
+        let mut left: Vec<&Names> = graph.keys().filter(|path| reach(&graph, path).contains(*path)).collect();
+        while let Some(first) = left.first().copied() {
+            let meets = |path: &Names| reach(&graph, first).contains(path) && reach(&graph, path).contains(first);
+            circles.push(left.iter().filter(|path| meets(path)).map(|path| shown(path)).collect());
+            left.retain(|path| !meets(path));
+        }
+    }
+    circles
+}
+
+/// The own code of `parent` and its children, and which of them each uses.
+fn below(parent: &[String], uses: &Graph) -> Graph {
+    let place = |path: &Names| path.starts_with(parent).then(|| path[..path.len().min(parent.len() + 1)].to_vec());
+    let mut graph = Graph::new();
     for (path, used) in uses {
-        let Some(own) = below(path) else { continue };
-        let others = used.iter().filter_map(below).filter(|other| *other != own);
+        let Some(own) = place(path) else { continue };
+        let others = used.iter().filter_map(place).filter(|other| *other != own);
         graph.entry(own.clone()).or_default().extend(others);
     }
-    let known: BTreeSet<String> = graph.keys().cloned().collect();
-    graph.values_mut().for_each(|used| used.retain(|other| known.contains(other)));
     graph
 }
 
-fn reach(graph: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
+fn reach(graph: &Graph, from: &Names) -> BTreeSet<Names> {
     let mut reached = BTreeSet::new();
-    let mut open: Vec<&String> = graph.get(from).into_iter().flatten().collect();
+    let mut open: Vec<&Names> = graph.get(from).into_iter().flatten().collect();
     while let Some(next) = open.pop() {
         if reached.insert(next.clone()) {
             open.extend(graph.get(next).into_iter().flatten());
@@ -71,55 +80,204 @@ fn reach(graph: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<Str
     reached
 }
 
-/// The modules of its crate that a file names.
-fn used(own: &[String], text: &str) -> BTreeSet<Vec<String>> {
-    let text = text.find("\n#[cfg(test)]").map_or(text, |at| &text[..at]);
-    let code: String =
-        text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join(" ");
-    let mut found = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        names(&code[at + "crate::".len()..], &[], &mut found);
+/// The module that defines what `path` leads to, behind at most eight imports.
+fn resolve(modules: &Modules, path: &[String]) -> Names {
+    let mut path = path.to_vec();
+    for _ in 0..8 {
+        let (module, rest) = path.split_at(depth(modules, &path));
+        let imported = rest.first().and_then(|name| modules.get(module)?.imports.get(name));
+        let Some(target) = imported else { break };
+        path = [target, &rest[1..]].concat();
     }
-    for (at, _) in code.match_indices("super::") {
-        let ups = code[..at].chars().rev().collect::<String>();
-        let ups = 1 + ups.split("::repus").take_while(|part| part.is_empty()).count().saturating_sub(1);
-        if own.len() >= ups {
-            names(&code[at + "super::".len()..], &own[..own.len() - ups], &mut found);
+    path.truncate(depth(modules, &path));
+    path
+}
+
+/// How many of the names of `path` lead to a module.
+fn depth(modules: &Modules, path: &[String]) -> usize {
+    (1..=path.len()).rev().find(|depth| modules.contains_key(&path[..*depth])).unwrap_or(0)
+}
+
+/// Adds what a file names to its module.
+fn add(modules: &mut Modules, own: Names, text: &str) {
+    let module = modules.entry(own.clone()).or_default();
+    let (imports, code) = statements(text);
+    let mut exported = BTreeSet::new();
+    for statement in imports {
+        let (head, tree) = statement.split_once("use ").unwrap_or_default();
+        for (name, path) in leaves(&own, tree) {
+            if head.is_empty() {
+                module.used.insert(path.clone());
+            } else {
+                exported.insert(name.clone());
+            }
+            module.imports.insert(name, path);
+        }
+    }
+    let tokens = tokens(&code);
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).map_or("", |before| tokens[before]);
+        if !is_word(token) || ["::", ".", "mod"].contains(&before) {
+            continue;
+        }
+        let further = tokens[at + 1..]
+            .chunks(2)
+            .take_while(|pair| pair[0] == "::" && pair.get(1).is_some_and(|part| is_word(part)));
+        let path: Vec<&str> = [*token].into_iter().chain(further.map(|pair| pair[1])).collect();
+        if path.len() > 1 || exported.contains(*token) {
+            module.used.insert(absolute(&own, &path));
+        }
+    }
+}
+
+/// The `use` statements of a file, and its other code: without tests, comments and what it emits.
+fn statements(text: &str) -> (Vec<String>, String) {
+    let text = text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
+    let (mut imports, mut code) = (Vec::<String>::new(), String::new());
+    let mut lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    while let Some(line) = lines.next() {
+        let begin = line.trim_start();
+        let indent = &line[..line.len() - begin.len()];
+        let is_import = begin.split_once("use ").is_some_and(|(head, _)| {
+            head.is_empty() || head == "pub " || (head.starts_with("pub(") && head.ends_with(") "))
+        });
+        if is_import {
+            let mut statement = begin.to_owned();
+            while !statement.contains(';') {
+                let Some(line) = lines.next() else { break };
+                statement.push_str(line);
+            }
+            imports.push(statement);
+        } else {
+            code.push_str(line);
+            code.push('\n');
+        }
+        if line.ends_with("quote! {") {
+            lines.by_ref().find(|line| line.strip_prefix(indent).is_some_and(|rest| rest.starts_with('}')));
+        }
+    }
+    (imports, code)
+}
+
+/// The names that the tree of a `use` statement brings in, with their paths.
+fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
+    let mut found = Vec::new();
+    let (mut bases, mut path, mut name) = (Vec::new(), Vec::new(), None);
+    let mut renames = false;
+    for token in tokens(tree) {
+        match token {
+            "::" => {}
+            "{" => bases.push(path.clone()),
+            "," | "}" | ";" => {
+                found.extend(name.take().map(|name| (name, absolute(own, &path))));
+                path = bases.last().cloned().unwrap_or_default();
+                if token == "}" {
+                    bases.pop();
+                }
+            }
+            "as" => renames = true,
+            "self" if !path.is_empty() => name = path.last().map(|part| (*part).to_owned()),
+            _ => {
+                name = Some(token.to_owned());
+                if !std::mem::take(&mut renames) {
+                    path.push(token);
+                }
+            }
         }
     }
     found
 }
 
-/// The paths that `code` begins with, one or a group, as far as they can be modules.
-fn names(code: &str, base: &[String], found: &mut BTreeSet<Vec<String>>) {
-    if let Some(group) = code.strip_prefix('{') {
-        let mut depth = 0;
-        let mut start = true;
-        for (at, c) in group.char_indices() {
-            match c {
-                '{' => depth += 1,
-                '}' if depth == 0 => return,
-                '}' => depth -= 1,
-                ',' if depth == 0 => {
-                    start = true;
-                    continue;
-                }
-                c if c.is_whitespace() => continue,
-                _ if start && depth == 0 => names(&group[at..], base, found),
-                _ => {}
-            }
-            start = false;
+/// A path as a file of `own` writes it, from the crate's root.
+fn absolute(own: &[String], path: &[&str]) -> Names {
+    let ups = path.iter().take_while(|part| **part == "super").count();
+    let base = match path.first() {
+        Some(&"crate") => &[],
+        _ => &own[..own.len().saturating_sub(ups)],
+    };
+    let rest = path.iter().filter(|part| !["crate", "self", "super"].contains(part));
+    base.iter().cloned().chain(rest.map(|part| (*part).to_owned())).collect()
+}
+
+/// The words and signs of code; `::` is one sign.
+fn tokens(code: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = code.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let end = if rest.starts_with("::") {
+            2
+        } else if is_word(rest) {
+            rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        tokens.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    tokens
+}
+
+fn is_word(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The circles among modules with these paths and texts; the root's path is empty.
+    fn planted(files: &[(&str, &str)]) -> String {
+        let mut modules = Modules::new();
+        for (path, text) in files {
+            add(&mut modules, path.split_terminator('/').map(str::to_owned).collect(), text);
         }
-        return;
+        circles_of(&modules).iter().map(|circle| circle.join(" ")).collect::<Vec<_>>().join("; ")
     }
-    let word = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
-    let end = code.find(|c| !word(c)).unwrap_or(code.len());
-    if end == 0 {
-        return;
+
+    #[test]
+    fn modules_that_use_each_other_are_a_circle_whatever_is_between_them() {
+        let b = ("b", "pub(crate) struct B;");
+        for (what, files, circles) in [
+            ("siblings", &[("a", "use crate::b::B;"), ("b", "fn f() { super::a::g() }")][..], "a b"),
+            ("below a sibling", &[("a", ""), ("a/c", "use crate::b::{B, D};"), ("b", "use crate::a::c;")], "a b"),
+            ("a parent and its child", &[("a", "mod c;\nfn f() { c::g() }"), ("a/c", "use super::T;")], "a a::c"),
+            ("its grandchild", &[("a", "use c::C;"), ("a/c", ""), ("a/c/d", "super::super::f()")], "a a::c"),
+            (
+                "a parent by a sibling",
+                &[("a", "use c::C;"), ("a/c", "super::d::f()"), ("a/d", "super::T")],
+                "a a::c a::d",
+            ),
+            ("the root", &[("", "mod a;\nuse a::A;"), ("a", "use crate::{Root, b::B};"), b], "the root a"),
+            ("a re-export that is used", &[("", "pub use a::A;\nfn f() -> A {}"), ("a", "crate::g()")], "the root a"),
+            (
+                "what stands beneath tests in another file",
+                &[("a", "\n#[cfg(test)]\nmod tests;\nuse c::C;"), ("a/c", "super::T")],
+                "a a::c",
+            ),
+        ] {
+            assert_eq!(planted(files), circles, "{what}");
+        }
     }
-    let path = [base, &[code[..end].to_owned()]].concat();
-    if let Some(rest) = code[end..].strip_prefix("::") {
-        names(rest, &path, found);
+
+    #[test]
+    fn what_is_passed_on_or_stands_in_tests_is_no_circle() {
+        let b = ("b", "pub(crate) struct B;");
+        for (what, files) in [
+            ("one way", &[("a", "use crate::b::B;"), b][..]),
+            ("a child that uses its parent", &[("a", "mod c;\npub(crate) struct T;"), ("a/c", "use super::T;")]),
+            ("a re-export is a map", &[("", "pub use a::A;"), ("a", "crate::f()")]),
+            ("it leads on", &[("", "use a::A;\npub use b::{B as D};"), ("a", "use crate::D;"), b]),
+            ("so does an import", &[("", "use a::A;\nuse b::B;"), ("a", "super::B"), b]),
+            (
+                "and a second one",
+                &[("", "pub use a::D;"), ("a", "use crate::b::B;\npub use crate::d::D;"), ("b", "crate::D"), ("d", "")],
+            ),
+            ("tests", &[("a", "use crate::b::B;"), ("b", "\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}")]),
+            ("comments", &[("a", "use crate::b::B;"), ("b", "// as crate::a::A says")]),
+            ("what is emitted", &[("", "fn f() { a::g() }"), ("a", "    quote! {\n        use super::*;\n    }\n")]),
+            ("a module by its name alone", &[("", "pub use a::a;\nmod a;"), ("a", "crate::f()")]),
+        ] {
+            assert_eq!(planted(files), "", "{what}");
+        }
     }
-    found.insert(path);
 }

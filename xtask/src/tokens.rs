@@ -3,8 +3,8 @@
 use anyhow::Result;
 use std::fmt::Write;
 use tiktoken_rs::o200k_base;
-use toolwarrant_spec::model::{Contract, ReadersSpec, ToolSpec};
-use toolwarrant_spec::{ListForm, description, input_schema, instructions_text, listed_item};
+use toolwarrant_reader::model::{Contract, ReadersSpec, ToolSpec};
+use toolwarrant_reader::{ListForm, description, input_schema, instructions_text, listed_item};
 
 /// Returns a row for each tool, one for each form of the whole list, and one for the instructions. Tokens are those of `o200k_base`;
 /// those of a tool are of its whole item in the list without output schemas.

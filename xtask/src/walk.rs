@@ -4,6 +4,8 @@
 //! before its first `use`, or at the end of the first item in it that has a body), `run` is a line of shell, `says` is what the step before must print, `missing` what
 //! the compiler must say at that point, and `mistake=RIGHT:WRONG` what it must say of such a slip in the edit before.
 
+use crate::lines::listed;
+use crate::python::must;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,16 +120,13 @@ impl Copy {
         if self.root.exists() {
             fs::remove_dir_all(&self.root)?;
         }
-        let mut list = Command::new("git");
-        list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root);
-        let listed = list.output().context("cannot run git")?;
-        ensure!(listed.status.success(), "git lists no files: {}", String::from_utf8_lossy(&listed.stderr));
-        for file in String::from_utf8(listed.stdout)?.lines().filter(|file| root.join(file).is_file()) {
-            let to = self.root.join(file);
+        for file in listed(root)? {
+            let to = self.root.join(&file);
             fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
-            fs::copy(root.join(file), to).with_context(|| file.to_owned())?;
+            fs::copy(root.join(&file), to).with_context(|| file.display().to_string())?;
         }
-        Ok(())
+        // `cargo xtask gen` counts the lines of what git lists there.
+        must(Command::new("git").args(["init", "--quiet"]).current_dir(&self.root)).map(drop)
     }
 
     fn shell(&self, line: &str) -> Result<Output> {

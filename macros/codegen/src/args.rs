@@ -4,7 +4,7 @@ use crate::tokens::{args_name, camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use serde_json::Value;
-use toolwarrant_spec::model::{Contract, Field, Kind, ToolSpec, Type};
+use toolwarrant_reader::model::{Contract, Field, Kind, ToolSpec, Type};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let structs = contract.tools().map(arguments);

@@ -5,10 +5,10 @@ use crate::tokens::{args_name, camel, ident, number, option};
 use crate::words::{self, advice};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use toolwarrant_spec::model::{
+use toolwarrant_reader::model::{
     Contract, HintsSpec, Http, Phrases, PolicySpec, ResourceSpec, ServiceSpec, State, TargetSpec, TaskSpec, ToolSpec,
 };
-use toolwarrant_spec::{ROLES, description, input_schema, instructions, output_schema, schema_text};
+use toolwarrant_reader::{ROLES, description, input_schema, instructions, output_schema, schema_text};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let ServiceSpec {

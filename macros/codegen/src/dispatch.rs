@@ -4,7 +4,7 @@ use crate::handlers::trait_name;
 use crate::tokens::{args_name, camel, handled, ident};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, Domain, EffectSpec, TargetSpec, TaskSpec, ToolSpec};
+use toolwarrant_reader::model::{Contract, Domain, EffectSpec, TargetSpec, TaskSpec, ToolSpec};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let all: Vec<(&Domain, &ToolSpec)> =

@@ -4,7 +4,7 @@ use crate::tokens::{camel, doc, field_ty, ident, is_handled, number, option, sho
 use crate::words;
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, ErrorCode, ToolSpec};
+use toolwarrant_reader::model::{Contract, ErrorCode, ToolSpec};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let answered = |error: &ErrorCode| {

@@ -2,7 +2,7 @@
 
 use crate::{code, concerns, text};
 use std::path::Path;
-use toolwarrant_spec::model::Contract;
+use toolwarrant_reader::model::Contract;
 
 /// Most lines of a golden file. Nobody would read a longer one.
 const LONGEST: usize = 300;
@@ -40,7 +40,7 @@ fn cut(line: &str) -> String {
 }
 
 fn print_shop() -> Contract {
-    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/print_shop/spec");
-    let contract = toolwarrant_spec::load(&spec).expect("a contract without problems");
+    let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/print_shop/spec");
+    let contract = toolwarrant_reader::load(&spec).expect("a contract without problems");
     Contract { source: "print_shop/spec".to_owned(), ..contract }
 }

@@ -3,7 +3,7 @@
 use crate::tokens::{args_name, camel, doc, handled, ident};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, Domain, EffectSpec, ToolSpec};
+use toolwarrant_reader::model::{Contract, Domain, EffectSpec, ToolSpec};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let traits = handled(contract).map(|(domain, tools)| handlers(domain, &tools));

@@ -25,7 +25,7 @@ pub use text::expand;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use toolwarrant_spec::model::Contract;
+use toolwarrant_reader::model::Contract;
 
 /// Emits the whole contract as the items of a module. `runtime` is the path of the framework in the code.
 #[must_use]

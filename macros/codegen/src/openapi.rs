@@ -2,10 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use toolwarrant_spec::model::Contract;
+use toolwarrant_reader::model::Contract;
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
-    let document = toolwarrant_spec::openapi(contract).to_string();
+    let document = toolwarrant_reader::openapi(contract).to_string();
     quote! {
         /// The OpenAPI document of `/v1`, as JSON.
         const OPENAPI: &str = #document;

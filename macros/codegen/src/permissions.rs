@@ -1,16 +1,15 @@
 //! Emits the permissions: the bit of each, and all permissions that an application has by it.
 
 use crate::tokens::camel;
-use crate::types::{enumeration, names};
+use crate::types::enumeration;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use toolwarrant_spec::model::{Contract, Member};
+use toolwarrant_reader::model::{Contract, Member};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let members: Vec<_> =
         contract.permissions.iter().map(|p| Member { name: p.name.clone(), doc: p.doc.clone() }).collect();
-    let (declaration, names) =
-        (enumeration("Permission", "What an application may be granted.", &members), names(&members));
+    let declaration = enumeration("Permission", "What an application may be granted.", &members, "names");
     let table = contract.permissions.iter().map(|permission| {
         let (name, variant, doc) = (&permission.name, camel(&permission.name), &permission.doc);
         let grants = permission.grants.iter().map(|granted| camel(&contract.permissions[*granted].name));
@@ -26,7 +25,6 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let count = Literal::usize_unsuffixed(members.len());
     quote! {
         #declaration
-        rt::generated::names!(Permission { #names });
 
         impl Permission {
             /// The one bit that stands for it.

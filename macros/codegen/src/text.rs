@@ -2,7 +2,7 @@
 
 use crate::code;
 use proc_macro2::TokenStream;
-use toolwarrant_spec::model::Contract;
+use toolwarrant_reader::model::Contract;
 
 /// Returns what `contract!` makes of a contract, formatted. `runtime` is the path of the framework, such as `::toolwarrant::runtime`.
 #[must_use]

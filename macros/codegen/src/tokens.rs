@@ -2,8 +2,8 @@
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
-use toolwarrant_spec::model::{Contract, Domain, EffectSpec, Field, ToolSpec, Type};
-use toolwarrant_spec::pascal;
+use toolwarrant_reader::model::{Contract, Domain, EffectSpec, Field, ToolSpec, Type};
+use toolwarrant_reader::pascal;
 
 /// Makes an identifier of a name as it is.
 pub(crate) fn ident(name: &str) -> Ident {

@@ -4,26 +4,17 @@ use crate::tokens::{camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 use std::sync::Arc;
-use toolwarrant_spec::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
-use toolwarrant_spec::{MAX_INTEGER, REMARK_MAX_CHARS, TASKS_KEPT_DAYS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS, allowed};
+use toolwarrant_reader::allowed;
+use toolwarrant_reader::model::{Contract, Field, Kind, Member, NamedType, StringSpec, Type};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let types = contract.types.iter().map(named);
     let probes = (!contract.probes.is_empty()).then(|| {
         let all = contract.probes.iter().map(|probe| Member { name: probe.name.clone(), doc: probe.doc.clone() });
         let all: Vec<_> = all.collect();
-        let (declaration, names) = (enumeration("Probe", "What can be read to verify a task.", &all), names(&all));
-        quote!(#declaration rt::generated::names!(Probe { #names });)
+        enumeration("Probe", "What can be read to verify a task.", &all, "names")
     });
-    let [untrusted, remark, url] =
-        [UNTRUSTED_MAX_CHARS, REMARK_MAX_CHARS, URL_MAX_CHARS].map(Literal::usize_unsuffixed);
-    let [integer, days] = [number(MAX_INTEGER), number(TASKS_KEPT_DAYS)];
     quote! {
-        // The schemas and texts promise what the runtime keeps.
-        const _: () = assert!(rt::text::UNTRUSTED_MAX_CHARS == #untrusted && rt::text::REMARK_MAX_CHARS == #remark);
-        const _: () = assert!(rt::text::URL_MAX_CHARS == #url && rt::args::MAX_INTEGER == #integer);
-        const _: () = assert!(rt::reading::TASKS_KEPT_DAYS == #days);
-
         #(#types)*
         #probes
     }
@@ -43,10 +34,7 @@ fn named(ty: &Arc<NamedType>) -> TokenStream {
                 rt::generated::integer!(#name, #min..=#max, #allowed);
             }
         }
-        Kind::Enum(members) => {
-            let (declaration, name, names) = (enumeration(name, text, members), ident(name), names(members));
-            quote!(#declaration rt::generated::values!(#name { #names });)
-        }
+        Kind::Enum(members) => enumeration(name, text, members, "values"),
         Kind::Object(fields) => object(name, text, fields),
     }
 }
@@ -72,23 +60,18 @@ fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &String
     }
 }
 
-/// Emits an enum without the names of its values on the wire.
-pub(crate) fn enumeration(name: &str, text: &str, members: &[Member]) -> TokenStream {
-    let (name, text) = (ident(name), doc(text));
-    let variants = members.iter().map(|member| camel(&member.name));
+/// Emits an enum, and the call of the macro that knows the names of its values on the wire.
+pub(crate) fn enumeration(name: &str, text: &str, members: &[Member], named_by: &str) -> TokenStream {
+    let (name, text, named_by) = (ident(name), doc(text), ident(named_by));
+    let variants: Vec<_> = members.iter().map(|member| camel(&member.name)).collect();
     let docs = members.iter().map(|member| doc(&member.doc));
+    let wire = members.iter().map(|member| &member.name);
     quote! {
         #text
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum #name { #(#docs #variants,)* }
+        rt::generated::#named_by!(#name { #(#variants = #wire),* });
     }
-}
-
-/// Emits the variants of an enum with their names on the wire.
-pub(crate) fn names(members: &[Member]) -> TokenStream {
-    let variants = members.iter().map(|member| camel(&member.name));
-    let wire = members.iter().map(|member| &member.name);
-    quote!(#(#variants = #wire),*)
 }
 
 fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {

@@ -3,8 +3,8 @@
 use crate::tokens::{doc, shout};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
-use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{SentenceSpec, sentences};
+use toolwarrant_reader::model::Contract;
+use toolwarrant_reader::{SentenceSpec, sentences};
 
 pub(crate) fn emit(contract: &Contract) -> TokenStream {
     let texts = contract.texts.iter().map(|(name, text)| {

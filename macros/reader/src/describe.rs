@@ -4,7 +4,7 @@
 //! argument means and admits, a failure's own message says what to do about it, and [`reference()`](crate::reference()) has everything.
 
 use crate::model::{Contract, EffectSpec, ErrorCode, Kind, StringSpec, ToolSpec, Type};
-use std::fmt::Write;
+use crate::names::noun;
 use std::sync::Arc;
 
 /// Writes the description of a tool.
@@ -51,10 +51,9 @@ pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
 /// Fills in what the tool has of its own.
 fn fill(contract: &Contract, tool: &ToolSpec, text: &str) -> String {
     let target = tool.target.as_ref();
-    let resource = match (target, &*contract.resources) {
-        (Some(target), _) => target.resource.name.replace('_', " "),
-        (None, [only]) => only.name.replace('_', " "),
-        (None, _) => "target".to_owned(),
+    let resource = match target {
+        Some(target) => noun([target.resource.name.as_str()]),
+        None => noun(contract.resources.iter().map(|resource| resource.name.as_str())),
     };
     let capability = target.and_then(|target| target.requires.as_deref()).unwrap_or_default();
     text.replace("{permission}", &tool.permission.name)
@@ -147,14 +146,11 @@ fn characters(charset: &[(char, char)]) -> String {
     }
     let mut left = charset.to_vec();
     let mut names = Vec::new();
-    let has = |range, left: &[(char, char)]| left.contains(&range);
-    if has(('a', 'z'), &left) && has(('A', 'Z'), &left) {
-        left.retain(|range| ![('a', 'z'), ('A', 'Z')].contains(range));
-        names.push("letters".to_owned());
-    }
-    if has(('[', '['), &left) && has((']', ']'), &left) {
-        left.retain(|range| ![('[', '['), (']', ']')].contains(range));
-        names.push("square brackets".to_owned());
+    for (pair, name) in [([('a', 'z'), ('A', 'Z')], "letters"), ([('[', '['), (']', ']')], "square brackets")] {
+        if pair.iter().all(|range| left.contains(range)) {
+            left.retain(|range| !pair.contains(range));
+            names.push(name.to_owned());
+        }
     }
     names.extend(left.into_iter().map(|(from, to)| match (from, to) {
         ('a', 'z') => "lower-case letters".to_owned(),
@@ -169,12 +165,7 @@ fn characters(charset: &[(char, char)]) -> String {
         (from, to) => format!("characters from `{from}` to `{to}`"),
     }));
     let last = names.pop().unwrap_or_default();
-    if names.is_empty() {
-        return last;
-    }
-    let mut out = names.join(", ");
-    let _ = write!(out, " and {last}");
-    out
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //!
 //! They depend on the contract alone: on no clock, no environment and no order of files.
 
-use crate::model::{Contract, EffectSpec, HintsSpec, Http, PolicySpec, ToolSpec};
-use crate::reference::states;
+use crate::model::{Contract, EffectSpec, ErrorCode, HintsSpec, Http, PolicySpec, ToolSpec};
+use crate::reference::{carried, states, table};
 use crate::{description, editor, input_schema, openapi, output_schema, reference, schema_text, sentences};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -121,18 +121,16 @@ fn twin(Http { method, path }: &Http) -> String {
 }
 
 fn tools_md(contract: &Contract) -> String {
-    let mut out = String::from(
-        "# Tools\n\nGenerated from the contract. [errors.md](errors.md) says how to read the failures.\n\n",
-    );
-    out.push_str("| tool | what it does | permission | needs | effect | HTTP twin |\n|---|---|---|---|---|---|\n");
-    for tool in contract.tools() {
+    let mut out =
+        "# Tools\n\nGenerated from the contract. [errors.md](errors.md) says how to read the failures.\n".to_owned();
+    let rows = contract.tools().map(|tool| {
         let (ToolSpec { name, title, permission, .. }, effect) = (tool, effect(tool));
         let needs = tool.target.as_ref().and_then(|target| target.requires.as_ref());
         let needs = needs.map(|name| format!("`{name}`")).unwrap_or_default();
         let twin = tool.http.as_ref().map(|http| format!("`{}`", twin(http))).unwrap_or_default();
-        let _ =
-            writeln!(out, "| [`{name}`](#{name}) | {title} | `{}` | {needs} | {effect} | {twin} |", permission.name);
-    }
+        format!("| [`{name}`](#{name}) | {title} | `{}` | {needs} | {effect} | {twin} |", permission.name)
+    });
+    table(&mut out, "| tool | what it does | permission | needs | effect | HTTP twin |", rows);
     for tool in contract.tools() {
         let _ = write!(out, "\n## {}\n\n{}", tool.name, reference(contract, tool));
     }
@@ -148,24 +146,13 @@ fn errors_md(contract: &Contract) -> String {
          the column is for failures of the request itself, and for the signed twin under `/v1`.\n\n\
          A message is what was wrong, or the meaning, and then what to do, in the sentences that the key can act on. `{field}` stands \
          for the value of a field. Each error that is retryable carries `retry_after_seconds`: those of the table, where the server \
-         knows nothing better.\n\n",
+         knows nothing better.\n",
     );
-    out.push_str(
-        "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |\n|---|---|---|---|---|---|---|\n",
-    );
-    for error in &contract.errors {
-        let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
-        let _ = writeln!(
-            out,
-            "| `{}` | {} | {} | {} | {} | {} | {} |",
-            error.code,
-            if error.retryable { format!("{} s", error.retry_after_seconds) } else { "never".to_owned() },
-            error.http,
-            error.jsonrpc,
-            error.meaning,
-            error.remedy,
-            carries.join(", ")
-        );
-    }
+    let rows = contract.errors.iter().map(|error| {
+        let ErrorCode { code, http, jsonrpc, meaning, remedy, .. } = &**error;
+        let after = if error.retryable { format!("{} s", error.retry_after_seconds) } else { "never".to_owned() };
+        format!("| `{code}` | {after} | {http} | {jsonrpc} | {meaning} | {remedy} | {} |", carried(error))
+    });
+    table(&mut out, "| code | retry after | HTTP | JSON-RPC | meaning | what to do | carries |", rows);
     out
 }

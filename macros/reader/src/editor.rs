@@ -2,11 +2,11 @@
 
 /// The committed schemas, each with the name of the file that it describes and its text.
 pub(crate) const WRITTEN: [(&str, &str); 5] = [
-    ("service", include_str!("../generated/editor/service.schema.json")),
-    ("errors", include_str!("../generated/editor/errors.schema.json")),
-    ("types", include_str!("../generated/editor/types.schema.json")),
-    ("reserved", include_str!("../generated/editor/reserved.schema.json")),
-    ("tools", include_str!("../generated/editor/tools.schema.json")),
+    ("service", include_str!("../editor/service.schema.json")),
+    ("errors", include_str!("../editor/errors.schema.json")),
+    ("types", include_str!("../editor/types.schema.json")),
+    ("reserved", include_str!("../editor/reserved.schema.json")),
+    ("tools", include_str!("../editor/tools.schema.json")),
 ];
 
 #[cfg(feature = "editor")]

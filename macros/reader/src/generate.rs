@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn the_folder_is_made_and_then_is_as_it_must_be_until_something_in_it_is_not() {
         let copy = tempfile::TempDir::new().unwrap();
-        let (from, spec) = (Path::new(env!("CARGO_MANIFEST_DIR")), copy.path().join("spec"));
-        for path in below(from).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+        let (from, spec) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec"), copy.path().join("spec"));
+        for path in below(&from).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
             replace(&spec.join(&path), &fs::read_to_string(from.join(&path)).unwrap()).unwrap();
         }
         assert!(matches!(generate(&spec, Mode::Check), Err(GenerateError::Stale(_))));

@@ -6,18 +6,7 @@
 
 use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
-
-/// Largest integer that every JSON reader keeps exact, 2^53 - 1 (RFC 8259, section 6), and the largest in an argument.
-pub const MAX_INTEGER: i64 = (1 << 53) - 1;
-
-/// Longest text from outside, in characters, that is passed on, such as a name.
-pub const UNTRUSTED_MAX_CHARS: usize = 64;
-
-/// Longest text, in characters, that evidence quotes from outside.
-pub const REMARK_MAX_CHARS: usize = 256;
-
-/// Longest URL, in characters.
-pub const URL_MAX_CHARS: usize = 2_048;
+use toolwarrant_limits::{MAX_INTEGER, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS};
 
 /// Makes the schema of a tool's arguments.
 #[must_use]

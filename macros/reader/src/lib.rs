@@ -33,12 +33,8 @@ pub use documents::{ListForm, documents, listed_item};
 #[cfg(feature = "editor")]
 pub use editor::editor_schemas;
 pub use generate::{GenerateError, Generated, Mode, generate, replace};
-pub use json_schema::{
-    MAX_INTEGER, REMARK_MAX_CHARS, UNTRUSTED_MAX_CHARS, URL_MAX_CHARS, input_schema, output_schema, schema_text,
-    type_schema,
-};
-pub use lower::TASKS_KEPT_DAYS;
-pub use names::{help as suggestion, pascal, snake};
+pub use json_schema::{input_schema, output_schema, schema_text, type_schema};
+pub use names::{help as suggestion, pascal};
 pub use openapi::{OPENAPI_PATH, openapi};
 pub use reference::reference;
 pub use report::{Excerpt, Problem, Report, excerpt, line_column};
@@ -55,7 +51,7 @@ use std::path::Path;
 pub fn load(dir: &Path) -> Result<model::Contract, Report> {
     let mut report = Report::default();
     if let Err(error) = std::fs::read_dir(dir) {
-        return Err(report.no_folder(dir, &error));
+        return report.no_folder(dir, &error);
     }
     let mut sources = source::read(dir, &mut report);
     let mut raw = parse::common(&sources, &mut report);

@@ -1,62 +1,43 @@
 //! Turns [`raw`](crate::raw) into [`model`](crate::model): resolves names, fills in defaults and derives what no contract writes.
 //!
 //! Each function reports every problem with its part, and returns `None` if it cannot make the part. Nothing stops at the first
-//! mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, `generated` knows
-//! the names that the generated code uses, and `prose` judges the texts.
+//! mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, `derived`
+//! makes fields and types that no contract writes, `generated` knows the names that the generated code uses, and `prose` judges the texts.
 
+mod derived;
 mod errors;
 mod generated;
 mod prose;
+mod require;
 mod tools;
 mod types;
 mod words;
 
-use crate::model::{Contract, Kind, Member, PermissionSpec, ProbeSpec, ReadersSpec, ResourceSpec, ServiceSpec};
-use crate::names;
+use crate::model::{Contract, Kind, PermissionSpec, ProbeSpec, ReadersSpec, ResourceSpec, ServiceSpec};
 use crate::raw::{self, At, Files, Named};
-use crate::report::{Place, Report, Source};
+use crate::report::{Report, Source};
 use crate::rules::{FALLBACK, REVISIONS, Rule};
-use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
+use crate::source::{ERRORS, SERVICE};
 pub(crate) use generated::rust_names;
+use require::{at, require_distinct, require_name, require_text};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
-use types::Types;
-pub use words::TASKS_KEPT_DAYS;
-use words::Words;
+use toolwarrant_limits::MAX_WAIT_SECONDS;
+use types::{Types, members};
+use words::{Words, first, limit};
 
 /// Most permissions: a set of them is one machine word.
 const MAX_PERMISSIONS: usize = 64;
 
-/// Largest `wait_seconds` of a call. An answer is never held longer.
-const MAX_WAIT_SECONDS: u32 = 50;
-
 /// Lowers the contract as far as possible. It is complete exactly if `report` has no problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
-    let raw::ServiceFile {
-        service,
-        protocol: _,
-        limits: _,
-        readers: _,
-        phrase: _,
-        text,
-        number,
-        permission,
-        resource,
-        probe,
-        state: _,
-    } = &files.service;
-    let named: [(usize, Vec<&At<String>>); 6] = [
-        (SERVICE, text.iter().map(|(name, _)| name).collect()),
-        (SERVICE, number.iter().map(|(name, _)| name).collect()),
-        (SERVICE, permission.iter().map(|(name, _)| name).collect()),
-        (SERVICE, resource.iter().map(|(name, _)| name).collect()),
-        (SERVICE, probe.iter().map(|(name, _)| name).collect()),
-        (ERRORS, files.errors.error.iter().map(|(name, _)| name).collect()),
-    ];
-    for (file, names) in named {
-        require_distinct(file, names, report);
-    }
+    let raw::ServiceFile { service, text, number, permission, resource, probe, .. } = &files.service;
+    require_distinct(SERVICE, text.keys(), report);
+    require_distinct(SERVICE, number.keys(), report);
+    require_distinct(SERVICE, permission.keys(), report);
+    require_distinct(SERVICE, resource.keys(), report);
+    require_distinct(SERVICE, probe.keys(), report);
+    require_distinct(ERRORS, files.errors.error.keys(), report);
     generated::check(files, report);
     let words = Words::of(files);
     let types = Types::lower(&files.types.r#type, resource, report);
@@ -68,7 +49,7 @@ pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> O
     let scope = tools::Scope { permissions, probes, errors, resources, types, words, files };
     let domains = tools::lower(files, sources, &scope, report);
     let tools::Scope { permissions, probes, errors, resources, types, words, files: _ } = scope;
-    let mut types = types.into_list();
+    let mut types = types.done;
     types.extend(tools::derived_types(domains.iter().flat_map(|domain| &domain.tools)));
     let contract = Contract {
         source: String::new(),
@@ -100,13 +81,13 @@ fn service_of(
         require_text(SERVICE, text, report);
     }
     let served = served(files, report);
-    let mut limit = |most: Option<u32>, find: FindLimit| {
-        let own = files.service.limits.as_ref().and_then(|limits| find(limits).as_ref());
-        if let Some(number) = own.filter(|number| ***number == 0 || most.is_some_and(|most| ***number > most)) {
+    let mut limit = |most: Option<u32>, key| {
+        let number = limit(files, key)?;
+        if **number == 0 || most.is_some_and(|most| **number > most) {
             let range = most.map_or("at least 1".to_owned(), |most| format!("from 1 to {most}"));
             report.add(Rule::Bounds, at(SERVICE, number.span()), format!("must be {range}"), None);
         }
-        limit(files, find)
+        Some(**number)
     };
     let wait = Some(MAX_WAIT_SECONDS);
     Some(ServiceSpec {
@@ -125,7 +106,7 @@ fn service_of(
 /// Returns the revisions that are served, the newest first.
 fn served(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
     let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
-    let named = protocols.into_iter().flatten().find_map(|raw::Protocol { served }| served.as_ref())?;
+    let named = first(protocols, |raw::Protocol { served }| served)?;
     let unknown: Vec<_> = named.iter().filter(|name| !REVISIONS.contains(&name.as_str())).collect();
     for name in &unknown {
         let message = format!("unknown revision `{}`", name.as_str());
@@ -141,23 +122,13 @@ fn served(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
     Some(REVISIONS.into_iter().filter(is_served).collect())
 }
 
-/// One of the limits.
-type FindLimit = fn(&raw::Limits) -> &Option<At<u32>>;
-
-/// Returns the contract's limit or, if it has none, the framework's.
-fn limit(files: &Files, find: FindLimit) -> Option<u32> {
-    let limits = [&files.service.limits, &files.defaults.limits].map(Option::as_ref);
-    limits.into_iter().flatten().find_map(|limits| find(limits).as_ref()).map(|number| **number)
-}
-
 fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<PermissionSpec>> {
-    let positions: HashMap<&str, usize> = raw.iter().enumerate().map(|(n, (name, _))| (name.as_str(), n)).collect();
     let implied: Vec<Vec<usize>> = raw
         .iter()
         .map(|(_, permission)| {
             let names = permission.implies.iter().flatten();
             let known = |name: &At<String>| {
-                let found = positions.get(name.as_str()).copied();
+                let found = raw.names().position(|known| known == name.as_str());
                 if found.is_none() && !raw.unread.may_be(name) {
                     let place = at(SERVICE, name.span());
                     report.unknown(Rule::UnknownPermission, place, "permission", name, raw.names());
@@ -185,7 +156,7 @@ fn permissions(raw: &Named<raw::Permission>, report: &mut Report) -> Vec<Arc<Per
         grants.push(n);
         grants.sort_unstable();
         grants.dedup();
-        Arc::new(PermissionSpec { name: name.to_string(), doc: permission.doc.to_string(), grants })
+        Arc::new(PermissionSpec { name: name.to_string(), doc: permission.doc.to_string(), index: n, grants })
     };
     raw.iter().enumerate().map(lower).collect()
 }
@@ -208,7 +179,7 @@ fn probes(raw: &Named<raw::Probe>, words: &Words, report: &mut Report) -> Vec<Ar
     let lower = |(name, raw::Probe { doc, baseline, unread, timeout }): (&At<String>, &raw::Probe)| {
         require_name(SERVICE, name, report);
         require_text(SERVICE, doc, report);
-        let [unread, timeout] = [unread, timeout].map(|text| words.say(SERVICE, text.as_ref(), None, report));
+        let [unread, timeout] = [unread, timeout].map(|text| words.say(SERVICE, text.as_ref(), report));
         Arc::new(ProbeSpec {
             name: name.to_string(),
             doc: doc.to_string(),
@@ -247,21 +218,10 @@ fn resources<'a>(
             doc: doc.to_string(),
             id,
             capabilities: members(SERVICE, capability.as_ref(), report),
-            find: words.say(SERVICE, find.as_ref(), None, report),
+            find: words.say(SERVICE, find.as_ref(), report),
         }))
     };
     raw.iter().filter_map(lower).collect()
-}
-
-fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut Report) -> Vec<Member> {
-    let Some(raw) = raw else { return Vec::new() };
-    require_distinct(file, raw.iter().map(|(name, _)| name), report);
-    let lower = |(name, doc): (&At<String>, &At<String>)| {
-        require_name(file, name, report);
-        require_text(file, doc, report);
-        Member { name: name.to_string(), doc: doc.to_string() }
-    };
-    raw.iter().map(lower).collect()
 }
 
 /// Checks rules that concern the contract as a whole.
@@ -276,11 +236,12 @@ fn whole(contract: &Contract, files: &Files, words: &Words, report: &mut Report)
 
 fn readers(files: &Files, report: &mut Report) -> Option<ReadersSpec> {
     let readers = [&files.service.readers, &files.defaults.readers].map(Option::as_ref);
-    let mut limit = |find: fn(&raw::Readers) -> &Option<At<u32>>| {
-        if let Some(number) = readers[0].and_then(|own| find(own).as_ref()).filter(|number| ***number == 0) {
+    let mut limit = |key| {
+        let number: &At<u32> = first(readers, key)?;
+        if **number == 0 {
             report.add(Rule::Bounds, at(SERVICE, number.span()), "must be at least 1", None);
         }
-        readers.into_iter().flatten().find_map(|readers| find(readers).as_deref().copied())
+        Some(**number)
     };
     Some(ReadersSpec {
         description: limit(|readers| &readers.description)?,
@@ -296,7 +257,7 @@ fn readers(files: &Files, report: &mut Report) -> Option<ReadersSpec> {
 fn texts(raw: &Named<At<String>>, words: &Words, report: &mut Report) -> Vec<(String, String)> {
     let lower = |(name, text): (&At<String>, &At<String>)| {
         require_name(SERVICE, name, report);
-        (name.to_string(), words.say(SERVICE, Some(text), None, report))
+        (name.to_string(), words.say(SERVICE, Some(text), report))
     };
     raw.iter().map(lower).collect()
 }
@@ -307,39 +268,4 @@ fn numbers(raw: &Named<At<u32>>, report: &mut Report) -> Vec<(String, u32)> {
         (name.to_string(), **number)
     };
     raw.iter().map(lower).collect()
-}
-
-/// Reports names that differ on the wire but would be the same Rust variant.
-fn require_distinct<'a>(file: usize, names: impl IntoIterator<Item = &'a At<String>>, report: &mut Report) {
-    let mut seen: HashMap<String, &str> = HashMap::new();
-    for name in names {
-        let variant = names::pascal(name);
-        match seen.get(&variant) {
-            Some(first) if *first == name.as_str() => {
-                report.add(Rule::DuplicateName, at(file, name.span()), format!("`{first}` stands here twice"), None);
-            }
-            Some(first) => {
-                let message = format!("`{}` and `{first}` are both `{variant}` in Rust", **name);
-                report.add(Rule::DuplicateName, at(file, name.span()), message, None);
-            }
-            None => drop(seen.insert(variant, name)),
-        }
-    }
-}
-
-fn at(file: usize, span: Range<usize>) -> Place {
-    Place { file, span }
-}
-
-fn require_text(file: usize, text: &At<String>, report: &mut Report) {
-    if text.trim().is_empty() {
-        report.add(Rule::MissingText, at(file, text.span()), "this text is empty", None);
-    }
-}
-
-fn require_name(file: usize, name: &At<String>, report: &mut Report) {
-    if !names::is_snake(name) || names::is_keyword(name) {
-        let help = Some("names are lower_snake_case and no keywords of Rust".to_owned());
-        report.add(Rule::Name, at(file, name.span()), format!("`{name}` is no usable name", name = **name), help);
-    }
 }

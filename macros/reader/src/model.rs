@@ -112,6 +112,8 @@ pub struct PermissionSpec {
     pub name: String,
     /// What it lets an application do.
     pub doc: String,
+    /// Its position in [`Contract::permissions`].
+    pub index: usize,
     /// Positions in [`Contract::permissions`] of all that it grants, itself included, ascending.
     pub grants: Vec<usize>,
 }

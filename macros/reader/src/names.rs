@@ -13,8 +13,7 @@ pub fn pascal(name: &str) -> String {
 }
 
 /// Spells a name as a Rust function or file: `SetProxy` as `set_proxy`.
-#[must_use]
-pub fn snake(name: &str) -> String {
+pub(crate) fn snake(name: &str) -> String {
     let mut out = String::new();
     for (at, c) in name.char_indices() {
         if c.is_ascii_uppercase() && at > 0 {
@@ -23,6 +22,15 @@ pub fn snake(name: &str) -> String {
         out.push(c.to_ascii_lowercase());
     }
     out
+}
+
+/// Returns the noun for a target: the name of the resource if there is only one, else `target`.
+pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = resources.into_iter();
+    match (names.next(), names.next()) {
+        (Some(name), None) => name.replace('_', " "),
+        _ => "target".to_owned(),
+    }
 }
 
 /// Checks whether a name is lower snake case. Every name is, except those of types.

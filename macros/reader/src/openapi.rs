@@ -9,7 +9,7 @@ mod schemas;
 
 use crate::model::{Contract, EffectSpec, Field, Http, ToolSpec};
 use crate::{description, input_schema};
-use schemas::{Components, reference};
+use schemas::{Components, LOCATION, REQUEST_ID, headers, reference};
 use serde_json::{Map, Value, json};
 
 /// The path of the document itself. No tool can have it.
@@ -196,23 +196,23 @@ impl Writing<'_> {
     fn successes(&mut self, tool: &ToolSpec) -> Map<String, Value> {
         let schema = self.components.named(&tool.result);
         let content = json!({"application/json": {"schema": schema}});
-        let answer = |text: &str| json!({"description": text, "headers": headers(&[REQUEST_ID]), "content": content});
         let answers = match &tool.effect {
-            EffectSpec::Read | EffectSpec::ReadTask => vec![("200", answer(&tool.result.doc))],
-            EffectSpec::Issue => vec![("201", answer(&tool.result.doc))],
+            EffectSpec::Read | EffectSpec::ReadTask => vec![("200", tool.result.doc.as_str())],
+            EffectSpec::Issue => vec![("201", tool.result.doc.as_str())],
             EffectSpec::Task(_) => {
-                let mut made = answer("A task was made.");
-                made["headers"] = headers(&[REQUEST_ID, LOCATION]);
-                vec![("200", answer("A task in flight before; nothing was sent again.")), ("202", made)]
+                vec![("200", "A task in flight before; nothing was sent again."), ("202", "A task was made.")]
             }
         };
-        let mut answers: Map<_, _> = answers.into_iter().map(|(status, answer)| (status.to_owned(), answer)).collect();
-        if let (Some(_), Some(read)) = (tool.task(), self.contract.read_tool().filter(|read| read.http.is_some())) {
-            for answer in answers.values_mut() {
+        let read = self.contract.read_tool().filter(|read| tool.task().is_some() && read.http.is_some());
+        let answers = answers.into_iter().map(|(status, text)| {
+            let carried: &[&str] = if status == "202" { &[REQUEST_ID, LOCATION] } else { &[REQUEST_ID] };
+            let mut answer = json!({"description": text, "headers": headers(carried), "content": content});
+            if let Some(read) = read {
                 answer["links"] = json!({&read.name: reference("links", &read.name)});
             }
-        }
-        answers
+            (status.to_owned(), answer)
+        });
+        answers.collect()
     }
 
     /// The operation that answers with this document.
@@ -234,16 +234,6 @@ impl Writing<'_> {
 
 /// The argument that is a header, too.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
-
-const REQUEST_ID: &str = "X-Request-Id";
-const RETRY_AFTER: &str = "Retry-After";
-const LOCATION: &str = "Location";
-const ALLOW: &str = "Allow";
-
-/// The headers of an answer, by their names.
-fn headers(names: &[&str]) -> Value {
-    names.iter().map(|name| ((*name).to_owned(), reference("headers", name))).collect::<Map<_, _>>().into()
-}
 
 /// Where the arguments of a tool stand in a request.
 struct Arguments<'a> {

@@ -8,18 +8,18 @@ pub(crate) use entries::{At, Named, Unread};
 
 use serde_json::{Map, Value};
 
-/// Declares the struct for a table. Unknown keys are not allowed.
-macro_rules! table {
-    ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ }) => {
+/// Declares the structs for tables. Unknown keys are not allowed.
+macro_rules! tables {
+    ($($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $field_doc:literal])* $field:ident: $ty:ty,)+ })+) => {$(
         $(#[doc = $doc])*
         #[derive(Debug, Clone, serde::Deserialize)]
         #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name { $($(#[doc = $field_doc])* pub(crate) $field: $ty,)+ }
-    };
+    )+};
 }
 
-table!(
+tables!(
     /// `[service]`: identity.
     Service {
         /// `serverInfo.name`.
@@ -33,15 +33,11 @@ table!(
         /// The files of `tools/`, without ending, in the order in which their tools are listed.
         tools: At<Vec<At<String>>>,
     }
-);
-table!(
     /// `[protocol]`: MCP revisions.
     Protocol {
         /// Revisions that are served. `2025-03-26` is among them: it is served to clients that name none, or an unknown one.
         served: Option<At<Vec<At<String>>>>,
     }
-);
-table!(
     /// `[limits]`: what holds for every application.
     Limits {
         /// Request budget of an application in any 60 seconds.
@@ -53,8 +49,6 @@ table!(
         /// The `wait_seconds` that texts tell agents to use: less than any gateway waits for an answer. At most 50.
         wait_seconds: Option<At<u32>>,
     }
-);
-table!(
     /// `[readers]`: the longest texts, in characters, that the clients of this service take whole.
     Readers {
         /// A tool's description.
@@ -72,8 +66,6 @@ table!(
         /// A `brief`.
         brief: Option<At<u32>>,
     }
-);
-table!(
     /// `[phrase]`: sentences that several tools share. A placeholder in braces stands for a name or a number of the contract.
     Phrase {
         /// Descriptions: the permission that a tool needs.
@@ -109,8 +101,6 @@ table!(
         /// Answers: what to do while a capability is refused for which there is a cure.
         curable: Option<At<String>>,
     }
-);
-table!(
     /// `[permission.NAME]`.
     Permission {
         /// What it lets an application do.
@@ -118,8 +108,6 @@ table!(
         /// Permissions that come with it.
         implies: Option<Vec<At<String>>>,
     }
-);
-table!(
     /// `[resource.NAME]`: what tools act on.
     Resource {
         /// What it is.
@@ -131,8 +119,6 @@ table!(
         /// Answers: where to take an identifier from.
         find: Option<At<String>>,
     }
-);
-table!(
     /// `[probe.NAME]`: what can be read to verify a task.
     Probe {
         /// What it reads.
@@ -144,8 +130,6 @@ table!(
         /// What to do next where its task ended as `timeout`.
         timeout: Option<At<String>>,
     }
-);
-table!(
     /// `[state.NAME]`: a state of a task.
     State {
         /// What it means, in a few words for descriptions.
@@ -157,8 +141,6 @@ table!(
         /// What to do next instead, by what the platform reported: `reported.not_sent = "..."`.
         reported: Option<Named<At<String>>>,
     }
-);
-table!(
     /// `[error.CODE]`. One that plays a role, or has the code of the framework's own, takes from it each key that it leaves out.
     Error {
         /// What the framework finds it by.
@@ -180,8 +162,6 @@ table!(
         /// What it carries beyond code, message and retryable.
         fields: Option<Named<Field>>,
     }
-);
-table!(
     /// `[type.NAME]`.
     Type {
         /// Which of the other keys apply.
@@ -207,20 +187,6 @@ table!(
         /// Objects: fields.
         fields: Option<Named<Field>>,
     }
-);
-
-/// What kind of type a `[type.NAME]` is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum KindName {
-    String,
-    Integer,
-    Enum,
-    Object,
-}
-
-table!(
     /// A field of an object or an argument of a tool.
     Field {
         /// `string`, `integer`, `boolean`, a named type, or one of these in brackets for a list. In results also `timestamp` and `url`,
@@ -243,8 +209,6 @@ table!(
         /// Optional arguments: taken when absent.
         default: Option<At<Value>>,
     }
-);
-table!(
     /// `[[tool]]`. One that reads tasks has words of the framework's for what it leaves out.
     Tool {
         /// Its name on the wire.
@@ -281,20 +245,6 @@ table!(
         /// Calls that work.
         example: Option<Vec<Example>>,
     }
-);
-
-/// What kind of operation a tool is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum EffectName {
-    Read,
-    Issue,
-    Task,
-    ReadTask,
-}
-
-table!(
     /// `target = { ... }`.
     Target {
         /// The resource.
@@ -304,8 +254,6 @@ table!(
         /// The capability that it must offer.
         requires: Option<At<String>>,
     }
-);
-table!(
     /// `[tool.task]`.
     Task {
         /// The enum argument whose value selects the case.
@@ -323,8 +271,6 @@ table!(
         /// The states in which such tasks usually end, where that is worth saying.
         usually_ends: Option<Vec<At<String>>>,
     }
-);
-table!(
     /// `case.VALUE = { ... }`.
     Terms {
         /// What is read to verify it.
@@ -336,8 +282,6 @@ table!(
         /// Time after the first possible send at which the task ends; no operation takes longer.
         deadline_seconds: Option<u32>,
     }
-);
-table!(
     /// The words of the tool that reads tasks.
     ReadTask {
         /// Its name for people.
@@ -355,8 +299,6 @@ table!(
         /// Calls that work.
         example: Vec<Example>,
     }
-);
-table!(
     /// `[[tool.example]]`.
     Example {
         /// What it shows.
@@ -367,6 +309,28 @@ table!(
         result: Option<At<Map<String, Value>>>,
     }
 );
+
+/// What kind of type a `[type.NAME]` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KindName {
+    String,
+    Integer,
+    Enum,
+    Object,
+}
+
+/// What kind of operation a tool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EffectName {
+    Read,
+    Issue,
+    Task,
+    ReadTask,
+}
 
 /// `service.toml`.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The whole contract of a tool for people, in Markdown: what the description leaves to schemas, answers and documents.
 
 use crate::describe::{allowed, description};
-use crate::model::{Contract, Field, Kind, NamedType, ToolSpec, Type};
+use crate::model::{Contract, ErrorCode, Field, Kind, NamedType, ToolSpec, Type};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -39,16 +39,21 @@ pub(crate) fn states(contract: &Contract) -> String {
 }
 
 /// Writes the row of an error, without its HTTP status.
-fn failure(error: &crate::model::ErrorCode) -> String {
+fn failure(error: &ErrorCode) -> String {
     let retryable = match error.retryable {
         true => format!("after {} s", error.retry_after_seconds),
         false => "no".to_owned(),
     };
-    let carries: Vec<_> = error.fields.iter().map(|field| format!("`{}`", field.name)).collect();
-    format!("| `{}` | {retryable} | {} | {} | {} |", error.code, error.meaning, error.remedy, carries.join(", "))
+    format!("| `{}` | {retryable} | {} | {} | {} |", error.code, error.meaning, error.remedy, carried(error))
 }
 
-fn table(out: &mut String, head: &str, rows: impl IntoIterator<Item = String>) {
+/// Names the fields of an error.
+pub(crate) fn carried(error: &ErrorCode) -> String {
+    error.fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes a table after an empty line, unless it has no rows.
+pub(crate) fn table(out: &mut String, head: &str, rows: impl IntoIterator<Item = String>) {
     let mut rows = rows.into_iter().peekable();
     if rows.peek().is_none() {
         return;

@@ -78,7 +78,8 @@ impl Report {
 
     /// Checks whether a file could be read and its syntax is right.
     pub(crate) fn is_readable(&self, file: usize) -> bool {
-        !self.has(file, &[Rule::Unreadable, Rule::Syntax])
+        let breaks = |found: &Found| found.place.file == file && [Rule::Unreadable, Rule::Syntax].contains(&found.rule);
+        !self.found.iter().any(breaks)
     }
 
     /// Checks whether a place is free of syntax errors. What the parser guessed there must not be judged.
@@ -100,10 +101,6 @@ impl Report {
         self.found.len()
     }
 
-    fn has(&self, file: usize, rules: &[Rule]) -> bool {
-        self.found.iter().any(|found| found.place.file == file && rules.contains(&found.rule))
-    }
-
     /// Adds the problem that `name` is none of `known`, with the nearest one as help.
     pub(crate) fn unknown<'a>(
         &mut self,
@@ -116,15 +113,13 @@ impl Report {
         self.add(rule, place, format!("unknown {kind} `{name}`"), Some(names::help(name, known)));
     }
 
-    /// Turns the report into one whose only problem is that the folder cannot be read.
-    pub(crate) fn no_folder(mut self, dir: &Path, error: &std::io::Error) -> Self {
+    /// Returns a report whose only problem is that the folder cannot be read.
+    pub(crate) fn no_folder(mut self, dir: &Path, error: &std::io::Error) -> Result<Contract, Self> {
         let shown = dir.display().to_string();
         let help = Some("a contract is a folder with `service.toml`, `types.toml` and a folder `tools`".to_owned());
         let place = Place { file: 0, span: 0..0 };
         self.add(Rule::Unreadable, place, format!("cannot read the folder `{shown}`: {error}"), help);
-        let source = Source { shown, path: None, text: String::new() };
-        self.problems = self.found.drain(..).map(|found| found.render(std::slice::from_ref(&source))).collect();
-        self
+        self.finish(vec![Source { shown, path: None, text: String::new() }], None)
     }
 
     /// Returns the contract if there are no problems, else the sorted report.

@@ -39,7 +39,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
 pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     let needs = |sentence: &str| {
         let named = contract.tools().filter(|tool| names_tool(sentence, &tool.name));
-        named.fold(0, |set, tool| set | bit(contract, tool))
+        named.fold(0, |set, tool| set | bit(tool))
     };
     let told = split(text).into_iter().map(|text| (needs(text), text.trim_end()));
     let mut sentences: Vec<SentenceSpec> = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
 #[must_use]
 pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     let any = |such: &dyn Fn(&ToolSpec) -> bool| {
-        contract.tools().filter(|tool| such(tool)).fold(0, |set, tool| set | bit(contract, tool))
+        contract.tools().filter(|tool| such(tool)).fold(0, |set, tool| set | bit(tool))
     };
     let requires = any(&|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some()));
     // Whoever cannot read flags cannot act on them.
@@ -121,10 +121,9 @@ fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))
 }
 
-/// Returns the permission of a tool as a set.
-fn bit(contract: &Contract, tool: &ToolSpec) -> u64 {
-    let at = contract.permissions.iter().position(|known| known.name == tool.permission.name);
-    at.and_then(|at| 1_u64.checked_shl(u32::try_from(at).ok()?)).unwrap_or_default()
+/// Returns the permission of a tool as a set. A contract has at most 64.
+fn bit(tool: &ToolSpec) -> u64 {
+    1 << tool.permission.index
 }
 
 #[cfg(test)]

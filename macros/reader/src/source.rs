@@ -51,12 +51,12 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
     let mut known: Vec<&str> = Vec::new();
     for name in listed.iter() {
         let place = in_service(name.span());
-        let there = present.iter().find(|there| *there == name.as_str());
+        let is_there = present.iter().any(|there| *there == **name);
         let unlisted = present.iter().filter(|there| !listed.iter().any(|name| name.as_str() == there.as_str()));
-        let meant = there.or_else(|| {
-            let meant = names::nearest(name, unlisted.map(String::as_str))?;
-            present.iter().find(|there| *there == meant)
-        });
+        let meant = match is_there {
+            true => Some(name.as_str()),
+            false => names::nearest(name, unlisted.map(String::as_str)),
+        };
         if known.contains(&name.as_str()) {
             report.add(Rule::DuplicateName, place, format!("`{}` stands here twice", **name), None);
             continue;
@@ -67,7 +67,7 @@ pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &
             known.push(name);
             continue;
         }
-        if there.is_none() {
+        if !is_there {
             let help = match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => {

@@ -1,26 +1,27 @@
 //! How many writes are accepted each second, and how long one waits: `cargo bench --package cloudphone --bench writes`.
 //!
 //! Three ways to make a write durable, in turn on the same disk, with 1, 8, 64 and 256 clients that each wait for their answer:
-//! the engine (one task with its lane, sealed and indexed); a bare loop that commits what arrives
+//! the engine (one task with its target lock, sealed and indexed); a bare loop that commits what arrives
 //! together; and a commit for each write. The two others insert one row of the size of what the engine writes.
 
 use anyhow::{Context, Result};
-use cloudphone::phones::upstream::sim::Sim;
 use cloudphone::phones::views::Views;
 use cloudphone::phones::writes::Writes;
+use cloudphone::platforms::simulator::Sim;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use toolwarrant::unpoisoned;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
 use toolwarrant_core::catalogue::PolicyDef;
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::random::Random;
-use toolwarrant_core::tasks::{Tasks, WriteRequest};
-use toolwarrant_core::text::Secret;
+use toolwarrant_core::tasks::{Repeat, Tasks, WriteRequest};
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 
@@ -96,22 +97,23 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
                 // One after the other all over a fleet, as they would come.
                 let target = format!("target-{:09}", next.fetch_add(1, Relaxed) * STRIDE % FLEET);
                 let begun = Instant::now();
-                let proposal = WriteRequest {
+                let arguments = Secret::new(format!(
+                    r#"{{"device_id":"{target}","scheme":"socks5","host":"proxy.example.com","port":1080,"username":"user","password":"password"}}"#
+                ));
+                let request = WriteRequest {
                     application: "app_0123456789abcdef",
                     tool: "set_proxy",
                     resource: "device",
-                    arguments: Secret::new(format!(
-                        r#"{{"device_id":"{target}","scheme":"socks5","host":"proxy.example.com","port":1080,"username":"user","password":"password"}}"#
-                    )),
-                    target: target.into(),
+                    arguments: arguments.clone(),
+                    target,
                     key: None,
                     policy: POLICY,
                     nonce: None,
                     now: clock.now(),
                 };
-                let hit = engine.repeat(&proposal).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
-                anyhow::ensure!(hit.is_none(), "each target is new");
-                engine.accept(&proposal, proposal.arguments.clone()).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+                let repeat = engine.repeat(request).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+                let Repeat::Fresh(write) = repeat else { anyhow::bail!("each target is new") };
+                engine.accept(write, arguments).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
                 waits.push(begun.elapsed());
             }
             Ok(waits)
@@ -161,7 +163,7 @@ fn each(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     on_threads(clients, move || {
         let db = Arc::clone(&db);
         move || {
-            let mut db = db.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut db = unpoisoned(db.lock());
             let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             insert(&transaction)?;
             Ok(transaction.commit()?)

@@ -3,14 +3,14 @@
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
 };
-use cloudphone::phones::upstream::{
+use cloudphone::phones::port::{
     AtHand, Control, Exits, Offers, Paces, See, Seen, Session, SessionError, Snapshot, Through, Unreachable, Upstream,
 };
 use cloudphone::{OwnFlags, program, service};
 use std::net::IpAddr;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
-use toolwarrant::{BoxFuture, Facts, Flag, Sent, Setup, TaskId, Timestamp, Untrusted};
+use std::sync::{Arc, Mutex};
+use toolwarrant::{BoxFuture, Facts, Flag, Sent, Setup, TaskId, Timestamp, Untrusted, unpoisoned};
 
 fn main() -> ExitCode {
     program::<OwnFlags>().run(|Setup { flags, clock, .. }| Ok(service(Arc::new(OnePhone::new()?), flags, clock)))
@@ -28,11 +28,11 @@ impl OnePhone {
     }
 
     fn proxy(&self) -> Option<SetProxyArgs> {
-        self.proxy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        unpoisoned(self.proxy.lock()).clone()
     }
 
     fn set_proxy(&self, proxy: Option<SetProxyArgs>) -> Sent {
-        *self.proxy.lock().unwrap_or_else(PoisonError::into_inner) = proxy;
+        *unpoisoned(self.proxy.lock()) = proxy;
         Sent::Ok
     }
 

@@ -1,9 +1,8 @@
 //! The commands of an operator that are about platforms: `platform list` and `platform check`.
 
+use crate::adapter_kit::check::{check, prove};
 use crate::phones::contract::{DeviceId, Host, Port, ProxyScheme, SetProxyArgs};
-use crate::phones::upstream::Control;
-use crate::phones::upstream::check::{Finding, check, prove};
-use crate::phones::upstream::roster::PlatformName;
+use crate::phones::port::{Control, Finding, PlatformName};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

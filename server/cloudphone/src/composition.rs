@@ -3,30 +3,27 @@
 //! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`]. The program then has every operator
 //! command, the doctor and the monitor.
 
+use crate::adapter_kit::readings::{EchoUrl, PhoneReadings, ProxyReader};
 use crate::commands::{Operated, PhoneCommand};
 use crate::configuration::{self, Platform, SIMULATOR};
 use crate::phones::contract::Contract;
 use crate::phones::devices::Phones;
 use crate::phones::inventory::Fleet;
+use crate::phones::port::{Control, PlatformName};
 use crate::phones::proxy_hosts::ProxyHosts;
-use crate::phones::upstream::Control;
-use crate::phones::upstream::armcloud::Armcloud;
-use crate::phones::upstream::platforms::Platforms;
-use crate::phones::upstream::readings::{EchoUrl, PhoneReadings, ProxyReader};
-use crate::phones::upstream::roster::PlatformName;
-use crate::phones::upstream::sim::Sim;
 use crate::phones::writes::Writes;
+use crate::platforms::armcloud::Armcloud;
+use crate::platforms::several::Platforms;
+use crate::platforms::simulator::Sim;
 use anyhow::{Context, Result, bail};
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, Args};
 use serde_json::json;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolwarrant::{
-    BoxFuture, Check, Clock, DataFolder, EchoListener, EchoPaths, Flags, KeyPrefixes, Names, Program, Random, Service,
-    Setup,
+    BoxFuture, Check, Clock, EchoListener, EchoPaths, Flags, KeyPrefixes, Names, Program, Random, Service, Setup,
 };
 
 /// Flags that the product has whoever runs the phones.
@@ -108,7 +105,9 @@ pub fn configured() -> ExitCode {
             name: "simulated phones",
             holds: "what was done on them can be told again at the next start",
             remedy: "restore simulated.jsonl from a backup, or remove it: the phones are then as they were before all commands",
-            look: |folder| examine(&folder.join(JOURNAL)),
+            look: |folder| {
+                Sim::examine(&folder.join(JOURNAL)).map(|()| Vec::new()).map_err(|error| error.to_string())
+            },
         })
         .run(compose)
 }
@@ -133,8 +132,9 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let mut background: Vec<BoxFuture<'static, ()>> = Vec::new();
     let simulates = named.is_empty() || named.iter().any(|(_, platform)| matches!(platform, Platform::Simulator));
     if simulates {
-        let sim = simulation(&flags, folder, clock.clone(), &random)?;
-        members.push((PlatformName::parse(SIMULATOR)?, sim));
+        let sim = Sim::new(flags.sim_seed, flags.sim_devices, clock.clone(), &random.bytes()?);
+        let sim = sim.journaled(&folder.join(JOURNAL)).context("cannot simulate phones")?;
+        members.push((PlatformName::parse(SIMULATOR)?, Arc::new(sim)));
     }
     for (name, platform) in named {
         let Platform::Armcloud { account, reads_through_proxy } = platform else { continue };
@@ -162,11 +162,10 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let operated = Arc::new(Operated { members, clock: clock.clone(), random });
     let service = service(control, own, clock).commands(operated.clone()).upstreams(operated).serves(serves);
     let service = if simulates { service.hint(HINT) } else { service };
-    let service = background.into_iter().fold(service, Service::background);
-    Ok(match listener {
-        Some(listener) => service.background(listener.serve(std::future::pending())),
-        None => service,
-    })
+    if let Some(listener) = listener {
+        background.push(Box::pin(listener.serve(std::future::pending())));
+    }
+    Ok(background.into_iter().fold(service, Service::background))
 }
 
 /// The echo of the flags. Both go together.
@@ -180,13 +179,4 @@ fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(EchoListener, E
         }
         _ => bail!("--echo-listen and --echo-url go together: where this server listens, and how phones reach that"),
     }
-}
-
-fn simulation(flags: &ProductFlags, folder: &DataFolder, clock: Clock, random: &Random) -> Result<Arc<Sim>> {
-    let sim = Sim::new(flags.sim_seed, flags.sim_devices, clock, &random.bytes()?);
-    Ok(Arc::new(sim.journaled(&folder.join(JOURNAL)).context("cannot simulate phones")?))
-}
-
-fn examine(journal: &Path) -> Result<Vec<String>, String> {
-    Sim::examine(journal).map(|()| Vec::new()).map_err(|error| error.to_string())
 }

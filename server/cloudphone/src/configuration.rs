@@ -3,10 +3,10 @@
 //! It is read whole or not at all: what is wrong with it is reported with its place. Credentials are read where the table says they are, and
 //! never stand in it. Start at [`platforms`].
 
-use crate::phones::upstream::armcloud::api::judge_base_url;
-use crate::phones::upstream::armcloud::{Account, Family, Scheme};
-use crate::phones::upstream::guard::GuardLimits;
-use crate::phones::upstream::roster::PlatformName;
+use crate::adapter_kit::guard::GuardLimits;
+use crate::phones::port::PlatformName;
+use crate::platforms::armcloud::api::judge_base_url;
+use crate::platforms::armcloud::{Account, Family, Scheme};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -117,37 +117,16 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
         requests_per_minute,
         read_through_proxy,
     } = written;
-    let base_url =
-        required(key, "base-url", "such as \"https://api.vmoscloud.com\"", base_url, found).and_then(|url| {
-            let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(checked);
-            read.map_err(|why| found.add(url.span(), format!("`base-url` is no address that is used: {why}"), None))
-                .ok()
-        });
-    let family = match prefix.as_ref().map(|prefix| prefix.get_ref().as_str()) {
-        None => Family::Armcloud,
-        Some("/vcpcloud/api/padApi" | "/vsphone/api/padApi") => Family::PadApi,
-        Some(_) => {
-            let span = prefix.as_ref().map(Spanned::span).unwrap_or_default();
-            let help = "expected \"/vcpcloud/api/padApi\" (VMOS Cloud), \"/vsphone/api/padApi\" (VSPhone), or no prefix (ARMCloud)";
-            found.add(span, "no platform has this prefix", Some(help.to_owned()));
-            Family::PadApi
-        }
-    };
-    let scheme = match signing.as_ref().map(|signing| signing.get_ref().as_str()) {
-        Some("v2") if family == Family::Armcloud => {
-            let span = signing.as_ref().map(Spanned::span).unwrap_or_default();
-            let help = "say \"v4\", or which `prefix` VMOS Cloud or VSPhone has".to_owned();
-            found.add(span, "ARMCloud does not take v2", Some(help));
-            None
-        }
-        Some("v2") => Some(Scheme::V2),
-        None | Some("v4") => Some(Scheme::V4),
-        Some(other) => {
-            let span = signing.as_ref().map(Spanned::span).unwrap_or_default();
-            found.add(span, format!("there is no scheme `{other}`"), Some("a scheme is \"v2\" or \"v4\"".to_owned()));
-            None
-        }
-    };
+    if base_url.is_none() {
+        let example = "such as \"https://api.vmoscloud.com\"".to_owned();
+        found.add(key.span(), "`base-url` is missing", Some(example));
+    }
+    let base_url = base_url.and_then(|url| {
+        let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(checked);
+        read.map_err(|why| found.add(url.span(), format!("`base-url` is no address that is used: {why}"), None)).ok()
+    });
+    let family = family(prefix.as_ref(), found);
+    let scheme = scheme(signing.as_ref(), family, found);
     let mut credential = |name: &str, file: Option<Spanned<PathBuf>>, variable: Option<Spanned<String>>| {
         let (source, span) = match (file, variable) {
             (Some(file), None) => (CredentialSource::File(config.beside(file.get_ref())), file.span()),
@@ -193,24 +172,35 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
     Some(Platform::Armcloud { account: Box::new(account), reads_through_proxy: read_through_proxy.unwrap_or(false) })
 }
 
+/// The family of calls that a prefix stands for.
+fn family(prefix: Option<&Spanned<String>>, found: &mut Findings<'_>) -> Family {
+    let Some(prefix) = prefix else { return Family::Armcloud };
+    if !["/vcpcloud/api/padApi", "/vsphone/api/padApi"].contains(&prefix.get_ref().as_str()) {
+        let help = "expected \"/vcpcloud/api/padApi\" (VMOS Cloud), \"/vsphone/api/padApi\" (VSPhone), or no prefix (ARMCloud)";
+        found.add(prefix.span(), "no platform has this prefix", Some(help.to_owned()));
+    }
+    Family::PadApi
+}
+
+/// How requests to this family are signed; `None` if it takes no such scheme, which is reported.
+fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Findings<'_>) -> Option<Scheme> {
+    let Some(signing) = signing else { return Some(Scheme::V4) };
+    let (what, help) = match signing.get_ref().as_str() {
+        "v2" if family == Family::Armcloud => {
+            ("ARMCloud does not take v2".to_owned(), "say \"v4\", or which `prefix` VMOS Cloud or VSPhone has")
+        }
+        "v2" => return Some(Scheme::V2),
+        "v4" => return Some(Scheme::V4),
+        other => (format!("there is no scheme `{other}`"), "a scheme is \"v2\" or \"v4\""),
+    };
+    found.add(signing.span(), what, Some(help.to_owned()));
+    None
+}
+
 /// Refuses what the client would: credentials go to no other machine without TLS.
 fn checked(url: Url) -> Result<Url, String> {
     judge_base_url(&url)?;
     HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())
-}
-
-/// A key that must be there.
-fn required<T>(
-    platform: &Spanned<String>,
-    name: &str,
-    example: &str,
-    written: Option<T>,
-    found: &mut Findings<'_>,
-) -> Option<T> {
-    if written.is_none() {
-        found.add(platform.span(), format!("`{name}` is missing"), Some(example.to_owned()));
-    }
-    written
 }
 
 /// What would hold, without credentials.

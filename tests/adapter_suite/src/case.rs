@@ -1,8 +1,27 @@
 //! The cases: what is asked for, and what goes wrong meanwhile.
 
-use crate::PhoneDeed;
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
+
+/// What was done on a phone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PhoneDeed {
+    /// It was started, or it was told to and ran.
+    Booted,
+    /// It was stopped.
+    Stopped,
+    /// It was restarted.
+    Restarted,
+    /// It was given this proxy.
+    ProxySet {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// Its proxy was taken away.
+    ProxyCleared,
+}
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! What no platform may lead to, whatever goes wrong on it.
 
-use crate::PhoneDeed;
-use crate::case::{Mishap, Operation};
+use crate::case::{Mishap, Operation, PhoneDeed};
 use serde_json::Value;
 use std::fmt;
 

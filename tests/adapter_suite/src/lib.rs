@@ -8,69 +8,23 @@
 mod case;
 mod judge;
 mod play;
+mod rig;
 
-pub use case::{MISHAPS, Mishap, OPERATIONS, Operation};
+pub use case::{MISHAPS, Mishap, OPERATIONS, Operation, PhoneDeed};
 pub use judge::CaseEnd;
+pub use rig::Double;
 
-use cloudphone::phones::contract::{Contract, DeviceId};
+use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
-use cloudphone::phones::upstream::Control;
 use cloudphone::phones::writes::Writes;
+use rig::Rig;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
-use toolwarrant::testing::{self, Key, Tenant, TestServer};
-use toolwarrant::{BoxFuture, Clock, PermissionSet, Service, Setup};
-
-/// A double of a platform, and the adapter that speaks to it.
-pub trait Double: Send + Sync + 'static {
-    /// Makes the adapter. Its time is that of `clock`.
-    fn adapter(&self, clock: &Clock) -> Arc<dyn Control>;
-
-    /// Prepares a running phone that no other case uses, on which `operation` meets `fault`. `None`: this platform cannot fail so.
-    fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>>;
-
-    /// Returns what was really done on a phone, in order.
-    fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>>;
-
-    /// Lets a little time pass, and moves the clock of the service as much. A double that has no time of its own moves the clock alone.
-    fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            clock.advance(Duration::from_secs(1));
-            tokio::task::yield_now().await;
-        })
-    }
-}
-
-/// What was done on a phone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PhoneDeed {
-    /// It was started, or it was told to and ran.
-    Booted,
-    /// It was stopped.
-    Stopped,
-    /// It was restarted.
-    Restarted,
-    /// It was given this proxy.
-    ProxySet {
-        /// The host.
-        host: String,
-        /// The port.
-        port: u16,
-    },
-    /// Its proxy was taken away.
-    ProxyCleared,
-}
-
-/// A service around a double.
-pub(crate) struct Rig {
-    pub(crate) server: TestServer,
-    pub(crate) key: Key,
-    pub(crate) http: reqwest::Client,
-    pub(crate) double: Arc<dyn Double>,
-}
+use toolwarrant::testing::{self, Tenant};
+use toolwarrant::{PermissionSet, Service, Setup};
 
 /// Carries out all cases of these operations, at the same time. Returns a row for each in a fixed order.
 ///

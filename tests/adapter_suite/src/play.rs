@@ -1,8 +1,8 @@
 //! One case: the call, the wait for its end, and the comparison.
 
-use crate::Rig;
 use crate::case::{Mishap, Operation};
 use crate::judge::{CaseEnd, judge};
+use crate::rig::Rig;
 use serde_json::{Value, json};
 
 /// Carries out one case; `None` if the platform cannot fail so.

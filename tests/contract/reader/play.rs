@@ -6,10 +6,10 @@
 use super::follow::{Advice, follow, known};
 use super::transcript::{Answer, Event, Exchange, Origin, Transcript};
 use super::{Scenario, Step};
+use crate::harness::writes::power;
 use crate::harness::{Key, Server, TASKS_MAX, Tenant, outcome, read, simulated};
-use crate::tasks::power;
 use cloudphone::phones::contract::CATALOGUE;
-use cloudphone::phones::upstream::sim::Sim;
+use cloudphone::platforms::simulator::Sim;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

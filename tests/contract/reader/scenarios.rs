@@ -1,8 +1,8 @@
-//! The scenarios. What each phone does is told in `server/src/phones/upstream/sim/cast.rs`.
+//! The scenarios. What each phone does is told in `server/cloudphone/src/platforms/simulator/cast.rs`.
 
 use super::Scenario;
 use super::Step::{self, Again, Await, Call, Cut, Fill, Follow, Mend, Pass};
-use cloudphone::phones::upstream::sim::CAST;
+use cloudphone::platforms::simulator::CAST;
 
 const READ: &[&str] = &["device_read"];
 const WRITE: &[&str] = &["device"];

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use toolwarrant::testing::START;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 
 /// All that one scenario came to.
 pub(super) struct Transcript {

@@ -5,8 +5,8 @@ mod shop;
 
 use shop::contract::OpenPanelError;
 use toolwarrant_core::handler::Flag;
-use toolwarrant_core::text::Untrusted;
-use toolwarrant_core::words;
+use toolwarrant_base::text::Untrusted;
+use toolwarrant_base::words;
 
 fn message(raw: String, clean: Untrusted) -> [OpenPanelError; 2] {
     [

@@ -3,9 +3,9 @@
 
 mod pads;
 
-use super::database;
 use super::load::TaskView;
 use super::platforms::Pads;
+use crate::harness::writes::database;
 use rusqlite::{Connection, Row};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -2,10 +2,10 @@
 
 use super::audit::acknowledged;
 use super::load::Load;
-use super::{database, given};
-use crate::cli::{json_of, operate};
+use super::{Options, options};
 use crate::harness::Key;
-use crate::program::Program;
+use crate::harness::program::{Program, json_of, key_of, operate};
+use crate::harness::writes::database;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,20 +38,21 @@ struct Figures {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes minutes: cargo xtask crash"]
+#[ignore = "takes minutes: cargo xtask drill crash"]
 async fn no_backup_under_kills_loses_repeats_or_revives_anything() {
-    backups_under_kills(given("KILLS", 200), 4).await;
+    let Options { kills, seed, .. } = options();
+    backups_under_kills(kills, 4, seed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_between_kills_restores_to_all_that_was_acknowledged_and_to_no_live_key() {
-    backups_under_kills(4, 2).await;
+    backups_under_kills(4, 2, 1).await;
 }
 
 /// Kills the program that often; in every `each`th life a backup is taken, which every other kill may interrupt.
-async fn backups_under_kills(kills: u64, each: u64) {
+async fn backups_under_kills(kills: u64, each: u64, seed: u64) {
     let place = TempDir::new().expect("a temporary folder");
-    let mut load = Load::begin(given("SEED", 1)).await;
+    let mut load = Load::begin(seed).await;
     let mut figures = Figures { kills, ..Figures::default() };
     for kill in 1..=kills {
         if kill % each != 0 {
@@ -91,16 +92,16 @@ async fn backups_under_kills(kills: u64, each: u64) {
 async fn take(data: &Path, told: Vec<Value>, file: PathBuf, hasty: bool) -> Backup {
     let mut revoked = Vec::new();
     for _ in 0..2 {
-        let key = json_of(data, "key create load").await;
-        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
-        revoked.push(Key { id, secret });
+        revoked.push(key_of(data, "load").await);
     }
     let [before, after] = <[Key; 2]>::try_from(revoked).expect("two");
     operate(data, &format!("key revoke {}", before.id)).await;
     let told = told.iter().filter_map(|task| task["task_id"].as_str().map(str::to_owned)).collect();
     let line = format!("backup {}", file.display());
     if hasty {
-        let _ = tokio::time::timeout(Duration::from_millis(60), operate(data, &line)).await;
+        let data = data.to_owned();
+        let taking = tokio::spawn(async move { operate(&data, &line).await });
+        let _ = tokio::time::timeout(Duration::from_millis(60), taking).await;
     } else {
         let (code, said) = operate(data, &line).await;
         assert_eq!(code, 0, "{said}");
@@ -123,9 +124,7 @@ async fn restored(backup: &Backup, from: &Path, figures: &mut Figures) {
 
     let sent = || fs::read_to_string(data.join("simulated.jsonl")).expect("the journal").lines().count();
     let before = sent();
-    let log = fs::File::create(home.path().join("log")).expect("a log");
-    let mut program = Program::spawn(home.clone(), log, &["--sim-devices", "1000000"]);
-    program.ready().await;
+    let mut program = Program::start_at(home.clone(), &["--sim-devices", "1000000"]).await;
     for key in &backup.revoked {
         figures.keys_alive += u64::from(program.status(&key.id, &key.secret).await != 401);
     }

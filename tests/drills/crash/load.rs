@@ -1,12 +1,12 @@
 //! Clients that write without pause while the program ends again and again, and what each of them was told.
 
-use crate::cli::{json_of, operate};
 use crate::harness::Key;
-use crate::program::{Program, call};
-use crate::signed::Signed;
-use reqwest::Client;
+use crate::harness::program::{Program, key_of, operate, start};
+use crate::harness::signed::Signed;
+use crate::harness::writes::phases;
+use driver::{Process, outcome, rpc};
 use serde_json::{Value, json};
-use std::fs::File;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use toolwarrant_core::random::SplitMix;
+use toolwarrant_base::random::SplitMix;
 
 /// Clients, each with a connection of its own.
 const CLIENTS: usize = 64;
@@ -119,7 +119,7 @@ struct Shared {
     plan: Plan,
     key: Key,
     /// Where the program listens; nothing while it is down.
-    url: watch::Sender<Option<String>>,
+    address: watch::Sender<Option<SocketAddr>>,
     /// The next wish.
     next: AtomicU64,
     /// Writes that were answered with a task of their own.
@@ -136,14 +136,14 @@ struct Shared {
 impl Shared {
     /// Wishes and asks, one after the other, until nobody wants more.
     async fn client(self: Arc<Self>) {
-        let (http, mut url) = (Client::new(), self.url.subscribe());
+        let mut address = self.address.subscribe();
         while let Ok(permit) = self.more.acquire().await {
             permit.forget();
             let number = self.next.fetch_add(1, Relaxed);
             let wish = (self.plan.wish)(number);
             let (signs, mut signed, mut signatures) = (number % 32 >= 16, None::<Signed>, 0);
             let answer = loop {
-                let at = url.wait_for(Option::is_some).await.expect("the sender is ours").clone().expect("it is");
+                let at = address.wait_for(Option::is_some).await.expect("the sender is ours").expect("it is");
                 let answer = if signs {
                     // What got no answer is sent once more as it is. A 401 says that it was taken.
                     let again = signed.is_some();
@@ -151,7 +151,7 @@ impl Shared {
                         signatures += 1;
                         wish.signed(&self.key)
                     });
-                    match request.try_send(at.trim_start_matches("http://")).await {
+                    match request.try_send(at).await {
                         Ok(answer) if again && answer.status == 401 => {
                             signed = None;
                             continue;
@@ -166,7 +166,9 @@ impl Shared {
                         Err(_) => Err(()),
                     }
                 } else {
-                    call(&http, &at, &self.key, wish.tool, wish.arguments.clone()).await.map_err(drop)
+                    let call = json!({"name": wish.tool, "arguments": wish.arguments});
+                    let answer = rpc(at, &self.key, "tools/call", &call).await.map_err(drop);
+                    answer.map(|answer| outcome(&answer).expect("an answer of a tool"))
                 };
                 match answer {
                     Ok(answer) => break answer,
@@ -175,8 +177,8 @@ impl Shared {
             };
             // What was answered is not taken again, whichever life of the program sees it.
             while let Some(request) = &signed {
-                let at = url.wait_for(Option::is_some).await.expect("the sender is ours").clone().expect("it is");
-                if let Ok(again) = request.try_send(at.trim_start_matches("http://")).await {
+                let at = address.wait_for(Option::is_some).await.expect("the sender is ours").expect("it is");
+                if let Ok(again) = request.try_send(at).await {
                     self.taken_twice.fetch_add(u64::from(again.status != 401), Relaxed);
                     signed = None;
                 }
@@ -218,14 +220,13 @@ impl Load {
         let data = program.data.clone();
         operate(&data, "app create load --permission device --requests-per-minute 100000000").await;
         operate(&data, "device assign load --all").await;
-        let key = json_of(&data, "key create load").await;
-        let [id, secret] = ["key_id", "secret"].map(|half| key[half].as_str().expect("text").to_owned());
+        let key = key_of(&data, "load").await;
         program.stop().await;
         let lives = SplitMix(plan.seed);
         let shared = Arc::new(Shared {
             plan,
-            key: Key { id, secret },
-            url: watch::Sender::new(None),
+            key,
+            address: watch::Sender::new(None),
             next: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
@@ -271,10 +272,9 @@ impl Load {
         self.shared.unanswered.load(Relaxed)
     }
 
-    fn spawn(&self) -> Program {
-        let log = File::options().create(true).append(true).open(self.home.path().join("log")).expect("a log");
+    fn spawn(&self) -> Process {
         let flags: Vec<&str> = self.shared.plan.flags.iter().map(String::as_str).collect();
-        Program::spawn(self.home.clone(), log, &flags)
+        start(&self.home).flags(&flags).spawn().expect("it starts")
     }
 
     fn life(&mut self) -> Duration {
@@ -282,11 +282,12 @@ impl Load {
         Duration::from_millis(start + self.lives.below(end - start))
     }
 
-    async fn ready(&mut self, program: &mut Program, begun: Instant) {
-        program.ready().await;
-        assert!(!program.url.is_empty(), "it does not start: {}", self.log());
+    async fn ready(&mut self, program: &mut Process, begun: Instant) -> SocketAddr {
+        let greeting = program.greeting().await.unwrap_or_else(|why| panic!("{why:#}: {}", self.log()));
+        let address = greeting["listens"].as_str().and_then(|text| text.parse().ok()).expect("an address");
         self.starts.push(begun.elapsed());
-        self.shared.url.send_replace(Some(program.url.clone()));
+        self.shared.address.send_replace(Some(address));
+        address
     }
 
     /// Starts the program, and kills it a moment later, wherever it is by then: every fourth time maybe before
@@ -303,8 +304,8 @@ impl Load {
         } else {
             living.await;
         }
-        self.shared.url.send_replace(None);
-        program.kill().await;
+        self.shared.address.send_replace(None);
+        program.kill().await.expect("it ran");
     }
 
     /// Starts the program, does something with its data folder and what clients were told of so far, and kills it.
@@ -314,8 +315,8 @@ impl Load {
         sleep(self.life()).await;
         let told = self.told().into_iter().filter_map(|(_, answer)| answer.ok()).collect();
         let done = meanwhile(&self.data, told).await;
-        self.shared.url.send_replace(None);
-        program.kill().await;
+        self.shared.address.send_replace(None);
+        program.kill().await.expect("it ran");
         done
     }
 
@@ -324,14 +325,14 @@ impl Load {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
         sleep(self.life()).await;
-        self.shared.url.send_replace(None);
+        self.shared.address.send_replace(None);
         self.stop(&mut program).await
     }
 
-    async fn stop(&self, program: &mut Program) -> Duration {
+    async fn stop(&self, program: &mut Process) -> Duration {
         let begun = Instant::now();
-        let (status, last) = timeout(HANGS, program.stop()).await.expect("it ends by itself");
-        assert!(status.success() && last.ends_with("cloudphone has stopped\n"), "{status}, {last}: {}", self.log());
+        let (status, _) = timeout(HANGS, program.stop()).await.expect("it ends by itself").expect("it ran");
+        assert!(status.success(), "{status}: {}", self.log());
         begun.elapsed()
     }
 
@@ -339,22 +340,21 @@ impl Load {
     pub(super) async fn settle(mut self) -> (Vec<TaskView>, Self) {
         self.satisfy();
         let (mut program, begun) = (self.spawn(), Instant::now());
-        self.ready(&mut program, begun).await;
+        let address = self.ready(&mut program, begun).await;
         while let Some(client) = self.clients.join_next().await {
             client.expect("no client panics");
         }
         let told = self.told();
         for _ in 0..ENDS {
-            if super::phases(&self.data).is_empty() {
+            if phases(&self.data).is_empty() {
                 break;
             }
             sleep(Duration::from_secs(1)).await;
         }
-        let client = Client::new();
         for (_, answer) in &told {
             if let Ok(task) = answer {
                 let poll = json!({"task_id": task["task_id"], "wait_seconds": 0});
-                let seen = call(&client, &program.url, &self.shared.key, "get_task", poll).await;
+                let seen = driver::call(address, &self.shared.key, "get_task", &poll).await;
                 let ended = seen.expect("an answer").is_ok_and(|seen| seen["terminal"] == true);
                 self.unended += u64::from(!ended);
             }

@@ -2,16 +2,16 @@
 //! are of two accounts; on one of them readings were shown to follow, on the other they were not, so that nothing is refunded there.
 
 use super::load::{Load, Plan, Wish};
-use super::{PASSWORD, audited, given};
-use crate::cli::json_of;
-use crate::double::{Double, table};
+use super::{Options, PASSWORD, audited, options};
+use crate::harness::double::{Double, table};
+use crate::harness::program::json_of;
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
-use toolwarrant_core::random::SplitMix;
+use toolwarrant_base::random::SplitMix;
 
 /// What the double takes for its tasks. The other times are those of its table of the configuration.
 const TIMES: [&str; 4] = ["task_ms=200", "restart_ms=1000", "online_ms=500", "command_ms=20"];
@@ -31,9 +31,9 @@ pub(super) struct Pads {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes minutes: cargo xtask crash"]
+#[ignore = "takes minutes: cargo xtask drill crash"]
 async fn no_kill_and_no_reset_on_two_platforms_loses_or_repeats_anything() {
-    let (seed, writes) = (given("SEED", 1), given("WRITES", 2_000));
+    let Options { seed, writes, .. } = options();
     let pads = Pads::start(writes).await;
     let spoilt = pads.spoil(seed).await;
     let mut load = Load::of(pads.plan(seed)).await;

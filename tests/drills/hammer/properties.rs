@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
-use toolwarrant_core::text::{HttpsUrl, Remark, Untrusted, cleaned, deceives};
+use toolwarrant_base::text::{HttpsUrl, Remark, Untrusted, cleaned, deceives};
 use toolwarrant_http::edge::HostOriginPolicy;
 use toolwarrant_signing::{Request, header, is_nonce, read_header, read_timestamp, sign};
 

@@ -1,10 +1,8 @@
 //! What is taken away or put in place under a running server: what a client, the operator and a monitor see, and that nothing is
 //! acknowledged that would be gone after a restart.
 
-use crate::cli::operate;
-use crate::crash::{reached, restart};
-use crate::monitor::{WATCHED, get, monitor, until};
-use crate::program::{Program, binary};
+use crate::harness::program::{Program, WATCHED, binary, get, operate, start, until};
+use crate::harness::writes::{reached, restart};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs::{self, Permissions};
@@ -29,7 +27,7 @@ async fn seen(program: &Program, phone: u32, task: &Value) -> String {
     writeln!(out, "write: {}", written(program, phone).await).expect("text");
     let read = program.call("get_task", json!({"task_id": task["task_id"], "wait_seconds": 0})).await;
     writeln!(out, "task read: {}", read.expect("a task")["status"]).expect("text");
-    writeln!(out, "readyz: {}", get(&format!("{}/readyz", monitor(program))).await.2.trim_end()).expect("text");
+    writeln!(out, "readyz: {}", get(&format!("{}/readyz", program.monitor())).await.2.trim_end()).expect("text");
     let (code, said) = operate(&program.data, "app create late --permission device").await;
     let said = said.lines().filter(|line| !line.starts_with("created at") && !line.starts_with("id "));
     writeln!(out, "app create: exit {code}\n{}", said.collect::<Vec<_>>().join("\n")).expect("text");
@@ -39,13 +37,6 @@ async fn seen(program: &Program, phone: u32, task: &Value) -> String {
     let faults = faults.split("\nkept\n").next().unwrap_or_default();
     writeln!(out, "doctor: exit {code}\n{faults}").expect("text");
     out
-}
-
-/// A second start on the same folder.
-async fn second(data: &Path) -> String {
-    let second =
-        Command::new(binary()).args(["--listen", "127.0.0.1:0", "--data"]).arg(data).kill_on_drop(true).output();
-    String::from_utf8(second.await.expect("the program runs").stderr).expect("text")
 }
 
 /// What is done to the folder, and how it is undone.
@@ -100,19 +91,15 @@ async fn nothing_is_acknowledged_or_sent_that_would_be_gone_after_a_restart() {
             let (code, said) = operate(&data, &format!("backup {}", file.display())).await;
             assert_eq!(code, 0, "what is open can be saved: {said}");
         } else if *name == "lock removed" {
-            let said = second(&data).await;
+            let (_, said) = operate(&data, "--listen 127.0.0.1:0").await;
             assert!(said.contains("another cloudphone uses"), "{said}");
             assert!(data.join("admin.sock").exists(), "the socket is the first one's");
         }
         undo(&data);
-        until(&format!("{}/readyz", monitor(&program)), 200).await;
+        until(&format!("{}/readyz", program.monitor()), 200).await;
         assert_eq!(written(&program, 18).await, "dispatched", "{name}");
         // What was in flight goes on, and what was refused was never sent.
-        let mut told = Value::Null;
-        while told["terminal"] != true {
-            let asked = json!({"task_id": task["task_id"], "wait_seconds": 50});
-            told = program.call("get_task", asked).await.expect("a task");
-        }
+        let told = program.task(&task["task_id"]).await;
         assert_eq!(told["status"], "success", "{name}: {told}");
         program.kill().await;
         let sent = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");
@@ -149,13 +136,8 @@ async fn a_folder_that_cannot_be_written_to_is_said_at_the_start_and_a_running_s
     // Modes stop nobody who may do anything, so the program runs as somebody else where the tests do not.
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let is_root = rustix::process::getuid().is_root();
-    let command = || {
-        let mut command = Command::new(if is_root { "setpriv".into() } else { binary() });
-        if is_root {
-            command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(binary());
-        }
-        command
-    };
+    let through: &[&str] =
+        if is_root { &["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] } else { &[] };
     let data = home.path().join("data");
     fs::create_dir(&data).expect("a folder");
     if is_root {
@@ -163,27 +145,25 @@ async fn a_folder_that_cannot_be_written_to_is_said_at_the_start_and_a_running_s
         chown(&data, Some(65534), Some(65534)).expect("another owner");
     }
     fs::set_permissions(&data, Permissions::from_mode(0o700)).expect("a mode");
-    let log = fs::File::create(home.path().join("log")).expect("a log");
-    let mut program = Program::spawn_by(command(), home.clone(), log, WATCHED);
-    program.ready().await;
+    let mut program = Program::started(home.clone(), start(&home).through(through).flags(WATCHED)).await;
     let read_only = |is: bool| fs::set_permissions(&data, Permissions::from_mode(if is { 0o500 } else { 0o700 }));
     read_only(true).expect("a mode");
     assert_eq!(written(&program, 1).await, "dispatched", "what is open can be written to");
-    until(&format!("{}/readyz", monitor(&program)), 200).await;
+    until(&format!("{}/readyz", program.monitor()), 200).await;
     program.kill().await;
-    let start = async || {
-        let start = command().args(["--listen", "127.0.0.1:0", "--data"]).arg(&data).kill_on_drop(true).output();
-        let said = String::from_utf8(start.await.expect("the program runs").stderr).expect("text");
+    let refused = async |folder: &Path| {
+        let (program, folder) = (binary().display().to_string(), folder.display().to_string());
+        let words = [through, &[&program, "--listen", "127.0.0.1:0", "--data", &folder]].concat();
+        let output = Command::new(words[0]).args(&words[1..]).kill_on_drop(true).output().await;
+        let said = String::from_utf8(output.expect("the program runs").stderr).expect("text");
         said.replace(&data.display().to_string(), "DATA")
     };
-    let mut said = start().await;
+    let mut said = refused(&data).await;
     read_only(false).expect("a mode");
     let fresh = data.join("fresh");
     fs::create_dir(&fresh).expect("a folder");
     fs::set_permissions(&fresh, Permissions::from_mode(if is_root { 0o755 } else { 0o500 })).expect("a mode");
-    let start = command().args(["--listen", "127.0.0.1:0", "--data"]).arg(&fresh).kill_on_drop(true).output();
-    let fresh_said = String::from_utf8(start.await.expect("the program runs").stderr).expect("text");
-    said += &fresh_said.replace(&data.display().to_string(), "DATA");
+    said += &refused(&fresh).await;
     fs::set_permissions(&fresh, Permissions::from_mode(0o700)).expect("a mode");
     let said: Vec<_> = said.lines().filter(|line| line.starts_with("cloudphone:")).collect();
     insta::assert_snapshot!(said.join("\n"));
@@ -210,15 +190,14 @@ async fn a_folder_that_is_moved_away_and_back_is_as_it_was() {
     program.call("list_devices", json!({})).await.expect("a page");
     fs::rename(&data, &away).expect("moved");
     program.call("list_devices", json!({})).await.expect("a page");
-    let log = data.with_file_name("log");
-    while !fs::read_to_string(&log).expect("text").contains("the audit trail cannot be written") {
+    while !program.log().contains("the audit trail cannot be written") {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    until(&format!("{}/readyz", monitor(&program)), 503).await;
+    until(&format!("{}/readyz", program.monitor()), 503).await;
     assert!(!data.exists(), "nothing is made in its place");
     fs::rename(&away, &data).expect("moved back");
-    until(&format!("{}/readyz", monitor(&program)), 200).await;
-    assert!(program.stop().await.0.success());
+    until(&format!("{}/readyz", program.monitor()), 200).await;
+    program.stop().await;
     let (code, said) = operate(&data, "audit verify").await;
     assert!(code == 0 && said.contains("sealed lines             2"), "{said}");
 }

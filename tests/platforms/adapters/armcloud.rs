@@ -1,14 +1,13 @@
 //! The adapter of ARMCloud, VMOS Cloud and VSPhone, against the double: a program of its own, with time of its own.
 
-use crate::double::{Double as Platform, KEYS};
+use crate::harness::double::{Double as Platform, KEYS};
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
+use cloudphone::adapter_kit::guard::GuardLimits;
+use cloudphone::adapter_kit::readings::PhoneReadings;
 use cloudphone::phones::contract::DeviceId;
-use cloudphone::phones::upstream::armcloud::{self, Armcloud, Family, Scheme};
-use cloudphone::phones::upstream::guard::GuardLimits;
-use cloudphone::phones::upstream::readings::PhoneReadings;
-use cloudphone::phones::upstream::roster::PlatformName;
-use cloudphone::phones::upstream::shown::Direction;
-use cloudphone::phones::upstream::{Control, Upstream};
+use cloudphone::phones::port::{Control, Upstream};
+use cloudphone::phones::port::{Direction, PlatformName};
+use cloudphone::platforms::armcloud::{self, Armcloud, Family, Scheme};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -2,8 +2,8 @@
 
 use adapter_suite::{Double, Mishap, OPERATIONS, Operation, PhoneDeed};
 use cloudphone::phones::contract::DeviceId;
-use cloudphone::phones::upstream::Control;
-use cloudphone::phones::upstream::sim::{Change, Part, Sim};
+use cloudphone::phones::port::Control;
+use cloudphone::platforms::simulator::{Change, Part, Sim};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use toolwarrant::{BoxFuture, Clock};

@@ -1,8 +1,8 @@
 //! Mistakes in the tables of platforms: all of them are told at once, each with its place, and no secret with them.
 
 use super::Site;
-use crate::cli::steady;
-use crate::double::KEYS;
+use crate::harness::double::KEYS;
+use crate::harness::program::steady;
 use std::os::unix::fs::PermissionsExt;
 
 #[tokio::test]

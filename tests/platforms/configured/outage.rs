@@ -1,11 +1,9 @@
 //! A platform that is down or refuses its account: what that takes from the others, what it costs, and what is said of it.
 
 use super::{FAST, Site, id, listed, until};
-use crate::cli::json_of;
-use crate::double::Double;
 use crate::harness::Key;
-use crate::monitor::{WATCHED, get, monitor};
-use crate::program::{Program, call};
+use crate::harness::double::Double;
+use crate::harness::program::{Program, WATCHED, get, key_of};
 use serde_json::{Value, json};
 
 /// Reads phones until the platform is left alone, as so many calls have failed.
@@ -33,9 +31,7 @@ async fn seeing(site: &Site, name: &str, phone: &str) -> Key {
     assert_eq!(code, 0, "{said}");
     let (code, said) = site.operate(&format!("device assign {name} {phone}")).await;
     assert_eq!(code, 0, "{said}");
-    let key = json_of(&site.path("data"), &format!("key create {name}")).await;
-    let text = |member: &str| key[member].as_str().expect("text").to_owned();
-    Key { id: text("key_id"), secret: text("secret") }
+    key_of(&site.path("data"), name).await
 }
 
 #[tokio::test]
@@ -63,7 +59,7 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     insta::assert_snapshot!("refused", format!("{refused:#}"));
     assert!(site.ledger().is_empty() && den.requests("restart").await.is_empty());
     program.call("set_power", restart(&labs)).await.expect("the other platform is whole");
-    let (status, _, ready) = get(&format!("{}/readyz", monitor(&program))).await;
+    let (status, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
     assert!(status == 200 && ready.contains("the upstream den (armcloud) cannot be reached"), "{ready}");
     assert!(!ready.contains("upstream lab"), "{ready}");
 
@@ -79,7 +75,7 @@ async fn a_platform_that_is_down_takes_nothing_from_another_and_is_named() {
     std::fs::remove_file(program.data.join("den.roster.json")).expect("a roster");
     program = site.start(2, &[]).await;
     for (key, told) in [(&program.keys[0], true), (&some, true), (&none, false)] {
-        let page = call(&reqwest::Client::new(), &program.url, key, "list_devices", json!({})).await;
+        let page = driver::call(program.address, key, "list_devices", &json!({})).await;
         let page = page.expect("an answer").expect("a page");
         let next = page["next_step"].as_str().unwrap_or_default();
         assert_eq!(next.contains("platform `den` could not be listed yet"), told, "{page}");
@@ -108,9 +104,9 @@ async fn refused_credentials_stop_all_calls_at_once_and_are_logged_once() {
     }
     program.call("get_device", json!({"device_id": phone})).await.expect("it is known");
     assert_eq!((requests().await, site.ledger().len()), (before, 0), "each further call brings a lock nearer");
-    let (_, _, ready) = get(&format!("{}/readyz", monitor(&program))).await;
+    let (_, _, ready) = get(&format!("{}/readyz", program.monitor())).await;
     assert!(ready.contains("the upstream lab (armcloud) cannot be reached"), "{ready}");
-    let log = site.log();
+    let log = program.log();
     let lines = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
     let warnings: Vec<Value> =
         lines.filter(|line: &Value| line["level"] == "WARN" && !line["host"].is_null()).collect();

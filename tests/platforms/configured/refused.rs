@@ -1,7 +1,7 @@
 //! What a platform cannot express is refused before it costs anything, and before the platform hears of it.
 
 use super::{FAST, Site, id};
-use crate::double::Double;
+use crate::harness::double::Double;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! What becomes of writes whose platform is taken out of the configuration, and of a phone that the platform replaces.
 
-use super::{FAST, Site, end, ended, id, listed, until};
-use crate::double::Double;
+use super::{FAST, Site, end, id, listed, until};
+use crate::harness::double::Double;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ async fn without_its_platform_an_unsent_write_fails_uncharged_and_a_sent_one_end
     assert_eq!(database.execute(earlier, []).expect("moved"), 2);
     drop(database);
     program = site.start(24, &[]).await;
-    let end = async |task: &Value| ended(&program, &task["task_id"]).await;
+    let end = async |task: &Value| program.task(&task["task_id"]).await;
     let (unsent, sent, unanswered) = tokio::join!(end(&unsent), end(&sent), end(&unanswered));
     let seen = [unsent, sent, unanswered].map(|task| format!("{} {}", task["status"], task["evidence"]["observed"]));
     insta::assert_snapshot!(seen.join("\n"));

@@ -1,8 +1,9 @@
 //! A platform that works: served, listed, checked, and what was shown on it before and after.
 
-use super::{FAST, Site, assert_nowhere, echo, end, ended, id, listed, taken, until};
-use crate::cli::steady;
-use crate::double::{Double, KEYS, table};
+use super::{FAST, Site, assert_nowhere, echo, end, id, listed, taken, until};
+use crate::harness::double::{Double, KEYS, table};
+use crate::harness::program::{start, steady};
+use driver::Process;
 use serde_json::{Value, json};
 
 /// What a command says, without what is different each time: the starts of phones, ages, and what the log says beside it.
@@ -75,9 +76,12 @@ async fn ten_lines_of_configuration_serve_a_platform_beside_the_simulator() {
     insta::assert_snapshot!("commands", transcript);
 
     let (_, shown) = site.operate(&format!("task show {}", waits["task_id"].as_str().expect("text"))).await;
-    let (_, last) = program.stop().await;
+    program.stop().await;
     let secrets = KEYS.map(|(_, key)| key).into_iter().chain([password]).collect::<Vec<_>>();
-    let outputs = [program.welcome.as_str(), &last, &shown, &transcript, &restarted.to_string()];
+    let config = site.path("cloudphone.toml").display().to_string();
+    let again = start(&site.home).flags(&["--config", &config]).command().expect("a log");
+    let welcome = Process::start(again).expect("it starts").until("Ctrl-C").await.expect("it serves");
+    let outputs = [&welcome, &shown, &transcript, &restarted.to_string()];
     assert!(secrets.iter().all(|secret| outputs.iter().all(|text| !text.contains(secret))));
     for which in ["access", "secret"] {
         std::fs::remove_file(site.path(&format!("lab.{which}"))).expect("the credentials' own file");
@@ -110,7 +114,7 @@ async fn a_missing_effect_is_refunded_once_a_check_has_shown_that_readings_follo
     let (code, text) = site.operate(&format!("{line} --yes")).await;
     insta::assert_snapshot!(format!("exit {code}\n{}", said(&text, &site)));
 
-    let after = ended(&program, &task["task_id"]).await;
+    let after = program.task(&task["task_id"]).await;
     assert_eq!((&after["status"], site.ledger().get("refund")), (&json!("failed_silent"), Some(&1)), "{after}");
 }
 

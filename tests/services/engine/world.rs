@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use toolwarrant_core::BoxFuture;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
 use toolwarrant_core::catalogue::PolicyDef;
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::random::Random;
 use toolwarrant_core::store::{StoreError, Stored};
-use toolwarrant_core::tasks::{AcceptedTask, Tasks, WriteRefusal, WriteRequest};
-use toolwarrant_core::text::Secret;
-use toolwarrant_store::memory::Memory;
+use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRequest};
+use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Sent};
@@ -208,21 +208,21 @@ impl World {
         arguments: &str,
     ) -> Result<AcceptedTask, WriteRefusal> {
         let arguments = Secret::new(format!("{target}{arguments}"));
-        let (target, key, now) = (target.into(), key.map(Box::from), self.clock.now());
-        let proposal = WriteRequest {
+        let (command, now) = (arguments.clone(), self.clock.now());
+        let request = WriteRequest {
             application,
             tool: "turn",
             resource: "wheel",
-            target,
-            key,
+            target: target.to_owned(),
+            key: key.map(str::to_owned),
             policy: *policy,
             arguments,
             nonce: None,
             now,
         };
-        match self.engine.repeat(&proposal).await? {
-            Some(hit) => Ok(hit),
-            None => self.engine.accept(&proposal, proposal.arguments.clone()).await,
+        match self.engine.repeat(request).await? {
+            Repeat::Hit(task) => Ok(task),
+            Repeat::Fresh(write) => self.engine.accept(write, command).await,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Phones behind a gate: what is read of them waits until the test lets it through.
 
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
-use cloudphone::phones::upstream::sim::Sim;
-use cloudphone::phones::upstream::{Control, Exits, Found, See, Session, SessionError, Unreachable, Upstream};
+use cloudphone::phones::port::{Control, Exits, Found, See, Session, SessionError, Unreachable, Upstream};
+use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};

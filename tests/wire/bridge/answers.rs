@@ -1,8 +1,8 @@
 //! What a client gets where a server answers strangely, or not at all.
 
 use super::fake::{Fake, Request};
-use super::stdio::Bridge;
 use super::{any_key, call, done, request};
+use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -15,22 +15,20 @@ pub(super) struct Door {
 
 impl Door {
     /// Opens a door to a server on this machine.
-    pub(super) async fn to(url: &str) -> Self {
+    pub(super) async fn to(server: SocketAddr) -> Self {
         let mut door = Self { address: format!("{HOST}:0").parse().expect("an address"), task: None };
-        door.open(url).await;
+        door.open(server).await;
         door
     }
 
     /// Opens it again, to a server that may be another one.
-    pub(super) async fn open(&mut self, url: &str) {
+    pub(super) async fn open(&mut self, server: SocketAddr) {
         self.close().await;
-        let server = url.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind(self.address).await.expect("a free port");
         self.address = listener.local_addr().expect("an address");
         let serve = async move {
             let mut connections = JoinSet::new();
             while let Ok((mut near, _)) = listener.accept().await {
-                let server = server.clone();
                 connections.spawn(async move {
                     if let Ok(mut far) = TcpStream::connect(server).await {
                         let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;

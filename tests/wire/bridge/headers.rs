@@ -1,8 +1,8 @@
 //! What the bridge says in headers: the key, the revision, the method and the name.
 
 use super::fake::{Fake, header};
-use super::stdio::Bridge;
 use super::{any_key, call, done, request};
+use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 
 const REVISION: &str = "mcp-protocol-version";

@@ -1,26 +1,20 @@
 //! How a bridge starts: where its key may come from, which servers it speaks to, and what a wrong start says.
 
 use super::fake::Fake;
-use super::stdio::{Bridge, Start};
 use super::{any_key, done, request};
-use crate::program::{Program, binary};
+use crate::harness::bridge::{Bridge, Start};
+use crate::harness::program::{Program, binary};
+use crate::harness::write;
 use serde_json::json;
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-
-/// Writes a file that others may read as far as `mode` says.
-pub(crate) fn write(path: &Path, text: &str, mode: u32) {
-    fs::write(path, text).expect("written");
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
-}
 
 #[tokio::test]
 async fn a_wrong_start_is_refused_with_what_mends_it() {
@@ -192,7 +186,7 @@ async fn a_server_is_trusted_if_the_system_trusts_who_signed_its_certificate() {
     server.abort();
 }
 
-const DOCUMENT: &str = include_str!("../../docs/clients.md");
+const DOCUMENT: &str = include_str!("../../../docs/clients.md");
 
 /// The blocks of a language below a heading of the document.
 fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
@@ -210,11 +204,11 @@ async fn the_commands_of_the_document_work_as_written() {
     let calls = blocks("Calling by hand", "sh").join("\n");
     let parts = [blocks("A key of its own", "sh")[0], blocks("The bridge", "sh")[0], &calls];
     // What takes real time is tried elsewhere, and signatures of the second of the start are not taken.
-    let script = parts.join("\n").replace(" --wait", "").replace("http://127.0.0.1:8080", &program.url);
+    let script = parts.join("\n").replace(" --wait", "").replace("127.0.0.1:8080", &program.address.to_string());
     let begin = "cloudphone() { \"$PROGRAM\" \"$@\"; }\nuntil CLOUDPHONE_KEY=$DEMO cloudphone call list_devices --v1; do :; done";
     let mut shell = Command::new("sh");
     shell.args(["-euc", &format!("{begin}\n{script}")]).current_dir(home.path()).env("PROGRAM", binary());
-    shell.env("CLOUDPHONE_DATA", &program.data).env("CLOUDPHONE_URL", format!("{}/mcp", program.url));
+    shell.env("CLOUDPHONE_DATA", &program.data).env("CLOUDPHONE_URL", &program.url);
     let output = shell.env("DEMO", format!("{}:{}", program.keys[0].id, program.keys[0].secret)).output().await;
     let output = output.expect("a shell");
     let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));

@@ -1,15 +1,13 @@
 //! One bridge through all that happens to a server and to a key, as its client and the people around it see it.
 
 use super::door::Door;
-use super::start::write;
-use super::stdio::Bridge;
 use super::{call, cancel, request};
-use crate::cli::{json_of, operate};
-use crate::program::Program;
+use crate::harness::bridge::Bridge;
+use crate::harness::program::{Program, json_of, operate};
+use crate::harness::write;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use tempfile::TempDir;
 
 /// What is said, line by line, without what is different each time.
@@ -61,12 +59,47 @@ async fn new_key(data: &Path, file: &Path) -> String {
     key["key_id"].as_str().expect("text").to_owned()
 }
 
+/// A call that lists one phone.
+fn page(id: u32) -> String {
+    call(id, "list_devices", json!({"limit": 1}))
+}
+
+/// Its key is revoked, replaced, rotated away, and then in a file that others can read.
+async fn through_keys(log: &mut Transcript, bridge: &mut Bridge, (data, file): (&Path, &Path), key: &str) {
+    log.note("the key is revoked");
+    operate(data, &format!("key revoke {key}")).await;
+    log.ask(bridge, page(9)).await;
+    log.ask(bridge, page(10)).await;
+
+    log.note("its file holds another key");
+    let second = new_key(data, file).await;
+    log.names.push((second.clone(), "KEY_2"));
+    log.ask(bridge, page(11)).await;
+
+    log.note("that key is rotated twice, so that its first secret ends");
+    operate(data, &format!("key rotate {second}")).await;
+    let rotated = json_of(data, &format!("key rotate {second}")).await;
+    log.ask(bridge, page(12)).await;
+    let secret = rotated["secret"].as_str().expect("text");
+    write(file, &format!("{second}:{secret}\n"), 0o600);
+    log.ask(bridge, page(13)).await;
+
+    log.note("others can read the file of the next key");
+    operate(data, &format!("key revoke {second}")).await;
+    let third = new_key(data, file).await;
+    log.names.push((third, "KEY_3"));
+    let text = std::fs::read_to_string(file).expect("text");
+    write(file, &text, 0o644);
+    log.ask(bridge, page(14)).await;
+    write(file, &text, 0o600);
+    log.ask(bridge, page(15)).await;
+}
+
 #[tokio::test]
 async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
-    let home = Arc::new(TempDir::new().expect("a temporary folder"));
-    let mut program = Program::start_at(home.clone(), &[]).await;
-    let (data, file) = (program.data.clone(), home.path().join("bridge.key"));
-    let mut door = Door::to(&program.url).await;
+    let mut program = Program::start(&[]).await;
+    let (data, file) = (program.data.clone(), program.home.path().join("bridge.key"));
+    let mut door = Door::to(program.address).await;
     // What the help says about a key that only reads.
     for line in ["app create bridge --permission device_read", "device assign bridge --all"] {
         assert_eq!(operate(&data, line).await.0, 0, "{line}");
@@ -75,13 +108,12 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     let mut log = Transcript { text: String::new(), names: Vec::new() };
     log.names.push((key.clone(), "KEY_1"));
     log.names.push((door.address.to_string(), "SERVER"));
-    log.names.push((home.path().display().to_string(), "HOME"));
+    log.names.push((program.home.path().display().to_string(), "HOME"));
 
     log.note("the key is wrong, until its file holds the right one");
     let right = std::fs::read_to_string(&file).expect("text");
     write(&file, &format!("{key}:cps_wrong"), 0o600);
     let mut bridge = Bridge::with_file(&format!("http://{}/mcp", door.address), &file);
-    let page = |id: u32| call(id, "list_devices", json!({"limit": 1}));
     log.ask(&mut bridge, page(0)).await;
     write(&file, &right, 0o600);
 
@@ -109,43 +141,17 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     log.ask(&mut bridge, request(6, "ping", json!({}))).await;
 
     log.note("the server is back");
-    program = Program::start_at(home.clone(), &[]).await;
-    door.open(&program.url).await;
+    program = program.again(&[]).await;
+    door.open(program.address).await;
     log.ask(&mut bridge, page(7)).await;
 
     log.note("the server has restarted between two calls");
     program.kill().await;
-    program = Program::start_at(home.clone(), &[]).await;
-    door.open(&program.url).await;
+    program = program.again(&[]).await;
+    door.open(program.address).await;
     log.ask(&mut bridge, page(8)).await;
 
-    log.note("the key is revoked");
-    operate(&data, &format!("key revoke {key}")).await;
-    log.ask(&mut bridge, page(9)).await;
-    log.ask(&mut bridge, page(10)).await;
-
-    log.note("its file holds another key");
-    let second = new_key(&data, &file).await;
-    log.names.push((second.clone(), "KEY_2"));
-    log.ask(&mut bridge, page(11)).await;
-
-    log.note("that key is rotated twice, so that its first secret ends");
-    operate(&data, &format!("key rotate {second}")).await;
-    let rotated = json_of(&data, &format!("key rotate {second}")).await;
-    log.ask(&mut bridge, page(12)).await;
-    let secret = rotated["secret"].as_str().expect("text");
-    write(&file, &format!("{second}:{secret}\n"), 0o600);
-    log.ask(&mut bridge, page(13)).await;
-
-    log.note("others can read the file of the next key");
-    operate(&data, &format!("key revoke {second}")).await;
-    let third = new_key(&data, &file).await;
-    log.names.push((third, "KEY_3"));
-    let text = std::fs::read_to_string(&file).expect("text");
-    write(&file, &text, 0o644);
-    log.ask(&mut bridge, page(14)).await;
-    write(&file, &text, 0o600);
-    log.ask(&mut bridge, page(15)).await;
+    through_keys(&mut log, &mut bridge, (&data, &file), &key).await;
 
     log.note("the client leaves");
     let (rest, exit) = bridge.end().await;
@@ -161,7 +167,7 @@ async fn a_wrong_key_is_refused_until_its_file_holds_a_right_one() {
     let home = TempDir::new().expect("a temporary folder");
     let file = home.path().join("key");
     write(&file, &format!("{}:cps_wrong", program.keys[0].id), 0o600);
-    let mut bridge = Bridge::with_file(&format!("{}/mcp", program.url), &file);
+    let mut bridge = Bridge::with_file(&program.url, &file);
     let ping = request("p", "ping", json!({}));
     let refused = bridge.ask(&ping).await;
     assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!("p"), &json!("unauthenticated")));

@@ -3,8 +3,8 @@
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
 };
-use cloudphone::phones::upstream::sim::Sim;
-use cloudphone::phones::upstream::{Control, Exits, See, Seen, Session, SessionError, Unreachable, Upstream};
+use cloudphone::phones::port::{Control, Exits, See, Seen, Session, SessionError, Unreachable, Upstream};
+use cloudphone::platforms::simulator::Sim;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Facts, Secret, Sent, TaskId, Timestamp};

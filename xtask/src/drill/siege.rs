@@ -1,17 +1,17 @@
-//! `cargo xtask siege`: what a client sees of the program while others stall on thousands of connections, and what that costs; Linux.
+//! `cargo xtask drill siege`: what a client sees of the program while others stall on thousands of connections, and what that costs; Linux.
 //!
 //! Each siege has a program of its own, which is ended with it. Besiegers come from addresses of the loopback network, the client from
 //! 127.0.0.1, each request on a connection of its own. Start at [`run`]; `besiegers` are those who stall.
 
 mod besiegers;
 
-use crate::serving::{self, PATIENCE, Serving, exchange, quantile};
+use crate::serving::{self, PATIENCE, WATCHED, exchange, quantile};
 use anyhow::{Context, Result, ensure};
 use besiegers::{Camp, Stall};
+use driver::Start;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
@@ -106,17 +106,15 @@ impl Seen {
 async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>, siege: &Siege) -> Result<Seen> {
     let _ = fs::remove_dir_all(home);
     fs::create_dir_all(home)?;
-    let script = format!(r#"{lower} && exec "$0" "$@""#);
-    let mut command = Command::new("sh");
-    command.args(["-c", &script]).arg(program).args(["--sim-devices", "1000"]);
-    let running = Serving::start(command, program, home)?;
-    let key = running.key("siege", &[])?;
-    let request = key.request(SMALL, "connection: close\r\n", 1);
+    let start = Start::new(program, home).after(lower).flags(&WATCHED).flags(&["--sim-devices", "1000"]);
+    let running = start.ready().await?;
+    let key = serving::key(&running, "siege", &[]).await?;
+    let request = key.request(SMALL, "connection: close\r\n");
     let camp = match stall {
         None => None,
         Some(stall) => {
             let many = if stall == Stall::Readers { siege.readers } else { siege.connections };
-            let answer = key.request(LARGE, "", 50);
+            let answer = key.request(&format!("[{}]", [LARGE; 50].join(",")), "");
             Some(Camp::pitch(stall, many, running.address, answer).await)
         }
     };
@@ -135,7 +133,7 @@ async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>,
     let refused = refused.context("no count of refused connections among the metrics")?;
     let (stalled, told) = camp.map_or((0, Vec::new()), Camp::strike);
     let peak = running.memory("VmHWM")?;
-    let log = running.end()?;
+    let log = running.log()?;
     Ok(Seen { took, failed, stalled, refused, peak, told, panicked: log.contains("panicked") })
 }
 

@@ -2,15 +2,18 @@
 //! that git ignores.
 
 use super::findings::Findings;
-use anyhow::{Context, Result, bail, ensure};
+use crate::python::python;
+use anyhow::{Context, Result, ensure};
+use driver::{Instance, Start};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 /// How long a client may run. The longest takes 20 s where nothing else runs.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -20,6 +23,8 @@ pub(super) struct Bench {
     /// What is installed, and what servers leave.
     pub(super) home: PathBuf,
     pub(super) program: PathBuf,
+    /// Drives the programs.
+    pub(super) runtime: Runtime,
     /// What clients read.
     pub(super) plan: Value,
 }
@@ -28,13 +33,8 @@ impl Bench {
     /// The folder of a Python with the packages of this lock file, with the script beside them.
     pub(super) fn install_python(&self, major: &str) -> Result<PathBuf> {
         let folder = self.home.join(major);
-        let lock = format!("{major}.txt");
-        self.install(&folder, &[&lock], |folder| {
-            must(Command::new("python3").args(["-m", "venv"]).arg(folder), "Python 3.11 or later, with venv and pip")?;
-            let flags = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"];
-            let python = &mut Command::new(folder.join("bin/python"));
-            must(python.args(flags).arg("--requirement").arg(folder.join(&lock)), "pip and a package index")
-        })?;
+        python(&self.scripts.join(format!("{major}.txt")), &folder)
+            .context("Python 3.11 or later, with venv and pip, and a package index are needed")?;
         self.copy(&folder, "py")?;
         Ok(folder)
     }
@@ -43,10 +43,19 @@ impl Bench {
     /// wants it.
     pub(super) fn install_node(&self) -> Result<(PathBuf, PathBuf)> {
         let folder = self.home.join("node");
-        self.install(&folder, &["package.json", "package-lock.json"], |folder| {
+        let locks = ["package.json", "package-lock.json"];
+        let wanted: Vec<_> = locks.iter().map(|lock| fs::read(self.scripts.join(lock))).collect::<Result<_, _>>()?;
+        let mark = folder.join("installed");
+        if !fs::read(&mark).is_ok_and(|found| found == wanted.concat()) {
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            for (lock, text) in locks.iter().zip(&wanted) {
+                fs::write(folder.join(lock), text)?;
+            }
             let flags = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-            must(Command::new("npm").args(flags).current_dir(folder), "Node.js 20 or later, with npm")
-        })?;
+            must(Command::new("npm").args(flags).current_dir(&folder), "Node.js 20 or later, with npm")?;
+            fs::write(mark, wanted.concat())?;
+        }
         self.copy(&folder, "mjs")?;
         let machine = match std::env::consts::ARCH {
             "x86_64" => "x64",
@@ -55,24 +64,6 @@ impl Bench {
         let locked = folder.join(format!("node_modules/node-{}-{machine}/bin/node", std::env::consts::OS));
         // Elsewhere the packages ask for Node.js 22.19 or later.
         Ok((if locked.exists() { locked } else { "node".into() }, folder))
-    }
-
-    /// Fills `folder` with what these lock files name, unless it is there from an earlier time.
-    fn install(&self, folder: &Path, locks: &[&str], fill: impl Fn(&Path) -> Result<()>) -> Result<()> {
-        let wanted: Vec<_> = locks.iter().map(|lock| fs::read(self.scripts.join(lock))).collect::<Result<_, _>>()?;
-        let mark = folder.join("installed");
-        if fs::read(&mark).is_ok_and(|found| found == wanted.concat()) {
-            return Ok(());
-        }
-        if folder.exists() {
-            fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-        }
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        for (lock, text) in locks.iter().zip(&wanted) {
-            fs::write(folder.join(lock), text)?;
-        }
-        fill(folder)?;
-        Ok(fs::write(mark, wanted.concat())?)
     }
 
     /// Copies the scripts with this ending.
@@ -87,19 +78,23 @@ impl Bench {
     }
 
     /// Starts a program that has nothing behind it. Runs at the same time differ in their number.
-    pub(super) fn server(&self, number: usize) -> Result<Server> {
-        Server::start(&self.program, &self.home.join(format!("run-{number}")))
+    pub(super) fn server(&self, number: usize) -> Result<Instance> {
+        let home = self.home.join(format!("run-{number}"));
+        let _ = fs::remove_dir_all(&home);
+        fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+        self.runtime.block_on(Start::new(&self.program, home).flags(&["--demo"]).ready())
     }
 
     /// Runs a client against a program of its own, pinned to a revision or as it comes. A client that takes too long is ended.
     pub(super) fn run(&self, client: &mut Command, pin: Option<&str>, number: usize) -> Result<Findings> {
         let server = self.server(number)?;
+        let home = self.home.join(format!("run-{number}"));
         let mut plan = self.plan.clone();
         plan["url"] = server.url.clone().into();
-        plan["keys"] = server.keys.clone().into();
+        plan["keys"] = server.keys.iter().map(|key| json!({"id": key.id, "secret": key.secret})).collect();
         plan["revision"] = pin.into();
         // What clients keep of a user has no place in the user's own folder.
-        client.env("HOME", &server.home).stderr(File::create(server.home.join("said"))?);
+        client.env("HOME", &home).stderr(File::create(home.join("said"))?);
         let running = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut running = running.with_context(|| format!("cannot run {:?}", client.get_program()))?;
         serde_json::to_writer(running.stdin.take().context("a client has an input")?, &plan)
@@ -121,50 +116,9 @@ impl Bench {
             drop(ended);
             Ok::<_, anyhow::Error>(waiting.join().unwrap_or_else(|_| Err(io::Error::other("nobody waited")))?)
         })?;
-        let said = fs::read_to_string(server.home.join("said")).unwrap_or_default();
+        let said = fs::read_to_string(home.join("said")).unwrap_or_default();
         findings.checks.push(("its own end".to_owned(), (!status.success()).then(|| format!("{status}: {said}"))));
         Ok(findings)
-    }
-}
-
-/// The program, running. It ends with this value.
-pub(super) struct Server {
-    pub(super) url: String,
-    /// As it prints them: first that of the application that may do everything, then that of one that may only read.
-    pub(super) keys: Vec<Value>,
-    home: PathBuf,
-    child: Child,
-}
-
-impl Server {
-    fn start(program: &Path, home: &Path) -> Result<Self> {
-        let _ = fs::remove_dir_all(home);
-        fs::create_dir_all(home).with_context(|| format!("cannot create {}", home.display()))?;
-        let mut command = Command::new(program);
-        command.args(["--demo", "--listen", "127.0.0.1:0", "--data"]).arg(home.join("data"));
-        let child = command.stdout(Stdio::piped()).stderr(File::create(home.join("log"))?).spawn();
-        let child = child.with_context(|| format!("cannot run {}", program.display()))?;
-        let mut server = Self { url: String::new(), keys: Vec::new(), home: home.to_owned(), child };
-        for line in server.child.stdout.as_mut().into_iter().flat_map(|out| BufReader::new(out).lines()) {
-            let line = line?;
-            match line.trim().split_once(' ') {
-                Some(("X-Api-Key:", id)) => server.keys.push(json!({"id": id.trim()})),
-                Some(("X-Api-Secret:", secret)) => {
-                    server.keys.last_mut().context("a secret follows its key")?["secret"] = secret.trim().into();
-                }
-                _ if line.contains("Ctrl-C") => return Ok(server),
-                _ if line.ends_with("/mcp") => server.url = line.rsplit(' ').next().unwrap_or_default().to_owned(),
-                _ => {}
-            }
-        }
-        bail!("the program did not start; {} says why", home.join("log").display())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,9 +3,9 @@
 //! A sample is for the latest major version of its package. Comments that begin with `version 1: ` are what that version has in place
 //! of the line above them.
 
-use super::bench::Server;
 use super::findings::Findings;
 use anyhow::{Context, Result, ensure};
+use driver::Instance;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -87,7 +87,7 @@ impl Sample {
     }
 
     /// Runs it as it stands and then impatiently, each against a server of its own.
-    pub(super) fn try_out(&self, interpreter: &Path, start: impl Fn() -> Result<Server>) -> Result<Findings> {
+    pub(super) fn try_out(&self, interpreter: &Path, start: impl Fn() -> Result<Instance>) -> Result<Findings> {
         let Self { language, name, file, text } = self;
         let impatient = language.impatient.iter().try_fold(text.clone(), |text, (from, to)| swap(&text, from, to))?;
         let both = [("as it stands", text), ("5 s to read, no wait_seconds", &impatient)];
@@ -100,11 +100,11 @@ impl Sample {
 }
 
 /// Runs a sample. Returns what it said unless it ended well.
-fn run(interpreter: &Path, file: &Path, text: &str, server: &Server) -> Result<Option<String>> {
+fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result<Option<String>> {
     let key = server.keys.first().context("the program shows a key")?;
     let text = swap(text, "http://127.0.0.1:8080/mcp", &server.url)?;
-    let text = swap(&text, "KEY_ID", key["id"].as_str().unwrap_or_default())?;
-    let text = swap(&text, "SECRET", key["secret"].as_str().unwrap_or_default())?;
+    let text = swap(&text, "KEY_ID", &key.id)?;
+    let text = swap(&text, "SECRET", &key.secret)?;
     fs::write(file, text)?;
     let output = Command::new(interpreter).arg(file).output()?;
     let [said, log] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));

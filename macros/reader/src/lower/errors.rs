@@ -1,14 +1,16 @@
 //! Lowers errors: first those that the framework answers with, in the contract's words, then the contract's own.
 
+use super::require::{at, lacking, require_name, require_text};
+use super::tools;
 use super::types::{self, Types};
-use super::words::Words;
-use super::{at, require_name, require_text, tools};
+use super::words::{Words, first};
 use crate::model::{ErrorCode, Field};
 use crate::raw::{self, At, Files, Named};
 use crate::report::Report;
 use crate::rules::{ROLES, Rule};
 use crate::source::{DEFAULTS, ERRORS};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// An error as it is in the file: its code and its keys.
@@ -24,36 +26,29 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
     let mut others: Vec<(Written<'_>, bool)> = Vec::new();
     for (code, error) in own.iter() {
         check(code, error, files, report);
-        let role = match &error.role {
-            Some(role) if ROLES.contains(&role.as_str()) => role.as_str(),
-            Some(role) => {
+        let by_code = || files.defaults.error.get(code)?.role.as_ref();
+        match error.role.as_ref().or_else(by_code) {
+            None => others.push(((code, error), true)),
+            Some(role) if !ROLES.contains(&role.as_str()) => {
                 report.unknown(Rule::UnknownRole, at(ERRORS, role.span()), "role", role, ROLES);
                 others.push(((code, error), false));
-                continue;
             }
-            None => {
-                match default_of(files, |default, _| **default == **code).and_then(|(_, error)| error.role.as_ref()) {
-                    Some(role) => role.as_str(),
-                    None => {
-                        others.push(((code, error), true));
-                        continue;
-                    }
+            Some(role) => match played.entry(role) {
+                Entry::Occupied(entry) => {
+                    let message = format!("`{}` plays the role `{}` already", **entry.get().0, **role);
+                    let place = error.role.as_ref().map_or(code.span(), At::span);
+                    report.add(Rule::Role, at(ERRORS, place), message, None);
+                    others.push(((code, error), false));
                 }
-            }
-        };
-        if let Some((other, _)) = played.get(role) {
-            let message = format!("`{}` plays the role `{role}` already", ***other);
-            let place = error.role.as_ref().map_or(code.span(), At::span);
-            report.add(Rule::Role, at(ERRORS, place), message, None);
-            others.push(((code, error), false));
-        } else {
-            played.insert(role, (code, error));
+                Entry::Vacant(entry) => drop(entry.insert((code, error))),
+            },
         }
     }
     let mut lowering = Lowering { types, words, report };
     let mut lowered: Vec<Arc<ErrorCode>> = Vec::new();
     for role in ROLES {
-        let default = default_of(files, |_, error| error.role.as_ref().is_some_and(|known| known.as_str() == role));
+        let plays = |(_, error): &Written<'_>| error.role.as_ref().is_some_and(|known| known.as_str() == role);
+        let default = files.defaults.error.iter().find(plays);
         let written = played.get(role).copied();
         if let (None, Some((code, _))) = (written, default)
             && let Some((taken, _)) = own.iter().find(|(taken, _)| taken.as_str() == code.as_str())
@@ -66,11 +61,6 @@ pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Re
     }
     lowered.extend(others.into_iter().filter_map(|(written, whole)| lowering.error(Some(written), None, None, whole)));
     lowered
-}
-
-/// Finds an error among the framework's defaults.
-fn default_of(files: &Files, is: impl Fn(&At<String>, &raw::Error) -> bool) -> Option<Written<'_>> {
-    files.defaults.error.iter().find(|(code, error)| is(code, error))
 }
 
 /// Checks an error by itself.
@@ -111,27 +101,26 @@ impl Lowering<'_> {
     ) -> Option<Arc<ErrorCode>> {
         let (code, _) = own.or(default)?;
         let (own, default) = (own.map(|(_, error)| error), default.map(|(_, error)| error));
-        let first = [own, default].into_iter().flatten();
-        let (retryable, http) = (
-            first.clone().find_map(|error| error.retryable),
-            first.clone().find_map(|error| error.http.as_deref().copied()),
-        );
+        let tables = [own, default];
+        let (retryable, http) = (first(tables, |error| &error.retryable), first(tables, |error| &error.http));
+        let text = |key: fn(&raw::Error) -> &Option<At<String>>| first(tables, key);
+        let (meaning, brief, remedy) =
+            (text(|error| &error.meaning), text(|error| &error.brief), text(|error| &error.remedy));
         let lacks = [
             ("retryable", retryable.is_none()),
             ("http", http.is_none()),
-            ("meaning", first.clone().all(|error| error.meaning.is_none())),
-            ("remedy", first.clone().all(|error| error.remedy.is_none())),
+            ("meaning", meaning.is_none()),
+            ("remedy", remedy.is_none()),
         ];
-        let lacks = lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(key, _)| format!("`{key}`"));
-        let lacks = lacks.collect::<Vec<_>>().join(", ");
+        let lacks = lacking(&lacks);
         if whole && !lacks.is_empty() {
             let message = format!("the error `{}` lacks {lacks}", **code);
             let help =
                 "add it; only an error with a `role` takes what it leaves out from the framework's own".to_owned();
             self.report.add(Rule::Shape, at(ERRORS, code.span()), message, Some(help));
         }
-        let retryable = retryable.unwrap_or_default();
-        let delay = first.clone().find_map(|error| error.retry_after_seconds.as_deref().copied());
+        let retryable = retryable.copied().unwrap_or_default();
+        let delay = first(tables, |error| &error.retry_after_seconds);
         if let (Some(own), Some(true)) = (own, default.map(|default| default.retryable != Some(retryable))) {
             let place = own.role.as_ref().map_or(code.span(), At::span);
             let message = format!("the framework answers with `{}`, and decides whether that is retryable", **code);
@@ -146,23 +135,18 @@ impl Lowering<'_> {
             let help = Some("add `retry_after_seconds = 5`".to_owned());
             self.report.add(Rule::RetryableWithoutDelay, at(ERRORS, code.span()), message, help);
         }
-        let text = |key: fn(&raw::Error) -> &Option<At<String>>| {
-            let written = first.clone().find_map(|error| key(error).as_ref());
-            written.map(|text| self.words.fill(text)).unwrap_or_default()
-        };
-        // The description of a tool names its own resource.
-        let brief = first.clone().find_map(|error| error.brief.as_ref());
-        let brief = brief.map(|text| self.words.fill_shared(text)).unwrap_or_default();
+        let fill = |text: Option<&At<String>>| text.map(|text| self.words.fill(text)).unwrap_or_default();
         Some(Arc::new(ErrorCode {
             code: code.to_string(),
             role: role.map(str::to_owned),
             retryable,
-            retry_after_seconds: delay.filter(|_| retryable).unwrap_or_default(),
-            http: http.unwrap_or(500),
-            jsonrpc: first.clone().find_map(|error| error.jsonrpc).unwrap_or(SERVER_ERROR),
-            meaning: text(|error| &error.meaning),
-            brief,
-            remedy: text(|error| &error.remedy),
+            retry_after_seconds: delay.filter(|_| retryable).map_or(0, |delay| **delay),
+            http: http.map_or(500, |http| **http),
+            jsonrpc: first(tables, |error| &error.jsonrpc).copied().unwrap_or(SERVER_ERROR),
+            meaning: fill(meaning),
+            // The description of a tool names its own resource.
+            brief: brief.map(|text| self.words.fill_shared(text)).unwrap_or_default(),
+            remedy: fill(remedy),
             fields: self.fields(own, default),
         }))
     }
@@ -173,26 +157,23 @@ impl Lowering<'_> {
             let written: Option<&Named<raw::Field>> = error.and_then(|error| error.fields.as_ref());
             self.types.fields(file, written, types::Place::Result, self.report)
         };
-        let written = own.iter().flat_map(|error| error.fields.iter().flat_map(Named::iter));
-        let places: HashMap<&str, _> = written.map(|(name, _)| (name.as_str(), name.span())).collect();
-        let (mut own, default) = (lower(ERRORS, own), lower(DEFAULTS, default));
-        let mut fields: Vec<Field> = Vec::new();
-        for field in default {
-            let Some(described) = own.iter().position(|own| own.name == field.name).map(|at| own.remove(at)) else {
-                fields.push(field);
-                continue;
-            };
-            let kind = |Field { ty, nullable, secret, untrusted, ours, .. }: &Field| {
-                format!("{ty:?} {nullable} {secret} {untrusted} {ours}")
-            };
-            if kind(&described) != kind(&field) {
+        let (mut described, mut fields) = (lower(ERRORS, own), lower(DEFAULTS, default));
+        let kind = |Field { ty, nullable, secret, untrusted, ours, .. }: &Field| {
+            format!("{ty:?} {nullable} {secret} {untrusted} {ours}")
+        };
+        for field in &mut fields {
+            let Some(at_own) = described.iter().position(|own| own.name == field.name) else { continue };
+            let described = described.remove(at_own);
+            if kind(&described) != kind(field) {
                 let message = format!("`{}` is the framework's: only its doc can be another", field.name);
-                let place = places.get(field.name.as_str()).cloned().unwrap_or_default();
+                let mut names = own.and_then(|own| own.fields.as_ref()).into_iter().flat_map(Named::keys);
+                let name = names.find(|name| ***name == field.name);
+                let place = name.map(At::span).unwrap_or_default();
                 self.report.add(Rule::Field, at(ERRORS, place), message, None);
             }
-            fields.push(Field { doc: described.doc, ..field });
+            field.doc = described.doc;
         }
-        fields.extend(own);
+        fields.extend(described);
         fields
     }
 }

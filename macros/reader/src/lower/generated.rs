@@ -1,10 +1,11 @@
 //! The names that the generated code uses. A clash is then reported as a problem of the contract, not by the compiler.
 
-use super::{TYPES, at};
+use super::require::at;
 use crate::names::{is_pascal, pascal};
 use crate::raw::{At, Files, Named};
 use crate::report::{Report, Source};
 use crate::rules::{COMMANDS, Rule};
+use crate::source::{ERRORS, SERVICE, TYPES};
 use std::collections::HashMap;
 
 /// Names that every expansion defines or uses.
@@ -34,17 +35,16 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
             taken.insert(format!("{prefix}Error"), format!("the name of the error of `{tool}`"));
         }
     }
-    for (name, _) in types.r#type.iter() {
+    for name in types.r#type.keys() {
         if let Some(owner) = taken.get(name.as_str()) {
             let help = Some("choose another name for the type".to_owned());
             report.add(Rule::DuplicateName, at(TYPES, name.span()), format!("`{}` is {owner}", **name), help);
         }
     }
-    let resources = || service.resource.iter().map(|(name, _)| (super::SERVICE, name));
-    let carried = errors.error.iter().flat_map(|(_, error)| error.fields.iter().flat_map(Named::iter));
-    taken_words(resources(), &PARAMETERS, "what every handler is given", report);
-    taken_words(resources(), &COMMANDS, "a command of every service", report);
-    taken_words(carried.map(|(name, _)| (super::ERRORS, name)), &CARRIED, "what every error carries", report);
+    let carried = errors.error.iter().flat_map(|(_, error)| error.fields.iter().flat_map(Named::keys));
+    taken_words(SERVICE, service.resource.keys(), &PARAMETERS, "what every handler is given", report);
+    taken_words(SERVICE, service.resource.keys(), &COMMANDS, "a command of every service", report);
+    taken_words(ERRORS, carried, &CARRIED, "what every error carries", report);
 }
 
 /// Returns the Rust names that other modules import from a contract. The names of what could not be read are taken from the text.
@@ -79,12 +79,13 @@ pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
 }
 
 fn taken_words<'a>(
-    names: impl Iterator<Item = (usize, &'a At<String>)>,
+    file: usize,
+    names: impl Iterator<Item = &'a At<String>>,
     words: &[&str],
     owner: &str,
     report: &mut Report,
 ) {
-    for (file, name) in names.filter(|(_, name)| words.contains(&name.as_str())) {
+    for name in names.filter(|name| words.contains(&name.as_str())) {
         let help = Some("choose another name".to_owned());
         report.add(Rule::DuplicateName, at(file, name.span()), format!("`{}` is {owner}", **name), help);
     }

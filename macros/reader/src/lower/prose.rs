@@ -2,7 +2,7 @@
 
 mod written;
 
-use super::at;
+use super::require::{at, tools_of};
 use super::words::Words;
 use crate::describe::{description, lines};
 use crate::documents::{ListForm, listed_item};
@@ -11,9 +11,10 @@ use crate::raw::{self, At, Files, Named};
 use crate::report::{Place, Report};
 use crate::rules::{FALLBACK, Rule};
 use crate::sentences::{instructions, instructions_text, joined, names_tool, sentences, words};
-use crate::source::{ERRORS, FIRST_TOOLS, SERVICE};
+use crate::source::{ERRORS, SERVICE};
 use std::collections::HashSet;
 use std::ops::Range;
+use toolwarrant_limits::deceives;
 use written::{Written, own_texts, vocabulary, written};
 
 pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
@@ -22,14 +23,10 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
         plain(text, report);
         placeholders(text, words, report);
     }
-    for (name, _) in files.service.number.iter().filter(|(name, _)| words.is_taken(name)) {
+    for name in files.service.number.keys().filter(|name| words.is_taken(name)) {
         let help = Some("name the number otherwise".to_owned());
-        report.add(
-            Rule::DuplicateName,
-            at(SERVICE, name.span()),
-            format!("`{{{}}}` stands for something else", **name),
-            help,
-        );
+        let message = format!("`{{{}}}` stands for something else", **name);
+        report.add(Rule::DuplicateName, at(SERVICE, name.span()), message, help);
     }
     let failures = files.service.phrase.as_ref().and_then(|phrase| phrase.failures.as_ref());
     for (text, slot) in failures.into_iter().flat_map(|text| ["{final}", "{retryable}"].map(|slot| (text, slot))) {
@@ -45,11 +42,9 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
     let vocabulary = vocabulary(files);
     written.iter().for_each(|text| unknown_words(text, &vocabulary, report));
     next_steps(contract, files, report);
-    for (n, (_, file)) in files.tools.iter().enumerate() {
-        for raw in &file.tool {
-            let lowered = contract.tools().find(|tool| tool.name == **raw.name);
-            tool(contract, lowered, FIRST_TOOLS + n, raw, report);
-        }
+    for (file, raw) in tools_of(files) {
+        let lowered = contract.tools().find(|tool| tool.name == **raw.name);
+        tool(contract, lowered, file, raw, report);
     }
     if report.count() == 0 {
         whole(contract, files, report);
@@ -87,13 +82,7 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
     let docs = tool.args.iter().map(|field| field.doc.as_str());
     let told = docs.fold(text + "\n" + &tool.title, |told, doc| told + "\n" + doc);
     let hidden = contract.tools().filter(|other| names_tool(&told, &other.name));
-    let granted = |permission: &str| {
-        tool.permission
-            .grants
-            .iter()
-            .any(|at| contract.permissions.get(*at).is_some_and(|known| known.name == permission))
-    };
-    for other in hidden.filter(|other| !granted(&other.permission.name)) {
+    for other in hidden.filter(|other| !tool.permission.grants.contains(&other.permission.index)) {
         let place = own_texts(raw).find(|text| names_tool(text, &other.name)).map_or(place.clone(), At::span);
         let (own, others) = (&tool.permission.name, &other.permission.name);
         let part = lines(contract, tool).into_iter().flatten().find(|part| names_tool(&part.text, &other.name));
@@ -115,14 +104,11 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
         }
     };
     let ReadersSpec { list: plain, list_with_outputs: with_outputs, .. } = contract.readers;
-    let plain = (ListForm::Plain, Rule::ListTooLong, "list", plain);
-    let with_outputs = (ListForm::WithOutputs, Rule::ListWithOutputsTooLong, "list_with_outputs", with_outputs);
+    let plain = (ListForm::Plain, Rule::ListTooLong, "the list of tools", "list", plain);
+    let what = "the list of tools with their output schemas";
+    let with_outputs = (ListForm::WithOutputs, Rule::ListWithOutputsTooLong, what, "list_with_outputs", with_outputs);
     let shown = contract.service.served.iter().any(|revision| *revision != FALLBACK).then_some(with_outputs);
-    for (form, rule, key, limit) in [plain].into_iter().chain(shown) {
-        let what = match form {
-            ListForm::Plain => "the list of tools",
-            ListForm::WithOutputs => "the list of tools with their output schemas",
-        };
+    for (form, rule, what, key, limit) in [plain].into_iter().chain(shown) {
         let size = |tool| listed_item(contract, tool, form).chars().count();
         let sizes: Vec<_> = contract.tools().map(|tool| (&tool.name, size(tool))).collect();
         let length = sizes.iter().map(|(_, size)| size + 1).sum::<usize>() + "{\"tools\":[]}".len() - 1;
@@ -131,24 +117,12 @@ fn whole(contract: &Contract, files: &Files, report: &mut Report) {
         bound(rule, what, length, limit, list.clone(), Some(raise));
     }
     let length = instructions_text(contract).chars().count();
-    bound(
-        Rule::InstructionsTooLong,
-        "the text of all instructions",
-        length,
-        contract.readers.instructions,
-        doc.clone(),
-        None,
-    );
+    let (what, limit) = ("the text of all instructions", contract.readers.instructions);
+    bound(Rule::InstructionsTooLong, what, length, limit, doc.clone(), None);
     let lead = instructions(contract).first().map_or(0, |paragraph| joined(paragraph).chars().count());
     let help = "it is made of `doc` and, under `[phrase]`, `capability`, `writes` and `refused`".to_owned();
-    bound(
-        Rule::InstructionsLead,
-        "the first paragraph of the instructions",
-        lead,
-        contract.readers.lead,
-        doc,
-        Some(help),
-    );
+    let (what, limit) = ("the first paragraph of the instructions", contract.readers.lead);
+    bound(Rule::InstructionsLead, what, lead, limit, doc, Some(help));
 }
 
 fn briefs(contract: &Contract, files: &Files, words: &Words, report: &mut Report) {
@@ -168,8 +142,8 @@ fn briefs(contract: &Contract, files: &Files, words: &Words, report: &mut Report
 fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
     const UNCLEAR: [&str; 3] = ["dispatched", "success_unverified", "timeout"];
     let Some(reading) = contract.read_tool() else { return };
-    let raws = (FIRST_TOOLS..).zip(&files.tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |raw| (n, raw)));
-    let place = raws.filter(|(_, raw)| *raw.name == reading.name).map(|(n, raw)| at(n, raw.name.span())).next();
+    let mut raws = tools_of(files).filter(|(_, raw)| *raw.name == reading.name);
+    let place = raws.next().map(|(file, raw)| at(file, raw.name.span()));
     let granted = reading.permission.grants.iter().fold(0, |set, bit| set | 1_u64 << bit);
     let is_call = |state: &str, text: &str| match state {
         "dispatched" => names_tool(text, &reading.name),
@@ -183,7 +157,7 @@ fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
         }
     };
     for state in contract.states.iter().filter(|state| UNCLEAR.contains(&state.name.as_str())) {
-        let own = files.service.state.iter().find(|(name, _)| name.as_str() == state.name).map(|(_, own)| own);
+        let own = files.service.state.get(&state.name);
         let written = own.and_then(|own| own.next_step.as_ref()).map(|text| at(SERVICE, text.span()));
         require(&state.name, &state.next_step, written.or_else(|| place.clone()));
         let reported = own.and_then(|own| own.reported.as_ref()).into_iter().flat_map(Named::iter);
@@ -199,7 +173,7 @@ fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
 }
 
 fn plain(Written { place, text, .. }: &Written<'_>, report: &mut Report) {
-    let odd = text.chars().find(|c| c.is_control() || is_unseen(*c));
+    let odd = text.chars().find(|c| deceives(*c));
     let tag = text.match_indices('<').any(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches('/');
         rest.starts_with(|c: char| c.is_ascii_alphabetic()) && rest.contains('>')
@@ -211,13 +185,6 @@ fn plain(Written { place, text, .. }: &Written<'_>, report: &mut Report) {
         None => return,
     };
     report.add(Rule::PlainText, place.clone(), message, None);
-}
-
-/// Unicode's format characters, which hide or reorder text, and its fillers.
-fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e01ef}')
 }
 
 fn placeholders(Written { place, text, placeholders }: &Written<'_>, words: &Words, report: &mut Report) {
@@ -255,10 +222,10 @@ fn unknown_words(Written { place, text, .. }: &Written<'_>, vocabulary: &HashSet
     for word in unknown {
         let mut near: Vec<&str> = vocabulary.iter().copied().collect();
         near.sort_unstable();
-        let help = crate::names::nearest(word, near).map_or_else(
-            || "write it without backticks, or declare it".to_owned(),
-            |meant| format!("did you mean `{meant}`?"),
-        );
+        let help = match crate::names::nearest(word, near) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "write it without backticks, or declare it".to_owned(),
+        };
         report.add(Rule::UnknownWord, place.clone(), format!("`{word}` is no name of this contract"), Some(help));
     }
 }

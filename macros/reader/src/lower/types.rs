@@ -1,12 +1,13 @@
 //! Lowers types and fields.
 
-use super::{TYPES, at, members, require_name, require_text};
+use super::derived::{self, plain};
+use super::require::{at, require_distinct, require_name, require_text};
 use crate::model::{Field, Kind, Member, NamedType, StringSpec, Type};
 use crate::raw::{self, At, KindName, Named, Unread};
 use crate::report::Report;
 use crate::rules::Rule;
+use crate::source::TYPES;
 use crate::{fit, names};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(crate) enum Place {
 
 /// All named types, each after those that it is made of.
 pub(crate) struct Types {
-    done: Vec<Arc<NamedType>>,
+    pub(super) done: Vec<Arc<NamedType>>,
     /// Types with problems, which are already reported. A use of such a type is no further problem.
     broken: Vec<String>,
     /// Types that could not be read.
@@ -32,20 +33,16 @@ impl Types {
     /// Lowers the types of the file, after those that resources bring.
     pub(crate) fn lower(raw: &Named<raw::Type>, resources: &Named<raw::Resource>, report: &mut Report) -> Self {
         let mut types = Self {
-            done: derived(resources),
+            done: of_resources(resources),
             broken: Vec::new(),
             unread: raw.unread.clone(),
             unread_resources: resources.unread.clone(),
         };
-        for (name, _) in raw.iter() {
+        for name in raw.keys() {
             if !names::is_pascal(name) {
                 let help = Some("types are UpperCamelCase".to_owned());
-                report.add(
-                    Rule::Name,
-                    at(TYPES, name.span()),
-                    format!("`{name}` is no usable name", name = **name),
-                    help,
-                );
+                let message = format!("`{name}` is no usable name", name = **name);
+                report.add(Rule::Name, at(TYPES, name.span()), message, help);
             }
             if types.find(name).is_some() {
                 let message = format!("`{name}` is derived from a resource", name = **name);
@@ -53,12 +50,35 @@ impl Types {
                 report.add(Rule::DuplicateName, at(TYPES, name.span()), message, help);
             }
         }
-        let by_name = raw.iter().map(|(name, ty)| (name.as_str(), (name, ty))).collect();
-        let mut work = Work { raw: &by_name, open: Vec::new() };
-        for (name, _) in raw.iter() {
-            work.complete(name, &mut types, report);
+        for name in raw.keys() {
+            types.complete(name, raw, &mut Vec::new(), report);
         }
         types
+    }
+
+    /// Lowers a type after those that it is made of, and finds a cycle. `open` are the types that are being lowered.
+    fn complete<'a>(&mut self, name: &str, raw: &'a Named<raw::Type>, open: &mut Vec<&'a str>, report: &mut Report) {
+        let Some((key, ty)) = raw.iter().find(|(key, _)| key.as_str() == name) else { return };
+        if self.find(name).is_some() || self.broken.iter().any(|broken| broken == name) {
+            return;
+        }
+        if open.contains(&name) {
+            let circle = format!("{} -> {name}", open.join(" -> "));
+            report.add(Rule::TypeCycle, at(TYPES, key.span()), format!("a type contains itself: {circle}"), None);
+            self.broken.push(name.to_owned());
+            return;
+        }
+        open.push(key);
+        let parts = ty.fields.iter().flat_map(Named::iter).map(|(_, field)| element(&field.r#type).0);
+        for part in parts.chain(ty.include.iter().map(|include| include.as_str())) {
+            self.complete(part, raw, open, report);
+        }
+        open.pop();
+        require_text(TYPES, &ty.doc, report);
+        match kind(ty, self, report) {
+            Some(kind) => self.done.push(derived::named(name, &ty.doc, kind)),
+            None => self.broken.push(name.to_owned()),
+        }
     }
 
     /// Finds the type that a name outside types.toml refers to.
@@ -79,12 +99,8 @@ impl Types {
         place: Place,
         report: &mut Report,
     ) -> Vec<Field> {
-        let Some(raw) = raw else { return Vec::new() };
-        raw.iter().filter_map(|(name, field)| self.field(file, name, field, place, report)).collect()
-    }
-
-    pub(crate) fn into_list(self) -> Vec<Arc<NamedType>> {
-        self.done
+        let raw = raw.into_iter().flat_map(Named::iter);
+        raw.filter_map(|(name, field)| self.field(file, name, field, place, report)).collect()
     }
 
     /// Checks whether a missing type is already reported as a problem.
@@ -226,79 +242,38 @@ fn is_argument(ty: &Type) -> bool {
 }
 
 /// Derives the types of resources: `PrinterCapability` and `PrinterCapabilities` for a resource `printer`.
-fn derived(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
+fn of_resources(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
     let both = |(name, resource): (&At<String>, &raw::Resource)| {
         let capabilities = resource.capability.iter().flat_map(Named::iter);
         let members: Vec<Member> =
             capabilities.map(|(name, doc)| Member { name: name.to_string(), doc: doc.to_string() }).collect();
-        let flag = |member: &Member| Field {
-            name: member.name.clone(),
-            doc: member.doc.clone(),
-            ty: Type::Boolean,
-            optional: false,
-            nullable: false,
-            secret: false,
-            untrusted: false,
-            ours: false,
-            told: false,
-            default: None,
-        };
-        let flags = members.iter().map(flag).collect();
-        let prefix = names::pascal(name);
+        let flags = members.iter().map(|member| plain(&member.name, &member.doc, Type::Boolean)).collect();
+        let (prefix, name) = (names::pascal(name), &**name);
+        let [operation, offer] =
+            [format!("An operation that a {name} may offer."), format!("What a {name} offers at present.")];
         [
-            NamedType {
-                name: format!("{prefix}Capability"),
-                doc: format!("An operation that a {} may offer.", **name),
-                kind: Kind::Enum(members),
-            },
-            NamedType {
-                name: format!("{prefix}Capabilities"),
-                doc: format!("What a {} offers at present.", **name),
-                kind: Kind::Object(flags),
-            },
+            derived::named(&format!("{prefix}Capability"), &operation, Kind::Enum(members)),
+            derived::named(&format!("{prefix}Capabilities"), &offer, Kind::Object(flags)),
         ]
     };
-    resources.iter().flat_map(both).map(Arc::new).collect()
+    resources.iter().flat_map(both).collect()
 }
 
-/// Lowers types depth first, so that a type follows those that it is made of, and a cycle is found.
-struct Work<'a> {
-    raw: &'a HashMap<&'a str, (&'a At<String>, &'a raw::Type)>,
-    open: Vec<&'a str>,
-}
-
-impl<'a> Work<'a> {
-    fn complete(&mut self, name: &str, types: &mut Types, report: &mut Report) {
-        let Some(&(key, ty)) = self.raw.get(name) else { return };
-        if types.find(name).is_some() || types.broken.iter().any(|broken| broken == name) {
-            return;
-        }
-        if self.open.contains(&name) {
-            let circle = format!("{} -> {name}", self.open.join(" -> "));
-            report.add(Rule::TypeCycle, at(TYPES, key.span()), format!("a type contains itself: {circle}"), None);
-            types.broken.push(name.to_owned());
-            return;
-        }
-        self.open.push(key);
-        let parts = ty.fields.iter().flat_map(Named::iter).map(|(_, field)| element(&field.r#type).0);
-        for part in parts.chain(ty.include.iter().map(|include| include.as_str())) {
-            self.complete(part, types, report);
-        }
-        self.open.pop();
-        require_text(TYPES, &ty.doc, report);
-        match kind(ty, types, report) {
-            Some(kind) => {
-                types.done.push(Arc::new(NamedType { name: name.to_owned(), doc: ty.doc.to_string(), kind }));
-            }
-            None => types.broken.push(name.to_owned()),
-        }
-    }
+/// Lowers named members: the values of an enum, or the capabilities of a resource.
+pub(super) fn members(file: usize, raw: Option<&Named<At<String>>>, report: &mut Report) -> Vec<Member> {
+    let Some(raw) = raw else { return Vec::new() };
+    require_distinct(file, raw.keys(), report);
+    let lower = |(name, doc): (&At<String>, &At<String>)| {
+        require_name(file, name, report);
+        require_text(file, doc, report);
+        Member { name: name.to_string(), doc: doc.to_string() }
+    };
+    raw.iter().map(lower).collect()
 }
 
 fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
     let raw::Type { kind, doc: _, min_length, max_length, prefix, charset, min, max, values, include, fields } = raw;
-    let of =
-        |wanted, key: &str, span: Option<Range<usize>>| (**kind != wanted).then_some((wanted, key.to_owned(), span?));
+    let of = |wanted, key, span: Option<Range<usize>>| (**kind != wanted).then_some((wanted, key, span?));
     let misplaced = [
         of(KindName::String, "min_length", min_length.as_ref().map(At::span)),
         of(KindName::String, "max_length", max_length.as_ref().map(At::span)),
@@ -319,27 +294,7 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
         wrong(span, format!("`{key}` belongs to the kind `{}`", format!("{owner:?}").to_lowercase()));
     }
     let lowered = match **kind {
-        KindName::String => {
-            let rule = StringSpec {
-                min: min_length.as_ref().map_or(0, |min| **min as usize),
-                max: max_length.as_ref().map_or(0, |max| **max as usize),
-                prefix: prefix.as_ref().map(|prefix| prefix.to_string()).unwrap_or_default(),
-                charset: charset.as_ref().map(|set| ranges(set)).unwrap_or_default(),
-            };
-            if rule.max == 0 || rule.max < rule.min || rule.max < rule.prefix.len() {
-                wrong(kind.span(), "a string needs a `max_length` that leaves something to choose".to_owned());
-            }
-            if let Some(charset) = charset.as_ref().filter(|set| !set.is_ascii() || rule.charset.is_empty()) {
-                wrong(charset.span(), "a charset is made of ASCII characters and ranges such as `a-z`".to_owned());
-            }
-            if let Some(prefix) = prefix
-                .as_ref()
-                .filter(|prefix| !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)))
-            {
-                wrong(prefix.span(), "a prefix is made of ASCII letters, digits, `_` and `-`".to_owned());
-            }
-            Kind::String(rule)
-        }
+        KindName::String => Kind::String(string(raw, &mut wrong)),
         KindName::Integer => {
             let (Some(min), Some(max)) = (min, max) else {
                 wrong(kind.span(), "an integer needs `min` and `max`".to_owned());
@@ -360,31 +315,58 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
             whole &= report.count() == before;
             Kind::Enum(members)
         }
-        KindName::Object => {
-            let mut all = Vec::new();
-            if let Some(include) = include {
-                let included = types.named(TYPES, include, report);
-                match included.as_deref() {
-                    Some(NamedType { kind: Kind::Object(fields), .. }) => all.extend(fields.iter().cloned()),
-                    Some(_) => {
-                        report.add(Rule::Bounds, at(TYPES, include.span()), "only an object can be included", None)
-                    }
-                    None => whole = false,
-                }
-            }
-            for (name, _) in fields.iter().flat_map(Named::iter) {
-                if all.iter().any(|field| field.name == **name) {
-                    let message = format!("`{name}` is included already", name = **name);
-                    report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
-                }
-            }
-            let own = types.fields(TYPES, fields.as_ref(), Place::Result, report);
-            whole &= own.len() == fields.iter().flat_map(Named::iter).count();
-            all.extend(own);
-            Kind::Object(all)
-        }
+        KindName::Object => Kind::Object(object(include.as_ref(), fields.as_ref(), types, report)?),
     };
     whole.then_some(lowered)
+}
+
+/// Lowers the rule of a string. `wrong` reports a mistake at a place.
+fn string(raw: &raw::Type, mut wrong: impl FnMut(Range<usize>, String)) -> StringSpec {
+    let raw::Type { kind, min_length, max_length, prefix, charset, .. } = raw;
+    let rule = StringSpec {
+        min: min_length.as_ref().map_or(0, |min| **min as usize),
+        max: max_length.as_ref().map_or(0, |max| **max as usize),
+        prefix: prefix.as_ref().map(|prefix| prefix.to_string()).unwrap_or_default(),
+        charset: charset.as_ref().map(|set| ranges(set)).unwrap_or_default(),
+    };
+    if rule.max == 0 || rule.max < rule.min || rule.max < rule.prefix.len() {
+        wrong(kind.span(), "a string needs a `max_length` that leaves something to choose".to_owned());
+    }
+    if let Some(charset) = charset.as_ref().filter(|set| !set.is_ascii() || rule.charset.is_empty()) {
+        wrong(charset.span(), "a charset is made of ASCII characters and ranges such as `a-z`".to_owned());
+    }
+    let is_plain = |prefix: &str| prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_plain(prefix)) {
+        wrong(prefix.span(), "a prefix is made of ASCII letters, digits, `_` and `-`".to_owned());
+    }
+    rule
+}
+
+/// Lowers the fields of an object, those that it includes first. Returns `None` if not all of them could be lowered.
+fn object(
+    include: Option<&At<String>>,
+    fields: Option<&Named<raw::Field>>,
+    types: &Types,
+    report: &mut Report,
+) -> Option<Vec<Field>> {
+    let (mut all, mut whole) = (Vec::new(), true);
+    if let Some(include) = include {
+        match types.named(TYPES, include, report).as_deref() {
+            Some(NamedType { kind: Kind::Object(fields), .. }) => all.extend(fields.iter().cloned()),
+            Some(_) => report.add(Rule::Bounds, at(TYPES, include.span()), "only an object can be included", None),
+            None => whole = false,
+        }
+    }
+    for (name, _) in fields.iter().flat_map(|fields| fields.iter()) {
+        if all.iter().any(|field| field.name == **name) {
+            let message = format!("`{name}` is included already", name = **name);
+            report.add(Rule::DuplicateName, at(TYPES, name.span()), message, None);
+        }
+    }
+    let own = types.fields(TYPES, fields, Place::Result, report);
+    whole &= own.len() == fields.map_or(0, |fields| fields.iter().count());
+    all.extend(own);
+    whole.then_some(all)
 }
 
 /// Splits a charset such as `a-z0-9-` into its ranges. A `-` at either end stands for itself.

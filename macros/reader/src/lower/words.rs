@@ -3,14 +3,14 @@
 //! `{name}` in a text stands for a name or a number of the contract, so that neither is written twice. What only the description of one
 //! tool, or one failure, can fill in is left for it: [`DEFERRED`].
 
-use super::{MAX_WAIT_SECONDS, SERVICE, at, limit, require_text};
+use super::require::{at, require_text, tools_of};
 use crate::model::{Phrases, State};
+use crate::names::noun;
 use crate::raw::{self, At, EffectName, Files, Named};
 use crate::report::Report;
 use crate::rules::{REPORTS, Rule, STATES};
-
-/// Days for which an ended task can be read.
-pub const TASKS_KEPT_DAYS: u32 = 7;
+use crate::source::SERVICE;
+use toolwarrant_limits::{MAX_WAIT_SECONDS, TASKS_KEPT_DAYS};
 
 /// The placeholders that a description, or a failure, fills in.
 pub(crate) const DEFERRED: [&str; 8] =
@@ -30,9 +30,9 @@ pub(crate) struct Words {
 
 impl Words {
     pub(crate) fn of(files: &Files) -> Self {
-        let tools = || files.tools.iter().flat_map(|(_, file)| &file.tool);
+        let tools = || tools_of(files).map(|(_, tool)| tool);
         let reads = tools().find(|tool| *tool.effect == EffectName::ReadTask);
-        let limit = |find| limit(files, find).map_or_else(String::new, |limit| limit.to_string());
+        let limit = |key| limit(files, key).map_or_else(String::new, |limit| limit.to_string());
         let mut values: Vec<_> = [
             ("read_tool", reads.map_or_else(|| "the tool that reads tasks".to_owned(), |tool| tool.name.to_string())),
             ("look_tools", look_tools(files)),
@@ -54,7 +54,7 @@ impl Words {
             capabilities: resource.iter().any(|(_, resource)| resource.capability.is_some()),
         };
         let briefs = STATES.iter().filter_map(|name| {
-            let brief = find_state(files, name).find_map(|state| state.brief.as_ref())?;
+            let brief = first(states_of(files, name), |state| &state.brief)?;
             Some(format!("{name} ({})", words.fill(brief)))
         });
         let briefs = briefs.collect::<Vec<_>>().join(", ");
@@ -89,25 +89,17 @@ impl Words {
         self.values.first().map_or("", |(_, name)| name)
     }
 
-    /// Returns the contract's text or, if it has none, the framework's, filled in.
-    pub(crate) fn say(
-        &self,
-        file: usize,
-        own: Option<&At<String>>,
-        default: Option<&At<String>>,
-        report: &mut Report,
-    ) -> String {
-        if let Some(own) = own {
-            require_text(file, own, report);
-        }
-        own.or(default).map(|text| self.fill(text)).unwrap_or_default()
+    /// Returns a text, filled in. One that is not there is empty.
+    pub(crate) fn say(&self, file: usize, text: Option<&At<String>>, report: &mut Report) -> String {
+        let Some(text) = text else { return String::new() };
+        require_text(file, text, report);
+        self.fill(text)
     }
 }
 
 /// Returns the tools that read one target of the kind that tasks act on: `get_printer or get_tray`.
 fn look_tools(files: &Files) -> String {
-    let tools = || files.tools.iter().flat_map(|(_, file)| &file.tool);
-    let of = |effect: EffectName| tools().filter(move |tool| *tool.effect == effect);
+    let of = |effect: EffectName| tools_of(files).map(|(_, tool)| tool).filter(move |tool| *tool.effect == effect);
     let resource = |tool: &At<raw::Tool>| tool.target.as_ref().map(|target| target.resource.to_string());
     let acted_on: Vec<_> = of(EffectName::Task).filter_map(resource).collect();
     let looks = of(EffectName::Read).filter(|tool| resource(tool).is_some_and(|name| acted_on.contains(&name)));
@@ -128,25 +120,13 @@ fn grouped(number: u32) -> String {
     out
 }
 
-/// Returns the noun for a target: the name of the resource if there is only one, else `target`.
-pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
-    let mut names = resources.into_iter();
-    match (names.next(), names.next()) {
-        (Some(name), None) => name.replace('_', " "),
-        _ => "target".to_owned(),
-    }
-}
-
 /// Returns the sentences that several tools share. Each is empty unless a tool needs it or the contract sets it.
 pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phrases {
-    let own = files.service.phrase.as_ref();
-    let mut say = |find: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool, fill: fn(&Words, &str) -> String| {
-        let default = files.defaults.phrase.as_ref().filter(|_| useful).and_then(|default| find(default).as_ref());
-        let own = own.and_then(|own| find(own).as_ref());
-        if let Some(own) = own {
-            require_text(SERVICE, own, report);
-        }
-        own.or(default).map(|text| fill(words, text)).unwrap_or_default()
+    let mut say = |key: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool, fill: fn(&Words, &str) -> String| {
+        let default = files.defaults.phrase.as_ref().filter(|_| useful);
+        let Some(text) = first([files.service.phrase.as_ref(), default], key) else { return String::new() };
+        require_text(SERVICE, text, report);
+        fill(words, text)
     };
     let Words { tasks, requires, capabilities, .. } = *words;
     // A description fills in what its tool has of its own.
@@ -184,29 +164,31 @@ pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<S
             }
         }
     }
-    let own = &files.service.state;
-    let mut lower = |name: &&str| {
-        let find =
-            |table: &Named<raw::State>| table.iter().find(|(known, _)| known.as_str() == *name).map(|(_, s)| s.clone());
-        let (own, default) = (find(own), find(&files.defaults.state));
-        let mut say = |key: fn(&raw::State) -> &Option<At<String>>| {
-            let [own, default] = [&own, &default].map(|state| state.as_ref().and_then(|state| key(state).as_ref()));
-            words.say(SERVICE, own, default, report)
-        };
+    let states = STATES.map(|name| {
+        let tables @ [own, default] = states_of(files, name);
+        let mut say = |key| words.say(SERVICE, first(tables, key), report);
         let (brief, meaning, next_step) =
             (say(|state| &state.brief), say(|state| &state.meaning), say(|state| &state.next_step));
         // A contract that says what to do next says it for every report, unless it tells them apart itself.
-        let telling = own.as_ref().filter(|own| own.next_step.is_some() || own.reported.is_some()).or(default.as_ref());
+        let telling = own.filter(|own| own.next_step.is_some() || own.reported.is_some()).or(default);
         let reported = telling.and_then(|state| state.reported.as_ref()).into_iter().flat_map(Named::iter);
         let reported = reported.map(|(name, text)| (name.to_string(), words.fill(text))).collect();
-        State { name: (*name).to_owned(), brief, meaning, next_step, reported }
-    };
-    let states: Vec<State> = STATES.iter().map(&mut lower).collect();
-    if words.tasks { states } else { Vec::new() }
+        State { name: name.to_owned(), brief, meaning, next_step, reported }
+    });
+    if words.tasks { states.into() } else { Vec::new() }
 }
 
-/// Returns a state as the contract has it, then as the framework has it.
-fn find_state<'a>(files: &'a Files, name: &str) -> impl Iterator<Item = &'a raw::State> {
-    let tables = [&files.service.state, &files.defaults.state];
-    tables.into_iter().filter_map(move |table| table.iter().find(|(known, _)| known.as_str() == name).map(|(_, s)| s))
+/// Returns a state as the contract has it, and as the framework has it.
+fn states_of<'a>(files: &'a Files, name: &str) -> [Option<&'a raw::State>; 2] {
+    [&files.service.state, &files.defaults.state].map(|states| states.get(name))
+}
+
+/// Returns a number under `[limits]`.
+pub(super) fn limit(files: &Files, key: fn(&raw::Limits) -> &Option<At<u32>>) -> Option<&At<u32>> {
+    first([&files.service.limits, &files.defaults.limits].map(Option::as_ref), key)
+}
+
+/// Returns a key of the first table that has it: of the contract's, else of the framework's.
+pub(super) fn first<T, U>(tables: [Option<&T>; 2], key: fn(&T) -> &Option<U>) -> Option<&U> {
+    tables.into_iter().flatten().find_map(|table| key(table).as_ref())
 }

@@ -1,8 +1,8 @@
 //! The answers that refuse: those of the tool, and those of the request itself. Codes that share a status are one response, a union by
 //! `code`.
 
-use super::schemas::{Components, reference};
-use super::{ALLOW, REQUEST_ID, RETRY_AFTER, Writing, headers};
+use super::Writing;
+use super::schemas::{ALLOW, Components, REQUEST_ID, RETRY_AFTER, headers, reference};
 use crate::model::{Contract, ErrorCode, Http, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,9 +1,13 @@
 //! The components of the document: a schema for each named type that a twin takes or returns, and what answers share.
 
-use super::{ALLOW, LOCATION, REQUEST_ID, RETRY_AFTER};
 use crate::model::{Contract, Field, Kind, Member, NamedType, Type};
 use crate::{STATES, type_schema};
 use serde_json::{Map, Value, json};
+
+pub(super) const REQUEST_ID: &str = "X-Request-Id";
+pub(super) const RETRY_AFTER: &str = "Retry-After";
+pub(super) const LOCATION: &str = "Location";
+pub(super) const ALLOW: &str = "Allow";
 
 /// What is referred to so far.
 pub(super) struct Components<'a> {
@@ -15,6 +19,11 @@ pub(super) struct Components<'a> {
 /// Refers to a component. Names have no characters that a JSON pointer escapes.
 pub(super) fn reference(kind: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{kind}/{name}")})
+}
+
+/// The headers of an answer, by their names.
+pub(super) fn headers(names: &[&str]) -> Value {
+    names.iter().map(|name| ((*name).to_owned(), reference("headers", name))).collect::<Map<_, _>>().into()
 }
 
 impl<'a> Components<'a> {
@@ -29,7 +38,7 @@ impl<'a> Components<'a> {
         responses.sort_keys();
         let mut components = json!({
             "securitySchemes": schemes,
-            "headers": headers(),
+            "headers": all_headers(),
             "responses": responses,
             "schemas": schemas,
         });
@@ -118,7 +127,7 @@ impl<'a> Components<'a> {
 }
 
 /// The headers of answers.
-fn headers() -> Value {
+fn all_headers() -> Value {
     let header = |text: &str, schema: Value| json!({"description": text, "required": true, "schema": schema});
     json!({
         REQUEST_ID: header("Names the request in the server's log.", json!({"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"})),

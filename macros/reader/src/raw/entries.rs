@@ -13,6 +13,11 @@ impl<T> At<T> {
     pub(crate) fn span(&self) -> Range<usize> {
         self.0.span()
     }
+
+    /// Puts another value in the place of this one.
+    pub(crate) fn with<U>(&self, value: U) -> At<U> {
+        At(toml::Spanned::new(self.span(), value))
+    }
 }
 
 impl<T> Deref for At<T> {
@@ -50,15 +55,17 @@ impl Unread {
     }
 }
 
-impl<T> Default for Named<T> {
-    fn default() -> Self {
-        Self { entries: Vec::new(), unread: Unread::default() }
-    }
-}
-
 impl<T> Named<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&At<String>, &T)> {
         self.entries.iter().map(|(name, value)| (name, value))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&T> {
+        self.iter().find(|(known, _)| known.as_str() == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &At<String>> {
+        self.iter().map(|(name, _)| name)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> + Clone {

@@ -13,12 +13,13 @@ use axum::http::{HeaderValue, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt;
 use bytes::Bytes;
+use serde_json::json;
 use std::io::{Read, stdin};
 use std::process::Command;
 
 /// Starts a baseline that answers with the body of that reply, on the core of the servers.
 pub(crate) fn start(reply: &Reply) -> Result<Server> {
-    Server::start(&mut serving(cores::serving(std::env::current_exe()?)), reply.body()?)
+    Server::start(serving(cores::serving(std::env::current_exe()?)), reply.body()?)
 }
 
 /// Adds to a command that runs this program that it is a baseline.
@@ -35,7 +36,7 @@ pub(crate) fn serve() -> Result<()> {
     let answer = move |_: Bytes| std::future::ready(reply(body.clone()));
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-        println!("http://{}/mcp", listener.local_addr()?);
+        println!("{}", json!({"listens": listener.local_addr()?}));
         // As the program does it; without, a reply in two parts waits for an acknowledgement.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         Ok(axum::serve(listener, Router::new().route("/mcp", post(answer))).await?)

@@ -5,8 +5,8 @@ use cloudphone::phones::contract::CATALOGUE;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{KeyPrefixes, NewApplication, NewKey, Registry};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{Names, OpenedData};
@@ -62,7 +62,7 @@ pub(crate) fn make(data: &Path, who: Who) -> Result<Vec<Key>> {
 }
 
 /// Makes an application that may do everything as often as it likes, and its key.
-pub(crate) async fn application(registry: &Registry, n: usize) -> Result<Key> {
+async fn application(registry: &Registry, n: usize) -> Result<Key> {
     let new = NewApplication {
         name: format!("bench {n}"),
         permissions: permissions(),

@@ -9,7 +9,7 @@ use crate::ways::Requests;
 use crate::wire::{DEVICE, PAGE, PATIENCE, ask, call, get_device, list_devices, request};
 use crate::{Missed, folder, median};
 use anyhow::{Context, Result, ensure};
-use cloudphone::phones::upstream::sim::{Part, Sim};
+use cloudphone::platforms::simulator::{Part, Sim};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use toolwarrant_core::clock::Clock;
+use toolwarrant_base::clock::Clock;
 
 /// Most CPU time of a request, in that at the smallest size.
 const GATE: f64 = 1.2;
@@ -155,7 +155,7 @@ pub(crate) fn hold(server: &Server, keys: &[Key], count: usize) -> Result<Polls>
         let poll = call("get_task", json!({"task_id": task["task_id"], "wait_seconds": HOLD_SECONDS}));
         let poll = request(key, &poll);
         for _ in 0..those {
-            let mut stream = TcpStream::connect(&server.address)?;
+            let mut stream = TcpStream::connect(server.address)?;
             stream.write_all(&poll)?;
             polls.push(stream);
         }

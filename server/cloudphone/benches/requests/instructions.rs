@@ -13,7 +13,7 @@ use crate::ways::{Requests, questions, ways};
 use crate::wire::{Form, HEAD_END, PATIENCE, ask, call, find, length_of, operations, request};
 use crate::{Missed, baseline, folder};
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use cloudphone::phones::upstream::sim::{Part, Sim};
+use cloudphone::platforms::simulator::{Part, Sim};
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::{self, sleep};
 use std::time::Duration;
-use toolwarrant_core::clock::Clock;
+use toolwarrant_base::clock::Clock;
 
 /// Limits so many times above what is counted are told of: they hold little.
 const LOOSE: f64 = 1.1;
@@ -232,13 +232,13 @@ impl Observed {
         let out = format!("--callgrind-out-file={}", dumps.join("out").display());
         command.args(["--tool=callgrind", "-q", "--dump-instr=no", "--separate-threads=yes", &out]);
         command.env("TOKIO_WORKER_THREADS", "1").arg(program);
-        let server = Server::start(&mut serving(command), input).context("under valgrind")?;
+        let server = Server::start(serving(command), input).context("under valgrind")?;
         Ok(Self { server, dumps })
     }
 
     /// What a request costs, with what comes of it in that time after its answer.
     fn cost(&self, requests: &dyn Fn() -> Vec<u8>, form: &Form, after: Duration) -> Result<Cost> {
-        let mut stream = TcpStream::connect(&self.server.address)?;
+        let mut stream = TcpStream::connect(self.server.address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut of = |count: usize| {
@@ -260,7 +260,7 @@ impl Observed {
 
     /// What was done since the dump before, by thread: each has a file of its own, `out.3-07`.
     fn dump(&self) -> Result<BTreeMap<String, Profile>> {
-        let told = Command::new("callgrind_control").args(["--dump", &self.server.id().to_string()]).output();
+        let told = Command::new("callgrind_control").args(["--dump", &self.server.id()?.to_string()]).output();
         let told = told.context("cannot run callgrind_control, which comes with valgrind")?;
         let mut threads = BTreeMap::new();
         for file in fs::read_dir(&self.dumps)? {

@@ -129,7 +129,7 @@ struct Client {
 
 impl Client {
     fn connect(server: &Server) -> Result<Self> {
-        let stream = TcpStream::connect(&server.address)?;
+        let stream = TcpStream::connect(server.address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         Ok(Self { stream, begun: None, reply: vec![0; 256 * 1024], filled: 0, body: None })

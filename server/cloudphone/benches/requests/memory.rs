@@ -85,7 +85,7 @@ fn started(data: &Path, who: Who, devices: u32) -> Result<(Server, Vec<Key>)> {
 
 /// A connection that was used once, and stays.
 fn used(program: &Server, key: &Key) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(&program.address)?;
+    let mut stream = TcpStream::connect(program.address)?;
     stream.write_all(&request(key, &get_device(DEVICE)))?;
     ensure!(stream.read(&mut [0; 16 * 1024])? > 0, "the connection was closed");
     Ok(stream)

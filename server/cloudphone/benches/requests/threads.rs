@@ -1,35 +1,27 @@
 //! Two threads beside one: calls of the endpoint in this process, without connections, of one application, each thread on a device of
 //! its own. Beside it stands what the machine gives two threads that share nothing.
 
-use crate::folder::{self, Key};
+use crate::folder;
 use crate::wire::get_device;
 use crate::{Missed, median};
 use anyhow::{Context, Result, ensure};
 use axum::body::Body;
 use axum::extract::Request;
-use cloudphone::phones::contract::{CATALOGUE, Contract};
+use cloudphone::phones::contract::Contract;
 use cloudphone::phones::devices::Phones;
 use cloudphone::phones::proxy_hosts::ProxyHosts;
-use cloudphone::phones::upstream::sim::Sim;
 use cloudphone::phones::writes::Writes;
+use cloudphone::platforms::simulator::Sim;
 use http_body_util::BodyExt;
 use std::hint::black_box;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-use toolwarrant_core::audit::{Audit, AuditParts};
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::nonces::Nonces;
-use toolwarrant_core::pipeline::Pipeline;
-use toolwarrant_core::random::Random;
-use toolwarrant_core::registry::{KeyPrefixes, Registry};
-use toolwarrant_http::edge::{HostOriginPolicy, Limits};
-use toolwarrant_http::{Endpoint, Router};
-use toolwarrant_store::memory::Memory;
-use toolwarrant_tasks::engine::{Engine, Parts};
-use tower_service::Service;
+use toolwarrant::testing::{Key, Tenant, TestServer, serve_by};
+use toolwarrant::{Clock, PermissionSet, Service, Setup};
+use toolwarrant_http::Router;
+use tower_service::Service as _;
 
 /// Least that two threads do, in what one does.
 const GATE: f64 = 1.8;
@@ -42,8 +34,8 @@ const TOGETHER: u32 = 50;
 pub(crate) fn run() -> Result<Missed> {
     let home = folder::home()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (router, key) = runtime.block_on(endpoint(home.path()))?;
-    let calls = |n: usize| caller(router.clone(), &key, 1 + n as u32);
+    let (server, key) = runtime.block_on(server(home.path().to_owned()))?;
+    let calls = |n: usize| caller(server.router.clone(), &key, 1 + n as u32);
     let loops = |_: usize| Ok(compute);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -101,12 +93,12 @@ fn compute() -> Result<()> {
 }
 
 /// Calls get_device, and takes the whole answer.
-fn caller(mut router: Router, Key { key_id, secret }: &Key, device: u32) -> Result<impl FnMut() -> Result<()>> {
+fn caller(mut router: Router, Key { id, secret }: &Key, device: u32) -> Result<impl FnMut() -> Result<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let message = get_device(device).to_string();
     let mut call = move || {
         let request = Request::post("/mcp").header("host", "127.0.0.1").header("content-type", "application/json");
-        let request = request.header("x-api-key", key_id).header("x-api-secret", secret);
+        let request = request.header("x-api-key", id).header("x-api-secret", secret);
         let request = request.body(Body::from(message.clone()))?;
         runtime.block_on(async {
             let answer = router.call(request).await.context("an answer")?;
@@ -123,25 +115,15 @@ fn caller(mut router: Router, Key { key_id, secret }: &Key, device: u32) -> Resu
     })
 }
 
-/// The product's endpoint on simulated phones, with tasks in memory, the system's clock and an audit on the disk.
-async fn endpoint(folder: &Path) -> Result<(Router, Key)> {
-    let (clock, random) = (Clock::system(), Random::System);
-    let keyring = KeyRing::new("bench", &[7; 32], random.clone());
-    let store = Arc::new(Memory::default());
-    let prefixes = KeyPrefixes { id: "cpk_", secret: "cps_" };
-    let directory = (keyring.clone(), clock.clone(), random.clone());
-    let registry = Registry::open(store.clone(), &CATALOGUE, prefixes, directory.0, directory.1, directory.2).await?;
-    let key = folder::application(&registry, 0).await?;
-    let sim = Arc::new(Sim::new(1, 100, clock.clone(), &[0; 32]));
-    let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock.clone());
-    let executor = Arc::new(Writes::new(sim, phones.views()));
-    let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: None };
-    let audit = Audit::start(parts)?;
-    let parts = Parts { store, executor, keyring, clock: clock.clone(), random, max_in_flight: 1 };
-    let engine = Engine::start(parts).await?;
-    let nonces = Nonces::starting(clock.clone(), []);
-    let pipeline = Pipeline::new(Contract(Arc::new(phones)), registry.access(), audit, engine, nonces, clock);
-    let policy = HostOriginPolicy::new(([127, 0, 0, 1], 80).into(), None, &[], &[])?;
-    let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), "", 7));
-    Ok((endpoint.router(), key))
+/// The product on simulated phones, with tasks in memory, the system's clock and an audit on the disk.
+async fn server(folder: PathBuf) -> Result<(TestServer, Key)> {
+    let compose = |Setup { clock, .. }: Setup<'_, ()>| {
+        let sim = Arc::new(Sim::new(1, 100, clock.clone(), &[0; 32]));
+        let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock);
+        let executor = Arc::new(Writes::new(sim, phones.views()));
+        Service::new(Contract(Arc::new(phones))).executor(executor)
+    };
+    let tenant = Tenant { requests_per_minute: u32::MAX, ..Tenant::with(PermissionSet(u64::MAX)) };
+    let (server, keys) = serve_by(Clock::system(), compose, vec![tenant], folder).await;
+    Ok((server, keys.into_iter().flatten().next().context("a key")?))
 }

@@ -119,7 +119,7 @@ pub(crate) struct Reply(Vec<u8>);
 
 /// The reply to one request, which must be a success.
 pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<Reply> {
-    let mut stream = TcpStream::connect(&server.address)?;
+    let mut stream = TcpStream::connect(server.address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let line = find(request, b"\r\n").context("a request line")?;
     stream.write_all(&[&request[..line], b"\r\nConnection: close", &request[line..]].concat())?;

@@ -5,11 +5,11 @@ use crate::server::Server;
 use crate::wire::{DEVICE, ask, call, get_device, request};
 use crate::{Missed, folder};
 use anyhow::Result;
-use cloudphone::phones::upstream::sim::{Part, Sim};
+use cloudphone::platforms::simulator::{Part, Sim};
 use serde_json::json;
 use std::cell::RefCell;
 use std::time::Duration;
-use toolwarrant_core::clock::Clock;
+use toolwarrant_base::clock::Clock;
 
 const WRITERS: usize = 64;
 const SPAN: Duration = Duration::from_secs(5);

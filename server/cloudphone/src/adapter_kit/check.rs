@@ -4,43 +4,13 @@
 //! operator, and tells what it saw. Only here is it recorded that a reading follows the effect of a command there and back: until
 //! then no missing effect on this account is evidence of anything. Start at [`check`] and [`prove`].
 
-use super::shown::Direction;
-use super::{Control, Exits, Pace, Snapshot, Through, Unreachable};
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
     SetProxyArgs,
 };
-use serde::Serialize;
-use std::net::IpAddr;
+use crate::phones::port::{Control, Direction, Exits, Finding, Pace, Snapshot, Through, Unreachable};
 use std::time::Duration;
 use toolwarrant::{Clock, Random, Sent, TaskId, Timestamp};
-
-/// One step of a check.
-#[derive(Clone, Debug, Serialize)]
-pub struct Finding {
-    /// What was looked at.
-    pub step: &'static str,
-    /// Whether it is as it should be.
-    pub sound: bool,
-    /// What was found.
-    pub found: String,
-    /// What to do about it; empty where it is sound.
-    pub remedy: &'static str,
-}
-
-impl Finding {
-    /// A step that is as it should be.
-    #[must_use]
-    pub fn sound(step: &'static str, found: impl Into<String>) -> Self {
-        Self { step, sound: true, found: found.into(), remedy: "" }
-    }
-
-    /// A step that is not.
-    #[must_use]
-    pub fn faulty(step: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
-        Self { step, sound: false, found: found.into(), remedy }
-    }
-}
 
 /// Phones that are listed to find one that can be read.
 const SOUGHT: u16 = 1_000;
@@ -128,17 +98,6 @@ pub async fn prove(control: &dyn Control, clock: &Clock, random: &Random, proxy:
     findings
 }
 
-/// What shows an effect.
-#[derive(Clone, Copy)]
-enum Sign<'a> {
-    /// The phone shows another start than this.
-    OtherStart(&'a str),
-    /// Ordinary requests come from the address of this proxy.
-    Through(&'a SetProxyArgs),
-    /// Ordinary requests come from this address.
-    From(IpAddr),
-}
-
 struct Prover<'a> {
     control: &'a dyn Control,
     clock: &'a Clock,
@@ -161,7 +120,8 @@ impl Prover<'_> {
         if let Err(why) = self.carry_out(&Command::SetPower(args), until).await {
             return faulty(why);
         }
-        match self.wait(until, Sign::OtherStart(&before)).await {
+        let other_start = || async { self.control.boot_id(self.id).await.ok().filter(|now| *now != before) };
+        match self.wait(until, other_start).await {
             Some(now) => {
                 let recorded = self.control.record(Direction::Start, self.id).await;
                 Self::recorded(STEP, format!("before: {before}; after: {now}"), recorded)
@@ -188,7 +148,11 @@ impl Prover<'_> {
         if let Err(why) = self.carry_out(&Command::SetProxy(proxy.clone()), until).await {
             return faulty(THERE, why);
         }
-        let followed = self.wait(until, Sign::Through(proxy)).await;
+        let through_proxy = || async {
+            let Exits { ordinary, through, .. } = self.control.exits(self.id, Some(proxy)).await.ok()?;
+            (through.map(Through::address) == Some(ordinary)).then(|| ordinary.to_string())
+        };
+        let followed = self.wait(until, through_proxy).await;
         // Whatever was seen, the phone is left without the proxy.
         let clear = ClearProxyArgs { device_id: self.id.clone(), idempotency_key: None };
         let until = self.clock.now().plus(within);
@@ -203,7 +167,11 @@ impl Prover<'_> {
         if let Err(why) = cleared {
             return vec![there, Finding::faulty(BACK, why, "the phone may still have the proxy: clear it")];
         }
-        let back = match self.wait(until, Sign::From(before)).await {
+        let as_before = || async {
+            let Exits { ordinary, .. } = self.control.exits(self.id, None).await.ok()?;
+            (ordinary == before).then(|| ordinary.to_string())
+        };
+        let back = match self.wait(until, as_before).await {
             Some(back) => {
                 let recorded = self.control.record(Direction::Exit, self.id).await;
                 Self::recorded(BACK, format!("after clear_proxy: {back}, as before"), recorded)
@@ -230,25 +198,13 @@ impl Prover<'_> {
         }
     }
 
-    /// What is read, if it is the sign.
-    async fn look(&self, sign: Sign<'_>) -> Option<String> {
-        match sign {
-            Sign::OtherStart(before) => self.control.boot_id(self.id).await.ok().filter(|now| now != before),
-            Sign::Through(proxy) => {
-                let Exits { ordinary, through, .. } = self.control.exits(self.id, Some(proxy)).await.ok()?;
-                (through.map(Through::address) == Some(ordinary)).then(|| ordinary.to_string())
-            }
-            Sign::From(address) => {
-                let Exits { ordinary, .. } = self.control.exits(self.id, None).await.ok()?;
-                (ordinary == address).then(|| ordinary.to_string())
-            }
-        }
-    }
-
-    /// Looks again and again for a sign.
-    async fn wait(&self, until: Timestamp, sign: Sign<'_>) -> Option<String> {
+    /// Looks again and again for a sign of an effect.
+    async fn wait<F>(&self, until: Timestamp, look: impl Fn() -> F) -> Option<String>
+    where
+        F: Future<Output = Option<String>>,
+    {
         loop {
-            match self.look(sign).await {
+            match look().await {
                 None if self.clock.now() < until => self.clock.sleep_until(self.clock.now().plus(LOOK_EVERY)).await,
                 seen => return seen,
             }

@@ -15,13 +15,12 @@ pub use means::Tool;
 pub use script::EchoUrl;
 pub use through::ProxyReader;
 
-use super::Unreachable;
 use super::shell::{Shell, run_whole};
 use crate::phones::contract::{DeviceId, SetProxyArgs};
+use crate::phones::port::{Exits, Through, Unreachable};
 use means::{Asker, Tools};
-use std::net::IpAddr;
 use std::time::Duration;
-use toolwarrant::{EchoPaths, Means, Random, SeenFrom, Verdict};
+use toolwarrant::{EchoPaths, Means, Random, SeenFrom};
 
 /// Takes readings on phones.
 #[derive(Debug)]
@@ -31,26 +30,6 @@ pub struct PhoneReadings {
     random: Random,
     tools: Tools,
     by_server: Option<ProxyReader>,
-}
-
-/// From which addresses requests left at about one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exits {
-    /// An ordinary request of the phone.
-    pub ordinary: IpAddr,
-    /// Two requests that went explicitly through the proxy. `None` if they could not be made, or left from different addresses.
-    pub through: Option<Through>,
-    /// That of its ordinary requests before a proxy was ever set on it through this server, where that is known.
-    pub direct: Option<IpAddr>,
-}
-
-/// An address that a proxy shows, by who has asked through it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Through {
-    /// The phone.
-    Phone(IpAddr),
-    /// This server.
-    Server(IpAddr),
 }
 
 impl PhoneReadings {
@@ -141,52 +120,6 @@ impl PhoneReadings {
 
 /// Why no address is read where the operator has set no echo up.
 const NO_ECHO: &str = "this server has no echo for phones to ask";
-
-impl Exits {
-    /// Judges whether the phone uses `proxy`, given the address that an ordinary request left from before the send.
-    ///
-    /// Present: the request left from the address that the proxy shows, or, where nobody could ask through it, from the proxy's own
-    /// literal address. Absent: it left from the address of before, which is the phone's own, and the proxy shows another one.
-    ///
-    /// Without a reading through the proxy nothing is absent, since a proxy that was in force before already looks the same. Two addresses
-    /// of which one is IPv6 do not contradict each other: a proxy may have an exit in each family. Nor does a reading that this server
-    /// took at a proxy with a name, which may be another machine where the phone looks it up.
-    #[must_use]
-    pub fn verdict(&self, proxy: &SetProxyArgs, before: IpAddr) -> Verdict {
-        let (ordinary, before) = (self.ordinary.to_canonical(), before.to_canonical());
-        let through = self.through.map(Through::canonical);
-        let literal = means::literal(proxy);
-        if through.map(Through::address).or(literal) == Some(ordinary) {
-            return Verdict::Present;
-        }
-        let comparable = match through {
-            Some(Through::Phone(shown)) => shown.is_ipv4() == ordinary.is_ipv4(),
-            Some(Through::Server(shown)) => shown.is_ipv4() == ordinary.is_ipv4() && literal.is_some(),
-            None => false,
-        };
-        let own = self.direct.map(|address| address.to_canonical()) == Some(before);
-        match comparable && own && ordinary == before && Some(ordinary) != literal {
-            true => Verdict::Absent,
-            false => Verdict::Unreadable,
-        }
-    }
-}
-
-impl Through {
-    fn canonical(self) -> Self {
-        match self {
-            Self::Phone(address) => Self::Phone(address.to_canonical()),
-            Self::Server(address) => Self::Server(address.to_canonical()),
-        }
-    }
-
-    /// The address.
-    #[must_use]
-    pub fn address(self) -> IpAddr {
-        let (Self::Phone(address) | Self::Server(address)) = self;
-        address
-    }
-}
 
 #[cfg(test)]
 mod tests;

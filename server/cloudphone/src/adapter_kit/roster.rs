@@ -7,118 +7,23 @@
 mod book;
 mod file;
 pub mod refresh;
+mod row;
+
+pub use row::{KeptRow, Recoded, Row, SHOWN_FOR, is_current};
 
 use crate::phones::contract::DeviceId;
+use crate::phones::port::PlatformName;
 use book::Book;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::borrow::Borrow;
+use row::Phone;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
-use std::ops::{Bound, Deref};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::time::Duration;
-use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
-use toolwarrant::{Clock, Ours, Timestamp};
-
-/// Greatest age of a row whose state is shown, counted from the beginning of its reading.
-pub const SHOWN_FOR: Duration = Duration::from_mins(1);
-
-/// Whether the state in a row that was read then may still be shown. Clients see an older one as `unknown`.
-#[must_use]
-pub fn is_current(read_at: Timestamp, now: Timestamp) -> bool {
-    now.since(read_at) <= SHOWN_FOR
-}
-
-/// What an operator calls a platform: 1 to 16 of a-z and 0-9. The ids of its phones begin with it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlatformName(Box<str>);
-
-/// A text is no [`PlatformName`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a platform's name has 1 to 16 characters, each one of a-z or 0-9")]
-pub struct NoPlatformName;
-
-impl PlatformName {
-    /// Reads a name.
-    ///
-    /// # Errors
-    /// It is empty, has more than 16 characters, or others than a-z and 0-9.
-    pub fn parse(text: &str) -> Result<Self, NoPlatformName> {
-        let admitted = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        if admitted && (1..=16).contains(&text.len()) { Ok(Self(text.into())) } else { Err(NoPlatformName) }
-    }
-
-    /// Returns the text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Borrow<str> for PlatformName {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for PlatformName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Ours for PlatformName {
-    fn say(&self, words: &mut String) {
-        words.push_str(&self.0);
-    }
-}
-
-/// What a platform tells of one phone. It is written to the roster's file.
-pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What its adapter makes of a row. It stays with the row until the platform tells something else of the phone.
-    type Made: Default + fmt::Debug + Send + Sync;
-
-    /// The platform's own id of the phone, as it is sent to the platform. It may pass to another phone.
-    fn code(&self) -> &str;
-
-    /// What stays with the phone while its code changes; `None` where the platform has nothing of this kind.
-    fn seat(&self) -> Option<String>;
-}
-
-/// The platform says that a phone has another code than before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recoded {
-    /// The code before.
-    pub from: String,
-    /// The code since.
-    pub to: String,
-}
-
-/// A row, with what was made of it. Dereferences to the row.
-#[derive(Debug)]
-pub struct KeptRow<R: Row> {
-    row: R,
-    /// What was made of it.
-    pub made: R::Made,
-}
-
-impl<R: Row> From<R> for KeptRow<R> {
-    fn from(row: R) -> Self {
-        Self { row, made: R::Made::default() }
-    }
-}
-
-impl<R: Row> Deref for KeptRow<R> {
-    type Target = R;
-    fn deref(&self) -> &R {
-        &self.row
-    }
-}
+use toolwarrant::{Clock, Timestamp, unpoisoned};
 
 /// A phone of a roster.
 #[derive(Debug)]
@@ -146,15 +51,11 @@ pub struct Roster<R: Row> {
 /// KnownPhones of a roster one after the other: id, row, and when the reading of the row began.
 pub type KnownPhones<'a, R> = &'a mut dyn Iterator<Item = (&'a DeviceId, &'a KeptRow<R>, Timestamp)>;
 
-/// What is shown of a phone: its row, and when the reading of that began.
-type Phone<R> = (Arc<KeptRow<R>>, Timestamp);
-
 /// What readers see.
 #[derive(Debug)]
 struct Shown<R: Row> {
     phones: BTreeMap<DeviceId, Phone<R>>,
     listed_at: Option<Timestamp>,
-    left_out: usize,
 }
 
 impl<R: Row> Roster<R> {
@@ -165,7 +66,7 @@ impl<R: Row> Roster<R> {
     /// The file cannot be read, or be set aside.
     pub fn open(path: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
         let book = file::read(path, &name, clock.now())?;
-        let shown = Shown { phones: book.shown(), listed_at: book.listed_at, left_out: 0 };
+        let shown = Shown { phones: book.shown(), listed_at: book.listed_at };
         Ok(Self {
             name,
             clock,
@@ -204,14 +105,8 @@ impl<R: Row> Roster<R> {
 
     /// Returns the number of phones.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.shown().phones.len()
-    }
-
-    /// Whether there is no phone.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Whether the whole platform was ever read, by this process or an earlier one.
@@ -226,12 +121,6 @@ impl<R: Row> Roster<R> {
     pub fn age(&self) -> Option<Duration> {
         let listed_at = self.shown().listed_at?;
         Some(self.clock.now().since(listed_at))
-    }
-
-    /// Returns how many phones of the last list have no id: none can be made of their codes, or too many were given.
-    #[must_use]
-    pub fn left_out(&self) -> usize {
-        self.shown().left_out
     }
 
     /// Whether a list has a phone without a seat and with a new code, and lacks one that is known: then changes of codes matter.
@@ -269,9 +158,9 @@ impl<R: Row> Roster<R> {
         let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
         let changed = spawn_blocking(move || {
             let touched = work(&mut book);
-            if book.is_dirty() {
+            if book.dirty {
                 match file::write(&path, &book) {
-                    Ok(()) => book.saved(),
+                    Ok(()) => book.dirty = false,
                     Err(error) => tracing::error!(
                         path = %path.display(), %error,
                         "the list of a platform's phones cannot be written; if the server ends now, ids may change"
@@ -279,7 +168,7 @@ impl<R: Row> Roster<R> {
                 }
             }
             let whole = touched.is_none().then(|| book.shown());
-            let mut shown = write(&shown);
+            let mut shown = unpoisoned(shown.write());
             for (id, phone) in touched.iter().flatten().map(|slot| book.shown_at(*slot)) {
                 match phone {
                     Some(phone) => drop(shown.phones.insert(id, phone)),
@@ -288,7 +177,7 @@ impl<R: Row> Roster<R> {
             }
             // The old ones are dropped after the lock.
             let old = whole.map(|phones| std::mem::replace(&mut shown.phones, phones));
-            (shown.listed_at, shown.left_out) = (book.listed_at, book.left_out);
+            shown.listed_at = book.listed_at;
             drop(shown);
             drop(old);
         });
@@ -298,12 +187,8 @@ impl<R: Row> Roster<R> {
     }
 
     fn shown(&self) -> RwLockReadGuard<'_, Shown<R>> {
-        self.shown.read().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.shown.read())
     }
-}
-
-fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn flat<'a, R: Row>((id, (row, read_at)): (&'a DeviceId, &'a Phone<R>)) -> (&'a DeviceId, &'a KeptRow<R>, Timestamp) {

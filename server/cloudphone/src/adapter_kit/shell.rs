@@ -5,8 +5,8 @@
 //! own word. Scripts are ours, in the words that POSIX sh and mksh share, on one line. No password is ever in one: a platform keeps the
 //! commands that it runs. Start at [`run_whole`].
 
-use super::Unreachable;
 use crate::phones::contract::DeviceId;
+use crate::phones::port::Unreachable;
 use toolwarrant::{BoxFuture, Random, hex};
 
 /// Longest command that platforms take, in bytes.

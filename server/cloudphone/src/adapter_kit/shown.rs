@@ -4,23 +4,14 @@
 //! beforehand. As long as a direction was not shown, a missing effect is no evidence of absence. What was shown is kept in a small file,
 //! and holds for the account that it was shown on: other credentials begin anew. Start at [`Shown::open`].
 
+use crate::phones::port::Direction;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use toolwarrant::{Timestamp, hex};
-
-/// A kind of reading that has to be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// The exit address followed a proxy there and back.
-    Exit,
-    /// What is read of a start changed at a restart.
-    Start,
-}
+use std::sync::{Mutex, MutexGuard};
+use toolwarrant::{Timestamp, durable, hex, unpoisoned};
 
 /// When and how a direction was shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,32 +53,21 @@ impl Shown {
         // The length keeps what is hashed in two parts.
         let parts = format!("{}:{base_url}{access_key}", base_url.len());
         let account = hex::encode(&Sha256::digest(parts));
-        let shown = Self { path: path.to_owned(), account, held: Mutex::default() };
-        shown.renew()?;
-        Ok(shown)
-    }
-
-    /// Reads the file again, which another process may have written.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn renew(&self) -> io::Result<()> {
-        let held = match fs::read(&self.path) {
+        let held = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Held::default(),
             read => match serde_json::from_slice::<Held>(&read?) {
-                Ok(held) if held.account == self.account => held,
+                Ok(held) if held.account == account => held,
                 Ok(_) => Held::default(),
                 Err(error) => {
-                    let aside = self.path.with_added_extension("damaged");
-                    fs::rename(&self.path, &aside)?;
+                    let aside = path.with_added_extension("damaged");
+                    fs::rename(path, &aside)?;
                     let aside = aside.display();
                     tracing::warn!(%error, %aside, "what was shown of a platform is damaged, set aside, and to be shown anew");
                     Held::default()
                 }
             },
         };
-        *self.held() = held;
-        Ok(())
+        Ok(Self { path: path.to_owned(), account, held: Mutex::new(held) })
     }
 
     /// When and how a direction was shown; `None` if it was not.
@@ -111,19 +91,14 @@ impl Shown {
             Direction::Exit => next.exit = Some(showing),
             Direction::Start => next.start = Some(showing),
         }
-        let draft = self.path.with_added_extension("new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        serde_json::to_writer_pretty(&mut file, &next)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&draft, &self.path)?;
-        File::open(self.path.parent().unwrap_or(&self.path))?.sync_all()?;
+        let text = serde_json::to_string_pretty(&next)? + "\n";
+        durable::replace(&self.path, |file| file.write_all(text.as_bytes()))?;
         *held = next;
         Ok(())
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.held.lock())
     }
 }
 

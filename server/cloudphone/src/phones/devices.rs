@@ -5,12 +5,10 @@
 
 use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
+use super::port::{AtHand, Found, Pace, PlatformName, See, Seen, Snapshot, Unreachable, Upstream};
 use super::proxy_hosts::ProxyHosts;
-use super::upstream::roster::PlatformName;
-use super::upstream::{AtHand, Found, Pace, See, Seen, Snapshot, Unreachable, Upstream};
 use super::views::{View, Views};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 use toolwarrant::{Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, ToolDef, Unresolved, admits};
@@ -236,12 +234,6 @@ impl Filter {
     fn admits(self, phone: &Snapshot) -> bool {
         let Self { state, capability } = self;
         state.is_none_or(|state| phone.state() == state) && capability.is_none_or(|capability| phone.offers(capability))
-    }
-}
-
-impl fmt::Debug for Phones {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Phones").finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The list of phones for an operator, whatever applications may see.
 
 use super::contract::DeviceId;
-use super::upstream::{Control, Snapshot};
+use super::port::{Control, Snapshot};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;

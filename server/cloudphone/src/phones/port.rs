@@ -1,33 +1,25 @@
-//! The port to a platform that runs phones. Each platform has an adapter; [`sim`] is the built-in one.
+//! The port to a platform that runs phones. Each platform has an adapter; [`simulator`](crate::platforms::simulator) is the built-in one.
 //!
 //! An adapter translates the vendor's words into ours. A vendor's own text may enter a [`Snapshot`], which is for clients, only as
 //! [`Untrusted`], and an error, which is for the log, only as [`Remark`]: each is cleaned as it is made. Why a flag is false is the
 //! adapter's to word. Grants and the age of a reading are not its concern.
 
-pub mod armcloud;
-pub mod check;
-pub mod guard;
-pub mod platforms;
-pub mod readings;
-pub mod roster;
+mod exits;
+mod platform_name;
 mod seen;
-pub mod shell;
-pub mod shown;
-pub mod sim;
+mod snapshot;
 
-use super::contract::{Command, DeviceCapabilities, DeviceCapability, DeviceId, DeviceSpec, DeviceState, PowerAction};
-use super::contract::{Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs};
-use check::Finding;
-pub use readings::{Exits, Through};
-use roster::PlatformName;
+pub use exits::{Exits, Through};
+pub use platform_name::{NoPlatformName, PlatformName};
 pub use seen::{RENDERED_MAX, Seen};
-use shown::Direction;
-use std::borrow::Cow;
+pub use snapshot::{Offers, Pace, Paces, Snapshot};
+
+use super::contract::{Command, DeviceId, SessionMode, SessionToken, SetProxyArgs};
+use serde::Serialize;
 use std::sync::Arc;
 use thiserror::Error;
 use toolwarrant::{
-    BoxFuture, Facts, Flag, HttpsUrl, NoHttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, Untrusted, UpstreamState,
-    Words, words,
+    BoxFuture, Facts, HttpsUrl, NoHttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, UpstreamState, Words,
 };
 
 /// Gets phones piece by piece, for as long as the call takes. It must not call the adapter, which may hold a lock meanwhile.
@@ -156,6 +148,42 @@ pub trait Control: Upstream {
     }
 }
 
+/// One step of a check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub step: &'static str,
+    /// Whether it is as it should be.
+    pub sound: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do about it; empty where it is sound.
+    pub remedy: &'static str,
+}
+
+impl Finding {
+    /// A step that is as it should be.
+    #[must_use]
+    pub fn sound(step: &'static str, found: impl Into<String>) -> Self {
+        Self { step, sound: true, found: found.into(), remedy: "" }
+    }
+
+    /// A step that is not.
+    #[must_use]
+    pub fn faulty(step: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
+        Self { step, sound: false, found: found.into(), remedy }
+    }
+}
+
+/// A kind of reading that has to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The exit address followed a proxy there and back.
+    Exit,
+    /// What is read of a start changed at a restart.
+    Start,
+}
+
 impl Command {
     /// Returns the phone that the command is about.
     #[must_use]
@@ -165,106 +193,6 @@ impl Command {
             Self::ClearProxy(args) => &args.device_id,
             Self::SetPower(args) => &args.device_id,
         }
-    }
-}
-
-/// All that one reading of a phone found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
-    /// Identifier of the phone.
-    pub id: DeviceId,
-    /// Name given by its owner.
-    pub name: Untrusted,
-    /// Its state; `None` if it could not be read.
-    pub state: Option<DeviceState>,
-    /// The capabilities that it offers at present.
-    pub offers: Offers,
-    /// Hardware and system.
-    pub spec: Arc<DeviceSpec>,
-    /// The power actions that the platform has for it, whatever its state.
-    pub power_actions: Cow<'static, [PowerAction]>,
-    /// The proxy schemes that the platform has for it, whatever its state.
-    pub proxy_schemes: Cow<'static, [ProxyScheme]>,
-    /// The proxy in force; `None` if there is none or it could not be read.
-    pub proxy: Option<Proxy>,
-    /// What the platform's screen sessions can be limited to.
-    pub session_modes: Cow<'static, [SessionMode]>,
-    /// How long writes take on it.
-    pub paces: Paces,
-}
-
-/// How long writes take on a phone; `None`: as the contract says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paces {
-    /// Setting and clearing the proxy.
-    pub proxy: Option<Pace>,
-    /// Changing the power state.
-    pub power: Option<Pace>,
-}
-
-/// How long a write takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// Longest time until its effect shows once the platform has reported success, in seconds.
-    pub settle_seconds: u32,
-    /// Longest time that it takes in all, in seconds.
-    pub deadline_seconds: u32,
-}
-
-/// The flag of each capability. Clients read the reason of a refused one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offers {
-    /// Setting and clearing the proxy.
-    pub proxy: Flag,
-    /// Changing the power state.
-    pub power: Flag,
-    /// Issuing screen sessions.
-    pub session: Flag,
-}
-
-impl Snapshot {
-    /// Returns the flag of one capability. The precondition of tools, `capabilities` and `notes` all use it.
-    #[must_use]
-    pub fn flag(&self, capability: DeviceCapability) -> &Flag {
-        match capability {
-            DeviceCapability::Proxy => &self.offers.proxy,
-            DeviceCapability::Power => &self.offers.power,
-            DeviceCapability::Session => &self.offers.session,
-        }
-    }
-
-    /// Checks whether the flag of a capability is true.
-    #[must_use]
-    pub fn offers(&self, capability: DeviceCapability) -> bool {
-        self.flag(capability).refusal().is_none()
-    }
-
-    /// Returns the flags as clients see them.
-    #[must_use]
-    pub fn capabilities(&self) -> DeviceCapabilities {
-        DeviceCapabilities {
-            proxy: self.offers(DeviceCapability::Proxy),
-            power: self.offers(DeviceCapability::Power),
-            session: self.offers(DeviceCapability::Session),
-        }
-    }
-
-    /// Returns the state as clients see it.
-    #[must_use]
-    pub fn state(&self) -> DeviceState {
-        self.state.unwrap_or(DeviceState::Unknown)
-    }
-
-    /// Returns why the state is unknown and why each refused capability is refused: one fragment for each, in the order of the
-    /// contract.
-    #[must_use]
-    pub fn notes(&self) -> Vec<Words> {
-        let state = (self.state() == DeviceState::Unknown)
-            .then(|| "`state` is unknown: the platform could not read it; the device need not be faulty".into());
-        let flags = DeviceCapability::ALL.iter().filter_map(|capability| {
-            Some(words!["`", capability, "` is not offered: ", self.flag(*capability).refusal()?])
-        });
-        state.into_iter().chain(flags).collect()
     }
 }
 

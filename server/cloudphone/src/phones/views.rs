@@ -4,14 +4,14 @@
 //! that reading. Knows no upstream and no grants. Start at [`Views::get`].
 
 use super::contract::DeviceId;
-use super::upstream::Seen;
+use super::port::Seen;
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::OnceCell;
-use toolwarrant::{Clock, Timestamp, Unresolved};
+use toolwarrant::{Clock, Timestamp, Unresolved, unpoisoned};
 
 /// Greatest age of a view that is shown, counted from the beginning of its reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);
@@ -103,7 +103,7 @@ impl Views {
 
     fn part(&self, id: &DeviceId) -> MutexGuard<'_, Slots> {
         let part = self.hasher.hash_one(id) as usize % PARTS;
-        self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.parts[part].lock())
     }
 }
 
@@ -133,8 +133,8 @@ fn insert(slots: &mut Slots, id: &DeviceId, slot: Slot, now: Timestamp) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phones::upstream::Upstream;
-    use crate::phones::upstream::sim::Sim;
+    use crate::phones::port::Upstream;
+    use crate::platforms::simulator::Sim;
     use std::future::ready;
 
     #[tokio::test]

@@ -4,9 +4,8 @@
 //! Start at [`Writes`].
 
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
-use super::upstream::{Control, Through, Unreachable};
+use super::port::{Control, Through, Unreachable};
 use super::views::Views;
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use toolwarrant::{BoxFuture, Executor, Facts, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
@@ -201,12 +200,6 @@ fn judged(verdict: Verdict, expected: String, observed: String) -> Reading {
 impl From<Unreachable> for Unreadable {
     fn from(Unreachable(why): Unreachable) -> Self {
         Self(why)
-    }
-}
-
-impl fmt::Debug for Writes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Writes")
     }
 }
 

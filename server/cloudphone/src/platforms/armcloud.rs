@@ -14,13 +14,15 @@ pub mod sign;
 pub use api::Family;
 pub use sign::Scheme;
 
-use super::guard::{Class, GuardLimits};
-use super::readings::{DirectAddresses, PhoneReadings};
-use super::roster::refresh::Refresh;
-use super::roster::{KnownPhones, Listed, PlatformName, Roster, Row};
-use super::shown::Shown;
-use super::{AtHand, Found, Pace, Paces, See, Seen, Session, SessionError, Unreachable, Upstream};
+use crate::adapter_kit::guard::{Class, GuardLimits};
+use crate::adapter_kit::readings::{DirectAddresses, PhoneReadings};
+use crate::adapter_kit::roster::refresh::Refresh;
+use crate::adapter_kit::roster::{KnownPhones, Listed, Roster, Row};
+use crate::adapter_kit::shown::Shown;
 use crate::phones::contract::{DeviceId, SessionMode, SessionToken, SetProxyArgs};
+use crate::phones::port::{
+    AtHand, Found, Pace, Paces, PlatformName, See, Seen, Session, SessionError, Unreachable, Upstream,
+};
 use anyhow::Context;
 use api::{Api, ApiCall, ApiError, ApiSettings, READ_WITHIN, WRITE_WITHIN};
 use listing::{InfosQuery, Listing, Lists, NoList, SeatsQuery};

@@ -3,11 +3,12 @@
 //! An id is the name of its platform, `-`, and the platform's own id. Names have no `-`, so an id leads to one platform, and the ids of a
 //! platform stand together. A platform that fails takes nothing from the others. Start at [`Platforms`].
 
-use super::roster::PlatformName;
-use super::{AtHand, Control, Exits, Found, See, Session, SessionError, Unreachable, Upstream};
 use crate::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
+use crate::phones::port::{
+    AtHand, Control, Exits, Found, PlatformName, See, Session, SessionError, Unreachable, Upstream,
+};
 use std::collections::BTreeMap;
-use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp, Words};
@@ -66,6 +67,11 @@ fn gone(id: &DeviceId) -> Unreachable {
     Unreachable(format!("the platform of {id} is not configured").into())
 }
 
+/// What is answered for such a phone.
+fn refused<'a, T: Send + 'a, E: From<Unreachable> + Send + 'a>(id: &DeviceId) -> BoxFuture<'a, Result<T, E>> {
+    Box::pin(ready(Err(gone(id).into())))
+}
+
 impl Upstream for Platforms {
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable> {
         let mut left = limit;
@@ -115,10 +121,7 @@ impl Upstream for Platforms {
     }
 
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
-        match self.owner(id) {
-            Some(owner) => owner.session(id, mode),
-            None => Box::pin(async { Err(gone(id).into()) }),
-        }
+        self.owner(id).map_or_else(|| refused(id), |owner| owner.session(id, mode))
     }
 }
 
@@ -142,10 +145,7 @@ impl Control for Platforms {
         request: TaskId,
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>> {
-        match self.owner(id) {
-            Some(owner) => owner.look_up(id, request, operation),
-            None => Box::pin(async { Err(gone(id)) }),
-        }
+        self.owner(id).map_or_else(|| refused(id), |owner| owner.look_up(id, request, operation))
     }
 
     fn exits<'a>(
@@ -153,23 +153,11 @@ impl Control for Platforms {
         id: &'a DeviceId,
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>> {
-        match self.owner(id) {
-            Some(owner) => owner.exits(id, proxy),
-            None => Box::pin(async { Err(gone(id)) }),
-        }
+        self.owner(id).map_or_else(|| refused(id), |owner| owner.exits(id, proxy))
     }
 
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>> {
-        match self.owner(id) {
-            Some(owner) => owner.boot_id(id),
-            None => Box::pin(async { Err(gone(id)) }),
-        }
-    }
-}
-
-impl fmt::Debug for Platforms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        self.owner(id).map_or_else(|| refused(id), |owner| owner.boot_id(id))
     }
 }
 

@@ -15,12 +15,13 @@ mod table;
 mod truth;
 
 pub use cast::{CAST, Part};
+pub use fleet::DEVICES_MAX;
 pub use truth::{Change, Deed, ProxyEndpoint};
 
-use super::{AtHand, Offers, Paces, See, Seen, Session, SessionError, Snapshot, Unreachable, Upstream};
 use crate::phones::contract::{
     DeviceId, DeviceState, PowerAction, Proxy, ProxyScheme, SessionMode, SessionToken, texts,
 };
+use crate::phones::port::{AtHand, Offers, Paces, See, Session, SessionError, Snapshot, Unreachable, Upstream};
 use fleet::{Draw, device_id, mix};
 use hmac::{Hmac, KeyInit, Mac};
 use journal::Journal;
@@ -30,14 +31,11 @@ use std::cell::LazyCell;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use table::{Look, Shown, Table};
-use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex};
+use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex, unpoisoned};
 use truth::{State, Truth};
-
-/// Most phones that a fleet has.
-pub const DEVICES_MAX: u32 = 1_000_000;
 
 /// Lifetime of a session. A phone with [`Part::Reticent`] does not tell it.
 const SESSION_LIFETIME: Duration = Duration::from_mins(10);
@@ -151,7 +149,7 @@ impl Sim {
     /// Returns what a request has really done so far, in order of time.
     #[must_use]
     pub fn deeds(&self, request: TaskId) -> Vec<Deed> {
-        self.record().truth.deeds(request, self.clock.now())
+        self.record().truth.deeds(self.clock.now(), |taken| taken.request == request)
     }
 
     /// Returns the number of commands that have really taken effect on a phone so far.
@@ -164,7 +162,7 @@ impl Sim {
     #[must_use]
     pub fn deeds_of(&self, id: &DeviceId) -> Vec<Deed> {
         let index = fleet::index(id.as_str(), self.devices).unwrap_or_default();
-        self.record().truth.deeds_of(index, self.clock.now())
+        self.record().truth.deeds(self.clock.now(), |taken| taken.phone == index)
     }
 
     /// Returns the phones that play a part, in the order of their ids.
@@ -274,7 +272,7 @@ impl Sim {
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.record.lock())
     }
 }
 

@@ -4,12 +4,12 @@
 //! it, of every byte of the file since then, and of its own number. A file that goes on elsewhere than after its own last seal says
 //! so in an opening line. This module knows the lines of the chain and reads the end of a file. It writes nothing.
 
-use crate::hex;
-use crate::keyring::{ChainKey, Digest};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use toolwarrant_base::hex;
+use toolwarrant_base::keyring::{ChainKey, Digest};
 
 /// Bytes at the end of a file in which its last seal is looked for, in less at first. A writer seals at least every [`SEAL_AT`] bytes.
 const SEARCHED: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];

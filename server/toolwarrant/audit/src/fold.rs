@@ -3,9 +3,9 @@
 //! In each minute an application has a number of refusals with a line of their own. Further ones are counted by key, tool and outcome,
 //! and each count becomes one line once the minute is over. None goes uncounted.
 
-use super::Line;
-use crate::clock::Timestamp;
+use super::line::Line;
 use std::collections::HashMap;
+use toolwarrant_base::clock::Timestamp;
 
 /// Refused calls of one application that have a line each, in a minute.
 const LINES_A_MINUTE: u32 = 60;

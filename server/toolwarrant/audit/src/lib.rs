@@ -5,6 +5,7 @@
 //! [`Audit`]; `queue` says how threads queue lines without waiting for each other, `chain` what makes a change of the trail show, which
 //! [`verify`](verify::verify) finds.
 
+mod anchor;
 mod chain;
 mod fold;
 mod line;
@@ -14,13 +15,12 @@ mod trail;
 pub mod verify;
 mod writer;
 
+pub use anchor::{Anchor, Birth};
 pub use chain::{Head, is_chain_line};
 pub use line::Line;
 pub use queue::Slot;
 pub use trail::{TAIL_MAX, days, tail, try_to_write};
 
-use crate::clock::{Clock, Timestamp};
-use crate::keyring::ChainKey;
 use queue::Queue;
 use std::io;
 use std::path::Path;
@@ -28,12 +28,12 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::sync::watch;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::ChainKey;
 use writer::Writer;
 
 /// How long [`AuditHandle::flush`] waits.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(3);
-
-const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// The trail. When dropped, it writes the waiting lines and ends the writer.
 #[derive(Debug)]
@@ -45,7 +45,6 @@ pub struct Audit {
 }
 
 /// What a trail is started with.
-#[derive(Debug)]
 pub struct AuditParts<'a> {
     /// Its folder.
     pub folder: &'a Path,
@@ -55,27 +54,6 @@ pub struct AuditParts<'a> {
     pub clock: Clock,
     /// What is recorded of it elsewhere, if anything is.
     pub anchor: Option<Anchor>,
-}
-
-/// What is recorded of a trail outside of it, so that a missing end or file shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor {
-    /// A seal that is in the trail and on the disk.
-    pub newest: Head,
-    /// The last seal that was pruned: the trail begins after it.
-    pub pruned: Head,
-    /// Where the chain began.
-    pub birth: Birth,
-}
-
-/// The last file from before the chain, which a program without one wrote, and how much of it that wrote, in bytes. Empty and 0 if
-/// there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Birth {
-    /// The name of the file.
-    pub file: String,
-    /// Its length at that time.
-    pub length: u64,
 }
 
 impl Audit {

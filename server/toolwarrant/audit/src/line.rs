@@ -3,10 +3,12 @@
 //! The derived `Serialize` says what a line is. A [`Pen`] writes the same bytes into a buffer that is there already, because every call
 //! has a line. Start at [`Pen::write`].
 
-use super::DAY_MILLIS;
-use crate::clock::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use toolwarrant_base::clock::Timestamp;
+
+/// Length of a day, in milliseconds. Each has a file of its own.
+pub(crate) const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// Longest line, in bytes. A longer one is written without its arguments.
 const LINE_MAX: usize = 8 << 10;
@@ -170,7 +172,7 @@ fn each(byte: u8) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix;
+    use toolwarrant_base::random::SplitMix;
 
     /// What the definition makes of it.
     fn defined(line: &Line<'_>) -> Vec<u8> {

@@ -7,16 +7,16 @@
 //! A line notes when it was written, and the writer takes the lines of all shards at one moment and in the order of those times. So the
 //! lines of who calls one after the other stand in the file in that order, whichever threads have served them.
 
-use super::DAY_MILLIS;
 use super::fold::Folds;
-use super::line::{Line, Pen};
-use crate::clock::{Clock, Timestamp};
-use crate::shards::Shards;
+use super::line::{DAY_MILLIS, Line, Pen};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::shards::Shards;
+use toolwarrant_base::unpoisoned;
 
 /// Most slots: one for each running call and each line that is not yet in a file.
 pub(super) const SLOTS: usize = 65_536;
@@ -222,7 +222,7 @@ impl Queue {
             !(control.due || control.stopping || asked)
         };
         let waited = self.wake.wait_timeout_while(lock(&self.control), FLUSH_EVERY, idle);
-        let (mut control, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut control, _) = unpoisoned(waited);
         let mut shards = self.all();
         control.held_since = control.held_since.or_else(|| oldest(&shards));
         self.note_oldest(control.held_since);
@@ -269,7 +269,7 @@ fn oldest(shards: &[MutexGuard<'_, Lines>]) -> Option<Since> {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    unpoisoned(of.lock())
 }
 
 /// Lines in the order in which they were written.

@@ -7,11 +7,11 @@
 
 use super::chain::{End, Head};
 use super::trail::{date, days};
-use crate::clock::Timestamp;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
 
 /// Days for which a trail is kept, unless an operator says otherwise.
 pub const DAYS: u32 = 90;
@@ -26,12 +26,6 @@ pub struct Retention {
     pub days: Option<u32>,
     /// Bytes; more only if the newest file alone has more.
     pub bytes: u64,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self { days: Some(DAYS), bytes: BYTES }
-    }
 }
 
 /// What is to be pruned.

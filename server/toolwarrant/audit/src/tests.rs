@@ -2,11 +2,10 @@
 
 mod tampering;
 
+use super::line::DAY_MILLIS;
 use super::queue::{FLUSH_AT, SLOTS};
 use super::writer::Writer;
 use super::*;
-use crate::keyring::KeyRing;
-use crate::random::Random;
 use serde_json::value::RawValue;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -15,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
 
 /// 2026-07-28T12:00:00Z.
 const NOON: Timestamp = Timestamp(1_785_240_000_000);

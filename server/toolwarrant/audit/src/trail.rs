@@ -1,13 +1,13 @@
 //! Reads a trail from its folder, for the operator and the doctor. Does not see lines that the writer still holds.
 
-use super::Birth;
+use super::anchor::Birth;
 use super::chain::is_chain_line;
-use crate::clock::Timestamp;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use toolwarrant_base::clock::Timestamp;
 
 /// Most lines that [`tail`] returns.
 pub const TAIL_MAX: usize = 10_000;

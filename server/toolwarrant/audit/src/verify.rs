@@ -4,13 +4,13 @@
 //! in order by the seal that each continues. What is recorded of the trail elsewhere shows whether its beginning or its end is missing.
 //! Lines behind the last seal are sound: a process that is killed leaves them.
 
-use super::chain::{ChainLine, Covered, Head, Opening, Piece, Pieces, Seal};
+use super::anchor::Anchor;
+use super::chain::{ChainLine, Covered, Head, Opening, Piece, Pieces, Seal, is_chain_line};
 use super::trail::{days, name};
-use super::{Anchor, is_chain_line};
-use crate::keyring::ChainKey;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+use toolwarrant_base::keyring::ChainKey;
 
 /// What was found in a trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,10 +4,9 @@
 //! rest of that line first.
 
 use super::chain::{ChainLine, Covered, End, Head, SEAL_AT, Seal};
+use super::line::DAY_MILLIS;
 use super::queue::{Batch, Queue, Work};
-use super::{DAY_MILLIS, trail};
-use crate::clock::Timestamp;
-use crate::keyring::ChainKey;
+use super::trail;
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -17,6 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::watch;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::durable;
+use toolwarrant_base::keyring::ChainKey;
 
 /// Interval at which lines are forced to the disk, and the newest seal is told.
 const SYNC_EVERY: Duration = Duration::from_mins(1);
@@ -291,7 +293,7 @@ impl OpenFile {
     fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         if let Some(dir) = self.path.parent().filter(|_| self.new) {
-            File::open(dir)?.sync_all()?;
+            durable::sync_folder(dir)?;
         }
         self.new = false;
         Ok(())

@@ -41,6 +41,13 @@ impl Timestamp {
     pub fn seconds_from(self, now: Self) -> u64 {
         self.0.saturating_sub(now.0).div_ceil(1000)
     }
+
+    /// In one piece: serde_json scans each piece for what it must escape.
+    fn text(self) -> String {
+        let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
+        let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+        PRINTER.timestamp_to_string(&moment)
+    }
 }
 
 fn wall() -> Timestamp {
@@ -53,15 +60,6 @@ fn millis(duration: Duration) -> u64 {
 
 /// Always three digits after the second.
 const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
-
-impl Timestamp {
-    /// In one piece: serde_json scans each piece for what it must escape.
-    fn text(self) -> String {
-        let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
-        let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
-        PRINTER.timestamp_to_string(&moment)
-    }
-}
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

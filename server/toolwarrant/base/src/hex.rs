@@ -14,15 +14,12 @@ pub fn encode(bytes: &[u8]) -> String {
 /// Reads pairs of digits in either case. Returns `None` for anything else.
 #[must_use]
 pub fn decode(hex: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
     let pair = |pair: &[u8]| match pair {
-        [high, low] => Some((digit(*high)? << 4) | digit(*low)?),
+        [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
         _ => None,
     };
     hex.as_bytes().chunks(2).map(pair).collect()
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
-use std::fmt;
 use zeroize::Zeroizing;
 
 const NONCE: usize = 24;
@@ -130,18 +129,6 @@ fn derive(salt: &str, master: &[u8; 32], what: &[u8]) -> Zeroizing<[u8; 32]> {
     let derived = Hkdf::<Sha256>::new(Some(salt.as_bytes()), master).expand(what, &mut *key);
     debug_assert!(derived.is_ok(), "32 bytes can be had");
     key
-}
-
-impl fmt::Debug for KeyRing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyRing")
-    }
-}
-
-impl fmt::Debug for ChainKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ChainKey")
-    }
 }
 
 #[cfg(test)]

@@ -1,39 +1,22 @@
-//! What any service needs, whatever its contract is about and whatever carries its requests.
+//! What the framework is built on: time, randomness, text, secrets at rest, and what threads share. Knows no tool and no request.
 //!
-//! [`pipeline`] holds the order in which a call is checked. [`catalogue`] is the contract as the generator writes it. [`handler`]
-//! has the types that handlers use. This crate knows no transport, no database and no command line.
+//! [`clock`] and [`random`] are the sources that tests replace. [`text`] is what comes from outside, [`wording`] what the service says
+//! itself. [`keyring`] seals what is stored, [`durable`] replaces files.
 
-pub mod access;
-pub mod advice;
-pub mod args;
-pub mod audit;
-pub mod catalogue;
+pub mod bytes;
 pub mod clock;
-pub mod counts;
-pub mod failure;
-#[doc(hidden)]
-pub mod generated;
-pub mod handler;
+pub mod durable;
 pub mod hangup;
 pub mod hex;
 pub mod keyring;
-pub mod limit;
-pub mod nonces;
-pub mod permissions;
-pub mod pipeline;
+mod lock;
 pub mod random;
-pub mod reading;
-pub mod registry;
-pub mod reply;
-pub mod report;
-pub mod revision;
 pub mod shards;
-pub mod store;
-pub mod tasks;
 pub mod text;
 pub mod wording;
 
 pub use clock::Timestamp;
+pub use lock::unpoisoned;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,10 +1,10 @@
 //! Randomness, from one source that a test can replay.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::unpoisoned;
+use std::sync::{Arc, Mutex};
 
 /// The source of random bytes: the operating system, or a seed.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Random {
     /// The operating system. Its bytes cannot be guessed.
     System,
@@ -28,22 +28,13 @@ impl Random {
         match self {
             Self::System => getrandom::fill(&mut bytes)?,
             Self::Seeded(stream) => {
-                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut stream = unpoisoned(stream.lock());
                 for chunk in bytes.chunks_mut(8) {
                     chunk.copy_from_slice(&stream.next().to_le_bytes()[..chunk.len()]);
                 }
             }
         }
         Ok(bytes)
-    }
-}
-
-impl fmt::Debug for Random {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::System => "System",
-            Self::Seeded(_) => "Seeded",
-        })
     }
 }
 

@@ -7,19 +7,14 @@ mod cleaning;
 mod https_url;
 mod secret;
 
-pub use cleaning::{cleaned, deceives};
-pub use https_url::{HttpsUrl, NoHttpsUrl, URL_MAX_CHARS};
-pub use secret::Secret;
-pub(crate) use secret::{Json, written};
+pub use cleaning::cleaned;
+pub use https_url::{HttpsUrl, NoHttpsUrl};
+pub use secret::{Json, Secret, written};
+pub use toolwarrant_limits::deceives;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
-
-/// Longest text from outside, in characters, that is passed on, such as a name.
-pub const UNTRUSTED_MAX_CHARS: usize = 64;
-
-/// Longest [`Remark`], in characters. Two IPv6 addresses with words between them fit.
-pub const REMARK_MAX_CHARS: usize = 256;
+use toolwarrant_limits::{REMARK_MAX_CHARS, UNTRUSTED_MAX_CHARS};
 
 /// Text from outside, on one line and capped, so that it cannot pose as anything but a value.
 ///

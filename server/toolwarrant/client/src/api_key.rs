@@ -3,6 +3,7 @@
 //! Both hold the same text: `KEY_ID:SECRET`, or the JSON object with `key_id` and `secret` that `key create --json` prints. No message
 //! of this module, and no `Debug` output, contains a secret or any other part of what was read.
 
+use crate::error::SetupError;
 use serde::Deserialize;
 use std::fmt;
 use std::fs;
@@ -30,41 +31,6 @@ enum Origin {
     /// A variable of this name.
     Environment(String),
     File(PathBuf),
-}
-
-/// Why there is no key.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// Nothing says where the key is.
-    #[error("no key is given: set {variable} to KEY_ID:SECRET, or name a file that holds it with --key-file")]
-    Absent {
-        /// The variable that may hold the key.
-        variable: String,
-    },
-    /// The text holds no key.
-    #[error("{origin} holds no key: {why}")]
-    Malformed {
-        /// The variable or the file.
-        origin: String,
-        /// What is wrong with the text, and what is expected.
-        why: &'static str,
-    },
-    /// The file cannot be read.
-    #[error("cannot read the key file {}: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// Others may read or change the file.
-    #[error("others can use the key file {0}, whose mode is {mode:04o}: `chmod 600 {0}` mends it", path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
 }
 
 impl ApiKey {
@@ -106,15 +72,17 @@ impl KeySource {
     ///
     /// # Errors
     /// Neither is given, or there is no key in it, or others can use the file.
-    pub fn open(file: Option<&Path>, variable: &str) -> Result<Self, KeyError> {
+    pub fn open(file: Option<&Path>, variable: &str) -> Result<Self, SetupError> {
         let (origin, key) = match file {
             Some(path) => (Origin::File(path.to_owned()), read(path)?),
             None => {
                 let text = std::env::var(variable).unwrap_or_default();
                 if text.is_empty() {
-                    return Err(KeyError::Absent { variable: variable.to_owned() });
+                    return Err(SetupError(format!(
+                        "no key is given: set {variable} to KEY_ID:SECRET, or name a file that holds it with --key-file"
+                    )));
                 }
-                let malformed = |why| KeyError::Malformed { origin: variable.to_owned(), why };
+                let malformed = |why| SetupError(format!("{variable} holds no key: {why}"));
                 (Origin::Environment(variable.to_owned()), ApiKey::parse(&text).map_err(malformed)?)
             }
         };
@@ -132,7 +100,7 @@ impl KeySource {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn renewed(&self, refused: &ApiKey) -> Result<Option<Arc<ApiKey>>, KeyError> {
+    pub fn renewed(&self, refused: &ApiKey) -> Result<Option<Arc<ApiKey>>, SetupError> {
         let Origin::File(path) = &self.origin else { return Ok(None) };
         let key = Arc::new(read(path)?);
         if *key == *refused {
@@ -160,10 +128,11 @@ const EXPECTED: &str = "expected KEY_ID:SECRET, both without white space and fur
 /// A key is a line. A larger file was named by mistake.
 const LONGEST: u64 = 4096;
 
-fn read(path: &Path) -> Result<ApiKey, KeyError> {
-    let unreadable = |error| KeyError::Unreadable { path: path.to_owned(), error };
+fn read(path: &Path) -> Result<ApiKey, SetupError> {
+    let file = path.display();
+    let unreadable = |error: io::Error| SetupError(format!("cannot read the key file {file}: {error}"));
+    let malformed = |why| SetupError(format!("the key file {file} holds no key: {why}"));
     let about = fs::metadata(path).map_err(unreadable)?;
-    let malformed = |why| KeyError::Malformed { origin: format!("the key file {}", path.display()), why };
     if !about.is_file() {
         return Err(malformed("it is no file"));
     }
@@ -171,7 +140,9 @@ fn read(path: &Path) -> Result<ApiKey, KeyError> {
     {
         let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o777;
         if mode & 0o077 != 0 {
-            return Err(KeyError::Exposed { path: path.to_owned(), mode });
+            return Err(SetupError(format!(
+                "others can use the key file {file}, whose mode is {mode:04o}: `chmod 600 {file}` mends it"
+            )));
         }
     }
     if about.len() > LONGEST {

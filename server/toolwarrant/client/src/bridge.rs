@@ -188,7 +188,7 @@ impl Shared {
         if self.in_trouble.swap(false, Relaxed) {
             complain(&self.program, "the server answers again");
         }
-        if let Some(why) = reply.complaint().filter(|_| !answer.status.is_success()) {
+        if let Some(why) = reply.complaint.as_ref().filter(|_| !answer.status.is_success()) {
             complain(&self.program, why);
         }
         match (&message.kind, agreement) {

@@ -6,13 +6,14 @@
 use crate::cli::CallOptions;
 use crate::connection::{Answer, Connection, Repeat};
 use crate::error::ClientError;
-use crate::sign::{Signable, SignatureHeaders, Stamp, content};
+use crate::sign::{content, fresh_nonce, now, signed};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
+use toolwarrant_signing as signing;
 use url::Url;
 
 /// What a client must know of a tool.
@@ -47,7 +48,7 @@ pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOp
         let known: Vec<_> = tools.iter().map(|known| known.name).collect();
         return Err(malformed(format!("there is no tool `{tool}`; there are {}", known.join(", "))));
     };
-    let caller = Caller { connection, way: if *v1 { Way::Signed } else { Way::Endpoint } };
+    let caller = Caller { connection, signs: *v1 };
     let mut result = caller.call(shape, shape.arguments(arguments)?).await?;
     if result["request_matches"] == false {
         return Ok(Called { result, succeeded: false });
@@ -110,6 +111,10 @@ impl ToolShape {
         Ok(arguments)
     }
 
+    fn repeat(&self) -> Repeat {
+        if self.reads { Repeat::Harmless } else { Repeat::Never }
+    }
+
     fn takes(&self, names: &[&str]) -> bool {
         let properties = self.properties();
         names.iter().all(|name| properties[*name].is_object())
@@ -121,23 +126,15 @@ impl ToolShape {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Way {
-    Endpoint,
-    Signed,
-}
-
 struct Caller<'a> {
     connection: &'a Connection,
-    way: Way,
+    /// Calls go to `/v1`, signed, and not to the endpoint.
+    signs: bool,
 }
 
 impl Caller<'_> {
     async fn call(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
-        match self.way {
-            Way::Endpoint => self.over_endpoint(tool, arguments).await,
-            Way::Signed => self.signed(tool, arguments).await,
-        }
+        if self.signs { self.signed(tool, arguments).await } else { self.over_endpoint(tool, arguments).await }
     }
 
     async fn over_endpoint(&self, tool: &ToolShape, arguments: Map<String, Value>) -> Result<Value, ClientError> {
@@ -169,14 +166,14 @@ impl Caller<'_> {
         if target(&url).as_deref() != Some(path) {
             return Err(malformed(format!("an argument cannot stand in a path: {path}")));
         }
-        let stamp = || Stamp::fresh().map_err(|error| malformed(error.to_string()));
-        stamp()?;
+        fresh_nonce().map_err(|error| malformed(error.to_string()))?;
         let request = |key: &crate::ApiKey| {
-            let signable = Signable { method, path, query, idempotency_key, body: body.as_bytes() };
             // Each attempt has a nonce of its own. That there is randomness was seen above.
-            let headers = stamp()
-                .map(|stamp| stamp.sign(key, signable))
-                .map_or(Vec::new(), |SignatureHeaders { headers, .. }| headers);
+            let (key_id, timestamp, nonce) = (&key.id, &now(), &fresh_nonce().unwrap_or_default());
+            let body_bytes = body.as_bytes();
+            let signable =
+                signing::Request { key_id, timestamp, nonce, method, path, query, idempotency_key, body: body_bytes };
+            let headers = signed(key.secret(), signable).headers;
             let request = Request::builder().method(*method).uri(url.as_str());
             let request = if body.is_empty() { request } else { request.header(CONTENT_TYPE, "application/json") };
             let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
@@ -190,12 +187,6 @@ impl Caller<'_> {
     /// The failure that a server tells, if that is what it is.
     fn failure(&self, told: Value, answer: &Answer) -> ClientError {
         serde_json::from_value(told).unwrap_or_else(|_| self.connection.strange(answer))
-    }
-}
-
-impl ToolShape {
-    fn repeat(&self) -> Repeat {
-        if self.reads { Repeat::Harmless } else { Repeat::Never }
     }
 }
 

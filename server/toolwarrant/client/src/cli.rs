@@ -2,10 +2,10 @@
 //!
 //! No flag takes a secret: a command line is seen by every user of a machine, and stays in the history of a shell.
 
-use crate::api_key::{KeyError, KeySource};
+use crate::api_key::KeySource;
 use crate::bridge::bridge;
-use crate::connection::{Connection, SetupError};
-use crate::error::complain;
+use crate::connection::Connection;
+use crate::error::{SetupError, complain};
 use crate::server_url::ServerUrl;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, FromArgMatches, Subcommand};
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClientCommand {
     /// Connect a client that can set no headers: JSON-RPC on standard input and output
-    Bridge(BridgeOptions),
+    Bridge(ConnectOptions),
     /// Call a tool of a running server, and print its result
     Call(CallOptions),
     /// Print the headers that sign a request under /v1
@@ -41,14 +41,6 @@ pub struct KeyOptions {
     /// File with the key, which nobody else may read; it goes before the variable that holds a key
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     key_file: Option<PathBuf>,
-}
-
-/// The options of the bridge.
-#[derive(Clone, Debug, Args)]
-pub struct BridgeOptions {
-    /// The server, and the key.
-    #[command(flatten)]
-    pub connect: ConnectOptions,
 }
 
 /// The options of a call.
@@ -154,7 +146,7 @@ impl KeyOptions {
     ///
     /// # Errors
     /// There is none, or others can use its file.
-    pub fn open(&self, names: &ClientNames) -> Result<KeySource, KeyError> {
+    pub fn open(&self, names: &ClientNames) -> Result<KeySource, SetupError> {
         // An empty environment variable, which is common in compose files, counts as not set.
         let file = self.key_file.as_deref().filter(|path| !path.as_os_str().is_empty());
         KeySource::open(file, &names.key_variable())
@@ -168,41 +160,32 @@ impl ConnectOptions {
     /// The URL is none that a client takes, there is no key, or TLS cannot be set up.
     pub fn connection(&self, names: &ClientNames) -> Result<Connection, SetupError> {
         // A wrong URL is not repeated in the message: it may have a password in it.
-        let url = self.url.parse().map_err(SetupError::Url)?;
+        let url = self.url.parse().map_err(|why| SetupError(format!("--url: {why}")))?;
         Connection::new(url, self.key.open(names)?)
     }
-}
 
-impl BridgeOptions {
     /// Runs the bridge on standard input and output until one of them ends.
     #[must_use]
-    pub fn run(&self, names: &ClientNames) -> ExitCode {
-        let connection = match self.connect.connection(names) {
-            Ok(connection) => connection,
-            Err(error) => {
-                complain(&names.program, error);
-                return ExitCode::FAILURE;
-            }
-        };
-        let about = format!("passes messages on to {} with the key {}", connection.url(), connection.key_id());
-        complain(&names.program, about);
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                complain(&names.program, error);
-                return ExitCode::FAILURE;
-            }
-        };
-        let done = runtime.block_on(bridge(connection, &names.program, tokio::io::stdin(), tokio::io::stdout()));
-        // A thread that still reads standard input does not hold the end up.
-        runtime.shutdown_background();
-        match done {
+    pub fn bridge(&self, names: &ClientNames) -> ExitCode {
+        match self.run_bridge(names) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                complain(&names.program, format!("standard input or output: {error}"));
+                complain(&names.program, error);
                 ExitCode::FAILURE
             }
         }
+    }
+
+    fn run_bridge(&self, names: &ClientNames) -> Result<(), SetupError> {
+        let connection = self.connection(names)?;
+        let about = format!("passes messages on to {} with the key {}", connection.url(), connection.key_id());
+        complain(&names.program, about);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| SetupError(error.to_string()))?;
+        let done = runtime.block_on(bridge(connection, &names.program, tokio::io::stdin(), tokio::io::stdout()));
+        // A thread that still reads standard input does not hold the end up.
+        runtime.shutdown_background();
+        done.map_err(|error| SetupError(format!("standard input or output: {error}")))
     }
 }
 
@@ -210,10 +193,10 @@ impl BridgeOptions {
 #[must_use]
 pub fn bridge_program(names: &ClientNames) -> ExitCode {
     let command = clap::Command::new(names.program.clone()).version(names.version);
-    let command = names.describe_bridge(BridgeOptions::augment_args(command).about(BRIDGE));
+    let command = names.describe_bridge(ConnectOptions::augment_args(command).about(BRIDGE));
     let mut described = command.clone();
-    match BridgeOptions::from_arg_matches(&command.get_matches()) {
-        Ok(options) => options.run(names),
+    match ConnectOptions::from_arg_matches(&command.get_matches()) {
+        Ok(options) => options.bridge(names),
         Err(error) => error.format(&mut described).exit(),
     }
 }

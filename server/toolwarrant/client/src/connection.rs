@@ -5,15 +5,15 @@
 //! restarts closes the connections that a client keeps. A write in that place is not: nobody can tell whether it was carried out, and the
 //! error says so. Only where not one byte of it had left, the HTTP library takes another connection.
 
-use crate::api_key::{ApiKey, KeyError, KeySource};
-use crate::error::ClientError;
-use crate::http_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
+use crate::api_key::{ApiKey, KeySource};
+use crate::error::{ClientError, SetupError};
 use crate::server_url::ServerUrl;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{Request, Response, StatusCode, request};
 use std::sync::Arc;
 use std::time::Duration;
+use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits};
 use url::Url;
 
 /// A server, as seen by one client.
@@ -22,20 +22,6 @@ pub struct Connection {
     http: HttpClient,
     url: ServerUrl,
     keys: Arc<KeySource>,
-}
-
-/// Why a client cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// There is no key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The URL is none that a client takes.
-    #[error("--url: {0}")]
-    Url(String),
-    /// There is no way to reach a server.
-    #[error(transparent)]
-    Http(#[from] HttpSetupError),
 }
 
 /// What an exchange may take. A server holds a poll for 50 seconds at most.
@@ -72,7 +58,8 @@ impl Connection {
     /// # Errors
     /// The system has no certificate authorities, or the proxy's URL is wrong.
     pub fn new(url: ServerUrl, keys: KeySource) -> Result<Self, SetupError> {
-        Ok(Self { http: HttpClient::to(url.as_url())?, url, keys: Arc::new(keys) })
+        let http = HttpClient::to(url.as_url()).map_err(|error| SetupError(error.to_string()))?;
+        Ok(Self { http, url, keys: Arc::new(keys) })
     }
 
     /// The endpoint.

@@ -7,6 +7,11 @@ use serde_json::{Value, json};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
+/// Why a client has no key, no connection or no signature: what is wrong, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SetupError(pub(crate) String);
+
 /// Why a request has no result. Its text is `code: message`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]

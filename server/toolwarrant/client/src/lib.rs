@@ -1,5 +1,5 @@
 //! The client's side of a service: [`bridge`] connects clients that speak over standard input and output, [`call`] calls one tool,
-//! and [`sign`] signs one request under `/v1`. [`HttpClient`] is the HTTP beneath, for whatever else calls a server.
+//! and [`sign`] signs one request under `/v1`.
 //!
 //! This crate knows no contract and no server code: what it must know of a service, its caller says ([`ClientNames`], [`ToolShape`]).
 //! It has no database and asks nothing of the system that only Unix has, so that the bridge runs where desktop clients run. Start at
@@ -11,18 +11,14 @@ mod call;
 mod cli;
 mod connection;
 mod error;
-mod http_client;
 mod server_url;
 mod sign;
 
-pub use api_key::{ApiKey, KeyError, KeySource};
+pub use api_key::{ApiKey, KeySource};
 pub use bridge::bridge;
 pub use call::{Called, ToolShape, call};
-pub use cli::{
-    BridgeOptions, CallOptions, ClientCommand, ClientNames, ConnectOptions, KeyOptions, SignOptions, bridge_program,
-};
-pub use connection::{Connection, SetupError};
-pub use error::{ClientError, complain};
-pub use http_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
+pub use cli::{CallOptions, ClientCommand, ClientNames, ConnectOptions, KeyOptions, SignOptions, bridge_program};
+pub use connection::Connection;
+pub use error::{ClientError, SetupError, complain};
 pub use server_url::ServerUrl;
-pub use sign::{SignError, SignatureHeaders, sign};
+pub use sign::{SignatureHeaders, sign};

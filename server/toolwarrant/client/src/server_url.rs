@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use toolwarrant_outbound::is_loopback;
 use url::Url;
 
 /// The URL of an endpoint.
@@ -65,13 +66,6 @@ impl fmt::Display for ServerUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
-}
-
-/// Whether a URL names this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    address.map_or(host == "localhost", |address| address.is_loopback())
 }
 
 #[cfg(test)]

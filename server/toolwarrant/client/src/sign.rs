@@ -2,6 +2,7 @@
 
 use crate::api_key::ApiKey;
 use crate::cli::SignOptions;
+use crate::error::SetupError;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolwarrant_signing::{self as signing, Request};
@@ -15,27 +16,13 @@ pub struct SignatureHeaders {
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// Why a request cannot be signed.
-#[derive(Debug, thiserror::Error)]
-pub enum SignError {
-    /// A part of it has another form than requests have.
-    #[error("{0}")]
-    Malformed(String),
-    /// The body cannot be read.
-    #[error("cannot read {0}: {1}")]
-    Unreadable(String, std::io::Error),
-    /// The system has no randomness for a nonce.
-    #[error("the system has no randomness for a nonce; --nonce gives one")]
-    NoRandomness,
-}
-
 /// Signs the request that `options` describe.
 ///
 /// # Errors
 /// A part of it is malformed, or its body cannot be read.
-pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, SignError> {
+pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, SetupError> {
     let SignOptions { method, target, idempotency_key, body, timestamp, nonce, show: _, key: _ } = options;
-    let malformed = |what: &str| Err(SignError::Malformed(what.to_owned()));
+    let malformed = |what: &str| Err(SetupError(what.to_owned()));
     if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return malformed("the method is written in capital letters, such as GET: they are signed as they are sent");
     }
@@ -57,10 +44,21 @@ pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, Sig
     }
     let body = body.as_deref().map(content).transpose()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let stamp =
-        Stamp { timestamp: timestamp.clone().unwrap_or_else(now), nonce: nonce.clone().map_or_else(fresh_nonce, Ok)? };
-    let mut signed =
-        stamp.sign(key, Signable { method, path, query, idempotency_key, body: body.as_deref().unwrap_or_default() });
+    let timestamp = timestamp.clone().unwrap_or_else(now);
+    let nonce = nonce.clone().map_or_else(fresh_nonce, Ok)?;
+    let mut signed = signed(
+        key.secret(),
+        Request {
+            key_id: &key.id,
+            timestamp: &timestamp,
+            nonce: &nonce,
+            method,
+            path,
+            query,
+            idempotency_key,
+            body: body.as_deref().unwrap_or_default(),
+        },
+    );
     if body.is_some() {
         signed.headers.push(("Content-Type", "application/json".to_owned()));
     }
@@ -73,49 +71,25 @@ fn origin_form(target: &str) -> &str {
     rest.map_or(target, |rest| rest.find('/').map_or("", |at| &rest[at..]))
 }
 
-/// What is signed of a request, beside key, time and nonce.
-pub(crate) struct Signable<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a str,
-    pub(crate) query: &'a str,
-    /// Empty for none.
-    pub(crate) idempotency_key: &'a str,
-    pub(crate) body: &'a [u8],
-}
-
-/// The time of a signature, and its nonce.
-pub(crate) struct Stamp {
-    timestamp: String,
-    nonce: String,
-}
-
-impl Stamp {
-    /// The present, and a nonce that was never used.
-    pub(crate) fn fresh() -> Result<Self, SignError> {
-        Ok(Self { timestamp: now(), nonce: fresh_nonce()? })
+/// Signs a request with a secret.
+pub(crate) fn signed(secret: &str, request: Request<'_>) -> SignatureHeaders {
+    let canonical = request.canonical();
+    let Request { key_id, timestamp, nonce, idempotency_key, .. } = request;
+    let mut headers = vec![
+        ("X-Api-Key", key_id.to_owned()),
+        ("X-Timestamp", timestamp.to_owned()),
+        ("X-Nonce", nonce.to_owned()),
+        ("X-Signature", signing::header(&signing::sign(secret, &canonical))),
+    ];
+    if !idempotency_key.is_empty() {
+        headers.push(("Idempotency-Key", idempotency_key.to_owned()));
     }
-
-    pub(crate) fn sign(&self, key: &ApiKey, signable: Signable<'_>) -> SignatureHeaders {
-        let (Self { timestamp, nonce }, Signable { method, path, query, idempotency_key, body }) = (self, signable);
-        let request = Request { key_id: &key.id, timestamp, nonce, method, path, query, idempotency_key, body };
-        let canonical = request.canonical();
-        let signature = signing::header(&signing::sign(key.secret(), &canonical));
-        let mut headers = vec![
-            ("X-Api-Key", key.id.clone()),
-            ("X-Timestamp", timestamp.clone()),
-            ("X-Nonce", nonce.clone()),
-            ("X-Signature", signature),
-        ];
-        if !idempotency_key.is_empty() {
-            headers.push(("Idempotency-Key", idempotency_key.to_owned()));
-        }
-        SignatureHeaders { canonical, headers }
-    }
+    SignatureHeaders { canonical, headers }
 }
 
 /// The content of a file, or of standard input for `-`.
-pub(crate) fn content(path: &Path) -> Result<Vec<u8>, SignError> {
-    let unreadable = |error| SignError::Unreadable(path.display().to_string(), error);
+pub(crate) fn content(path: &Path) -> Result<Vec<u8>, SetupError> {
+    let unreadable = |error| SetupError(format!("cannot read {}: {error}", path.display()));
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes).map_err(unreadable)?;
@@ -124,13 +98,16 @@ pub(crate) fn content(path: &Path) -> Result<Vec<u8>, SignError> {
     std::fs::read(path).map_err(unreadable)
 }
 
-fn now() -> String {
+/// The present in Unix seconds.
+pub(crate) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{:010}", since.as_secs())
 }
 
-fn fresh_nonce() -> Result<String, SignError> {
+/// A nonce that was never used.
+pub(crate) fn fresh_nonce() -> Result<String, SetupError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| SignError::NoRandomness)?;
+    getrandom::fill(&mut bytes)
+        .map_err(|_| SetupError("the system has no randomness for a nonce; --nonce gives one".to_owned()))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -1,7 +1,7 @@
 //! What to do next, in sentences of the contract. A reader is told only those that it can act on.
 
 use crate::permissions::PermissionSet;
-use crate::wording::Words;
+use toolwarrant_base::wording::Words;
 
 /// Sentences of the contract about what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,15 +3,16 @@
 //! The generator writes which arguments a tool has ([`Arguments`]) and which values a type has ([`Argument`]). This module reads
 //! them and words the refusals. A refusal never shows a secret, and of other values an [`Echo`].
 
-use super::text::Secret;
-use super::wording::{Echo, Words};
-use crate::words;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use toolwarrant_base::text::Secret;
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
+use toolwarrant_limits::MAX_INTEGER;
 use zeroize::Zeroize;
 
 /// Most mistakes that one refusal lists. It gives the number of the others.
@@ -315,9 +316,6 @@ pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
-
-/// Largest integer that every JSON reader keeps exact (RFC 8259, section 6), and the largest in an argument.
-pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// Reads a JSON number that is an integer, in whichever notation, up to [`MAX_INTEGER`].
 #[must_use]

@@ -5,9 +5,9 @@
 //! [`Durations`], and the counters of the pipeline. What each request adds to, each thread has for itself, and a monitor sums.
 
 use super::catalogue::{Catalogue, ToolDef};
-use super::shards::Shards;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use toolwarrant_base::shards::Shards;
 
 /// A counter. It only grows.
 #[derive(Debug, Default)]
@@ -120,19 +120,14 @@ impl Requests {
         Self { tools: catalogue.tools.iter().map(Calls::new).collect(), unauthenticated, rate_limited, unsound }
     }
 
-    /// Counts calls of a tool by outcome: `ok`, `cancelled`, or an error code that the contract declares for the tool.
-    pub fn called(&self, tool: &ToolDef, outcome: &str, calls: u64) {
-        let counted = self.tools.get(tool.index).and_then(|counts| counts.of(counts.shards.mine(), outcome));
-        if let Some(count) = counted {
-            count.add(calls);
-        }
-    }
-
-    /// Counts a call of a tool by outcome, with its duration.
-    pub fn ended(&self, tool: &ToolDef, outcome: &str, took: Duration) {
+    /// Counts a call of a tool by outcome: `ok`, `cancelled`, or an error code that the contract declares for the tool. One that was run
+    /// has a duration.
+    pub fn ended(&self, tool: &ToolDef, outcome: &str, took: Option<Duration>) {
         let Some(calls) = self.tools.get(tool.index) else { return };
         let mine = calls.shards.mine();
-        mine.took.add(took);
+        if let Some(took) = took {
+            mine.took.add(took);
+        }
         if let Some(count) = calls.of(mine, outcome) {
             count.add(1);
         }

@@ -5,10 +5,10 @@
 
 use super::advice::Advice;
 use super::catalogue::{ErrorDef, PermissionSet};
-use super::wording::Words;
-use crate::words;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
+use toolwarrant_base::wording::Words;
+use toolwarrant_base::words;
 
 /// The field that every retryable failure has.
 const RETRY_AFTER: &str = "retry_after_seconds";
@@ -37,25 +37,23 @@ impl Failure {
     /// Creates a failure whose message is the meaning and the remedy of its code.
     #[must_use]
     pub fn plain(def: &'static ErrorDef) -> Self {
-        Self::stating(def, def.meaning.into())
+        Self::stating(def, def.meaning)
     }
 
     /// Creates a failure whose message is these sentences and the remedy of its code.
     #[must_use]
-    pub(crate) fn stating(def: &'static ErrorDef, what: Words) -> Self {
-        Self::of(def, what, def.remedy)
+    pub(crate) fn stating(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
+        let mut failure = Self::exactly(def, what);
+        failure.0.remedy = def.remedy;
+        failure
     }
 
     /// Creates a failure with exactly this message.
     #[must_use]
     pub fn exactly(def: &'static ErrorDef, message: impl Into<Words>) -> Self {
-        Self::of(def, message.into(), Advice::NONE)
-    }
-
-    fn of(def: &'static ErrorDef, what: Words, remedy: Advice) -> Self {
         let retry = def.retry_after_seconds.map(|seconds| (RETRY_AFTER, seconds.into()));
-        let fields = retry.into_iter().collect();
-        Self(Box::new(Inner { def, what, remedy, also: Advice::NONE, fields, reader: PermissionSet::NONE }))
+        let (what, fields, none) = (message.into(), retry.into_iter().collect(), Advice::NONE);
+        Self(Box::new(Inner { def, what, remedy: none, also: none, fields, reader: PermissionSet::NONE }))
     }
 
     /// Sets a field that the contract declares for this code. What cannot be written as JSON is null.

@@ -8,11 +8,11 @@ use super::advice::Advice;
 use super::catalogue::{Catalogue, PolicyDef, ToolDef};
 use super::reply::Frame;
 use super::tasks::{LongPoll, Poll, TaskReadError, TaskView, Tasks};
-use crate::clock::{Clock, Timestamp};
 use serde_json::value::RawValue;
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::time::Duration;
+use toolwarrant_base::clock::{Clock, Timestamp};
 
 /// A call of a tool as the transport read it.
 #[derive(Debug, Clone, Copy)]

@@ -7,11 +7,12 @@
 //! lock, in that tick alone. What it does not spend is given back when it comes with a later tick, or when anybody's request does not
 //! fit otherwise. So what is admitted and refused is what it would be without leases.
 
-use crate::clock::Timestamp;
-use crate::shards::Shards;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::shards::Shards;
+use toolwarrant_base::unpoisoned;
 
 /// Length of a tick. Requests within one tick share a log entry.
 const TICK_MILLIS: u64 = 100;
@@ -61,7 +62,7 @@ impl Window {
 
     /// Counts a refusal and returns the number of refusals to log now: at most one log line a second, covering all since the last.
     pub fn take_unlogged(&self, now: Timestamp) -> Option<u64> {
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = unpoisoned(self.refusals.lock());
         let second = now.0 / 1000;
         refusals.unlogged += 1;
         if refusals.second == Some(second) {
@@ -77,37 +78,18 @@ impl Window {
         self.limit
     }
 
-    /// Admits one request whose body is to come. Pass what this returns to [`Self::admit_rest`] once its messages are counted.
-    ///
-    /// # Errors
-    /// [`RetryAfter`] if it does not fit.
-    pub fn admit_head(&self, now: Timestamp) -> Result<HeadCharge, RetryAfter> {
-        self.admit_after(None, now, 1)
-    }
-
-    /// Admits the rest of `n` requests, the head included, or none of them: the head is then given back.
-    ///
-    /// # Errors
-    /// As [`Self::admit`].
-    pub fn admit_rest(&self, head: HeadCharge, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
-        self.admit_after(Some(head), now, n).map(drop)
-    }
-
-    /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
+    /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing. Of a request whose body is to come, the head is
+    /// admitted alone; pass what this returns as `head` with the number of its messages. If these do not fit, it is given back.
     ///
     /// # Errors
     /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit no wait helps; the answer is then a minute.
-    pub fn admit(&self, now: Timestamp, n: u32) -> Result<(), RetryAfter> {
-        self.admit_after(None, now, n).map(drop)
-    }
-
-    fn admit_after(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, RetryAfter> {
+    pub fn admit(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, RetryAfter> {
         let (tick, charged) = (now.0 / TICK_MILLIS, u32::from(head.is_some()));
         let wanted = n.saturating_sub(charged);
         if self.leases.get().is_some_and(|leases| leases.mine().spend(tick, wanted)) {
             return Ok(HeadCharge(tick));
         }
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = unpoisoned(self.log.lock());
         let tick = log.advance(tick);
         let room = |log: &Log| (self.limit - log.total).saturating_add(charged);
         if let Some(leases) = self.leases.get() {
@@ -243,7 +225,7 @@ mod tests {
     const START: u64 = 1_790_000_000_000;
 
     fn admit(window: &Window, at: u64, n: u32) -> Result<(), u64> {
-        window.admit(Timestamp(at), n).map_err(|refusal| refusal.seconds)
+        window.admit(None, Timestamp(at), n).map(drop).map_err(|refusal| refusal.seconds)
     }
 
     #[test]
@@ -258,8 +240,9 @@ mod tests {
     #[test]
     fn a_head_stays_charged_unless_the_rest_does_not_fit() {
         let window = Window::new(10);
-        let head = |at| window.admit_head(Timestamp(at));
-        let rest = |head, at, n| window.admit_rest(head, Timestamp(at), n).map_err(|refusal| refusal.seconds);
+        let head = |at| window.admit(None, Timestamp(at), 1);
+        let rest =
+            |head, at, n| window.admit(Some(head), Timestamp(at), n).map(drop).map_err(|refusal| refusal.seconds);
         let first = head(START).unwrap();
         assert_eq!(rest(first, START + 5_000, 1), Ok(()));
         let second = head(START + 1_000).unwrap();
@@ -374,11 +357,11 @@ mod tests {
                 let asked: Vec<_> = (0..4).map(|_| [30, 600, 3_000][random.below(3) as usize]).collect();
                 let ask = |requests: u32| {
                     let one = |n: u32| match n % 3 {
-                        0 => window.admit(Timestamp(now), 1).is_ok(),
+                        0 => window.admit(None, Timestamp(now), 1).is_ok(),
                         // A body of one message costs no more than its head.
                         _ => window
-                            .admit_head(Timestamp(now))
-                            .is_ok_and(|head| window.admit_rest(head, Timestamp(now), 1).is_ok()),
+                            .admit(None, Timestamp(now), 1)
+                            .is_ok_and(|head| window.admit(Some(head), Timestamp(now), 1).is_ok()),
                     };
                     (0..requests).filter(|n| one(*n)).count() as u32
                 };

@@ -5,12 +5,13 @@
 //! only one that was signed ahead of the server's clock is on the disk.
 //! This module knows no signature. Start at [`Nonces::take`].
 
-use crate::clock::{Clock, Timestamp};
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::unpoisoned;
 use toolwarrant_signing::SKEW_SECONDS;
 
 /// How long a nonce is kept: longer than a signature can be valid, from the earliest time of signing to the latest.
@@ -172,7 +173,7 @@ impl Nonces {
         let hash = self.hasher.hash_one(entry);
         // Any bits choose a part, but those at either end, by which a set finds it.
         let Some(shard) = self.shards.get((hash >> 40) as usize % SHARDS) else { return Err(BadNonce::Full) };
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = unpoisoned(shard.lock());
         shard.drop_over(now, DROPPED_AT_ONCE);
         if shard.used.contains(&hash) {
             // It may be over, behind others.

@@ -20,6 +20,7 @@
 
 mod records;
 mod refusals;
+mod rejections;
 mod signed;
 mod standing;
 
@@ -28,29 +29,30 @@ pub use signed::SignedRequest;
 
 use super::access::{Access, Caller, Credentials};
 use super::args::{self, Arguments};
-use super::audit::{Audit, AuditHandle};
 use super::catalogue::{Catalogue, PermissionSet, ToolDef};
 use super::counts::Requests;
 use super::failure::Failure;
 use super::handler::{Around, Call, Flag, Grant, Proof, Resource, Target, ToolCall, Unresolved};
 use super::limit::HeadCharge;
 use super::nonces::Nonces;
-use super::reply::{Answer, Reply, ToolLists, quote};
+use super::reply::{Answer, Reply, ToolLists};
 use super::revision::Revision;
-use super::survive;
-use super::tasks::{self, AcceptedTask, Plan, Tasks, WriteRefusal, WriteRequest};
-use super::text::Secret;
-use super::wording::Echo;
-use super::wording::Words;
-use crate::clock::{Clock, Timestamp};
-use crate::words;
+use super::tasks::{self, AcceptedTask, Plan, Repeat, Shown, Tasks, WriteRefusal, WriteRequest};
 use bytes::Bytes;
 use records::{AuditGuard, CallCounter, line, outcome};
 use refusals::{broken, find_target, not_accepted, not_found, not_supported, overloaded};
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use toolwarrant_audit::{Audit, AuditHandle};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::text::Secret;
+use toolwarrant_base::wording::Echo;
+use toolwarrant_base::wording::Words;
+use toolwarrant_base::words;
+use toolwarrant_base::{survive, unpoisoned};
 
 /// The handlers of a contract, behind the generated dispatch.
 pub trait Handlers: Send + Sync + 'static {
@@ -113,7 +115,7 @@ impl Outcome {
     /// # Errors
     /// `internal` if the answer cannot be written as JSON.
     pub fn answer<T: Serialize>(call: &Call<'_>, reply: Reply<T>) -> Result<Self, Failure> {
-        let answer = reply.answer(call).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+        let answer = reply.answer(call).map_err(|error| broken(call, &error.to_string()))?;
         Ok(Self::Answer(answer))
     }
 
@@ -193,7 +195,7 @@ impl<H: Handlers> Pipeline<H> {
 
     /// Charges one request to the budget of the application before its body is read. `None` if the budget is spent.
     pub fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
-        caller.application.window.admit_head(self.now()).ok()
+        caller.application.window.admit(None, self.now(), 1).ok()
     }
 
     /// Charges `requests` to the budget of the application, all or none, of which one may be charged as `head`. The proof that it
@@ -210,27 +212,17 @@ impl<H: Handlers> Pipeline<H> {
         let window = &caller.application.window;
         let charged = match head {
             Some(_) if requests == 1 => Ok(()),
-            Some(head) => window.admit_rest(head, self.now(), requests),
-            None => window.admit(self.now(), requests),
+            head => window.admit(head, self.now(), requests).map(drop),
         };
         charged.map(|()| Admitted(caller)).map_err(|retry| {
             self.counts.rate_limited.add(requests.into());
             let (role, limit) = (H::CATALOGUE.roles.rate_limited, window.limit());
-            let failure = match requests > limit {
-                true => Failure::exactly(
-                    role,
-                    words![
-                        "a batch of ",
-                        requests,
-                        " never fits the application's ",
-                        limit,
-                        " requests a minute: send fewer at once."
-                    ],
-                ),
-                false => Failure::new(
-                    role,
-                    words!["the application's ", limit, " requests a minute are spent; all its keys share them"],
-                ),
+            let failure = if requests > limit {
+                let fewer = " requests a minute: send fewer at once.";
+                Failure::exactly(role, words!["a batch of ", requests, " never fits the application's ", limit, fewer])
+            } else {
+                let spent = " requests a minute are spent; all its keys share them";
+                Failure::new(role, words!["the application's ", limit, spent])
             };
             failure.with("retry_after_seconds", retry.seconds)
         })
@@ -256,7 +248,7 @@ impl<H: Handlers> Pipeline<H> {
             let paragraphs = H::CATALOGUE.service.instructions.iter();
             let told: Vec<_> = paragraphs.map(|paragraph| paragraph.told_to(application.permissions)).collect();
             let told: Vec<_> = told.into_iter().filter(|paragraph| !paragraph.as_str().is_empty()).collect();
-            quote(Words::list(&told, "\n").as_str())
+            Value::from(Words::list(&told, "\n").as_str()).to_string().into()
         };
         Ok(application.instructions.get_or_init(told).clone())
     }
@@ -266,7 +258,7 @@ impl<H: Handlers> Pipeline<H> {
         let visible = |tool: &&ToolDef| permissions.covers(tool.permission.bit);
         let tools: Vec<_> = H::CATALOGUE.tools.iter().filter(visible).collect();
         let names = tools.iter().map(|tool| tool.name).collect();
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = unpoisoned(self.lists.lock());
         lists.entry(names).or_insert_with(|| ToolLists::of(&tools)).clone()
     }
 
@@ -320,7 +312,7 @@ impl<H: Handlers> Pipeline<H> {
         let call = Call::new(grant, caller, asked, around);
         let mut witness = AuditGuard { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw.get())).await;
-        let mut result = result.unwrap_or_else(|| Err(broken(H::CATALOGUE, request_id, "a handler panicked")));
+        let mut result = result.unwrap_or_else(|| Err(broken(&call, "a handler panicked")));
         // The maker of a task learns of it, whatever it may do by now.
         if result.is_ok() && tool.task.is_none() {
             result = call.still().and(result);
@@ -349,25 +341,26 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     };
     let Plan { key, policy, arguments } = plan;
     let nonce = call.caller.nonce.as_deref();
-    let mut proposal = WriteRequest {
+    let request = WriteRequest {
         application: &call.caller.application.id,
         tool: call.tool.name,
         resource: call.tool.target.as_ref().map_or("", |target| target.resource),
         target: T::target(&args).unwrap_or_default().into(),
-        key: key.map(Box::from),
+        key: key.map(str::to_owned),
         policy: *policy,
         arguments,
         nonce,
         now: call.now,
     };
-    if let Some(hit) = call.around.tasks.repeat(&proposal).await.map_err(|error| not_accepted(call, error))? {
-        return accepted(call, &hit);
-    }
+    let mut write = match call.around.tasks.repeat(request).await.map_err(|error| not_accepted(call, error))? {
+        Repeat::Hit(task) => return accepted(call, &task),
+        Repeat::Fresh(write) => write,
+    };
     let proof = require_granted::<H, T>(handlers, call, &args).await?;
-    proposal.policy = proof.policy(call.tool, proposal.policy);
+    write.policy = proof.policy(call.tool, write.policy);
     let Outcome::Command(command) = T::invoke(handlers, call, &proof, args).await? else { return Err(unrouted(call)) };
     call.still()?;
-    let answer = call.around.tasks.accept(&proposal, command).await;
+    let answer = call.around.tasks.accept(write, command).await;
     if let (Some(nonce), Ok(_) | Err(WriteRefusal::Busy { .. })) = (nonce, &answer) {
         nonce.set_stored();
     }
@@ -469,8 +462,7 @@ fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
         let what = "`idempotency_key` is that of another task in flight; use another key";
         return Err(Failure::exactly(call.catalogue.roles.invalid_argument, what));
     }
-    let shown = task.shown(call.catalogue, call.tool, call.caller.application.permissions);
-    let answer =
-        Answer::of(&shown, call).map_err(|error| broken(call.catalogue, call.request_id, &error.to_string()))?;
+    let shown = Shown { task, catalogue: call.catalogue, tool: call.tool, reader: call.caller.application.permissions };
+    let answer = Answer::of(&shown, call).map_err(|error| broken(call, &error.to_string()))?;
     Ok(if task.hit { answer } else { answer.of_new_task(&task.task_id) })
 }

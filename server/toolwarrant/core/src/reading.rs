@@ -1,21 +1,18 @@
 //! The tool that reads tasks. It is the same for every contract, so it needs no handler.
 
 use crate::catalogue::{Catalogue, PermissionSet};
-use crate::clock::Timestamp;
 use crate::failure::Failure;
 use crate::handler::Call;
 use crate::pipeline::Outcome;
 use crate::reply::Reply;
 use crate::tasks::{Evidence, TaskReadError, TaskStatus, TaskView, UpstreamReport};
-use crate::text::Remark;
-use crate::wording::Words;
-use crate::words;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::time::Duration;
-
-/// Days for which an ended task can be read. Whatever keeps tasks keeps them as long.
-pub const TASKS_KEPT_DAYS: u32 = 7;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::wording::Words;
+use toolwarrant_base::words;
+use toolwarrant_limits::TASKS_KEPT_DAYS;
 
 /// The units that a refund gives back. A task is charged one unit, whatever it does.
 const REFUNDED_UNITS: u64 = 1;
@@ -129,26 +126,11 @@ impl Serialize for Shown<'_> {
         map.serialize_entry("deadline_at", deadline_at)?;
         map.serialize_entry("finished_at", finished_at)?;
         map.serialize_entry("poll_after_seconds", poll_after_seconds)?;
-        map.serialize_entry("evidence", &evidence.as_ref().map(ShownEvidence::of))?;
+        map.serialize_entry("evidence", evidence)?;
         let refund = refunded_at.map(|refunded_at| Refund { units: REFUNDED_UNITS, refunded_at });
         map.serialize_entry("refund", &refund)?;
         map.serialize_entry("next_step", next_step)?;
         map.end()
-    }
-}
-
-#[derive(Serialize)]
-struct ShownEvidence<'a> {
-    checked: &'a str,
-    expected: &'a Remark,
-    observed: &'a Remark,
-    reported: &'static str,
-    checked_at: Timestamp,
-}
-
-impl<'a> ShownEvidence<'a> {
-    fn of(Evidence { checked, expected, observed, reported, at }: &'a Evidence) -> Self {
-        Self { checked, expected, observed, reported: UpstreamReport::as_str(*reported), checked_at: *at }
     }
 }
 

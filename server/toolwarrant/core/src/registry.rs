@@ -4,24 +4,23 @@
 //! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
 
 mod names;
-mod reload;
 
 pub use names::{APPLICATION_NAME_MAX, may_name_application};
 
 use super::access::{Access, Application, Grants, LIVE_SECRETS, purpose};
 use super::catalogue::{Catalogue, PermissionSet};
 use super::limit::Window;
-use super::text::Secret;
-use crate::clock::{Clock, Timestamp};
-use crate::hex;
-use crate::keyring::{BrokenSeal, KeyRing};
-use crate::random::Random;
 use crate::store::{ApplicationRow, DirectoryStore, KeyRow, StoreError};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::hex;
+use toolwarrant_base::keyring::{BrokenSeal, KeyRing};
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
 use zeroize::Zeroizing;
 
 /// Applications and keys. When a method returns, its change is in force and, unless it says otherwise, stored.
@@ -97,30 +96,10 @@ pub struct NewKey {
     pub secret: Secret<String>,
 }
 
-/// Why the registry refused a change.
+/// Why the registry refused a change, and what helps.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum RegistryError {
-    /// The application or key does not exist.
-    #[error("there is no {0}; a list shows which there are")]
-    Unknown(String),
-    /// The key is revoked. That is final.
-    #[error("the key `{0}` is revoked; make another for its application")]
-    Revoked(String),
-    /// The contract has no such permission.
-    #[error("there is no permission `{0}`; there are {1}")]
-    UnknownPermission(String, String),
-    /// An application cannot be named so.
-    #[error(
-        "an application cannot be named {0:?}: a name has 1 to {max} printable characters, no space at either end, and does not begin \
-         with {prefix}, as ids do",
-        max = APPLICATION_NAME_MAX,
-        prefix = names::ID_PREFIX
-    )]
-    BadName(String),
-    /// The store refused the change or failed, or the system has no randomness.
-    #[error("{0}")]
-    Broken(String),
-}
+#[error("{0}")]
+pub struct RegistryError(String);
 
 impl Registry {
     /// Loads all applications and keys.
@@ -151,14 +130,7 @@ impl Registry {
             known.applications.insert(row.id.clone(), (row, application));
         }
         let access = Arc::new(Access::new(keyring));
-        access.change(|directory| {
-            for key in &keys {
-                if let Some((_, application)) = known.applications.get(&key.application) {
-                    directory.put_key(&key.id, application, &key.secrets, key.expires_at);
-                }
-            }
-        });
-        known.keys = keys.into_iter().map(|key| (key.id.clone(), key)).collect();
+        known.put_in_force(&access, keys);
         Ok(Self { access, prefixes, catalogue, store, clock, random, known: Mutex::new(known) })
     }
 
@@ -176,7 +148,7 @@ impl Registry {
     /// Creates an application without keys and returns its id.
     ///
     /// # Errors
-    /// [`RegistryError::BadName`], [`RegistryError::UnknownPermission`]; [`RegistryError::Broken`], also if the name is taken.
+    /// The name is taken or none that an application may have, there is no such permission, or it cannot be stored.
     pub async fn create(&self, new: NewApplication) -> Result<String, RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
@@ -215,23 +187,22 @@ impl Registry {
     /// Finds an application by its id or name. An id is never taken for a name that is the same.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`].
+    /// There is none.
     pub async fn find(&self, application: &str) -> Result<ApplicationRow, RegistryError> {
         let known = self.known.lock().await;
         let by_name = || known.applications.values().find(|(row, _)| row.name == application);
         let found = known.applications.get(application).or_else(by_name).map(|(row, _)| row);
-        found.cloned().ok_or_else(|| RegistryError::Unknown(format!("application `{application}`")))
+        found.cloned().ok_or_else(|| unknown("application", application))
     }
 
     /// Changes an application, for all its keys at once. Its request budget goes on. A change that only takes away is in force also
     /// where it cannot be stored.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`], [`RegistryError::BadName`], [`RegistryError::UnknownPermission`] or [`RegistryError::Broken`].
+    /// There is no such application or permission, the name is none that an application may have, or it cannot be stored.
     pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<Kept, RegistryError> {
         let mut known = self.known.lock().await;
-        let (before, former) =
-            known.applications.get(id).cloned().ok_or_else(|| RegistryError::Unknown(format!("application `{id}`")))?;
+        let (before, former) = known.applications.get(id).cloned().ok_or_else(|| unknown("application", id))?;
         let mut row = before.clone();
         edit(&mut row);
         self.check(&row.permissions)?;
@@ -255,7 +226,7 @@ impl Registry {
     /// Creates a key for an application.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`] or [`RegistryError::Broken`].
+    /// There is no such application, or the key cannot be stored.
     pub async fn issue_key(&self, application: &str, expires_at: Option<Timestamp>) -> Result<NewKey, RegistryError> {
         let id = format!("{}{}", self.prefixes.id, self.hex::<8>()?);
         let mut known = self.known.lock().await;
@@ -266,12 +237,12 @@ impl Registry {
     /// Adds a secret to a key. The latest one before it stays valid, older ones end.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`], [`RegistryError::Revoked`] or [`RegistryError::Broken`].
+    /// There is no such key, it is revoked, or it cannot be stored.
     pub async fn rotate_key(&self, key_id: &str) -> Result<NewKey, RegistryError> {
         let mut known = self.known.lock().await;
-        let key = known.keys.get(key_id).cloned().ok_or_else(|| RegistryError::Unknown(format!("key `{key_id}`")))?;
+        let key = known.key(key_id)?;
         if key.secrets.is_empty() {
-            return Err(RegistryError::Revoked(key.id));
+            return Err(broken(format!("the key `{key_id}` is revoked; make another for its application")));
         }
         self.add_secret(&mut known, key).await
     }
@@ -279,12 +250,23 @@ impl Registry {
     /// Revokes a key with all its secrets, at once, also where that cannot be stored.
     ///
     /// # Errors
-    /// [`RegistryError::Unknown`].
+    /// There is none.
     pub async fn revoke_key(&self, key_id: &str) -> Result<Kept, RegistryError> {
         let mut known = self.known.lock().await;
-        let key = known.keys.get(key_id).cloned().ok_or_else(|| RegistryError::Unknown(format!("key `{key_id}`")))?;
-        self.put_in_force(&mut known, KeyRow { secrets: Vec::new(), ..key })?;
+        let key = known.key(key_id)?;
+        known.put_in_force(&self.access, vec![KeyRow { secrets: Vec::new(), ..key }]);
         Ok(self.store(&mut known, Owed::Key(key_id.to_owned())).await)
+    }
+
+    /// Puts all keys in force as the store has them, which were changed there by other means than the registry's.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn reload_keys(&self) -> Result<(), RegistryError> {
+        let mut known = self.known.lock().await;
+        let (_, keys) = self.store.directory().await?;
+        known.put_in_force(&self.access, keys);
+        Ok(())
     }
 
     /// Stores what is in force and owed to the disk.
@@ -343,7 +325,7 @@ impl Registry {
             return Ok(());
         };
         let names: Vec<_> = all.iter().map(|known| format!("`{}`", known.name)).collect();
-        Err(RegistryError::UnknownPermission(unknown.clone(), names.join(", ")))
+        Err(broken(format!("there is no permission `{unknown}`; there are {}", names.join(", "))))
     }
 
     async fn add_secret(&self, known: &mut Known, mut key: KeyRow) -> Result<NewKey, RegistryError> {
@@ -351,26 +333,12 @@ impl Registry {
         let secret = format!("{}{}", self.prefixes.secret, *Zeroizing::new(self.hex::<32>()?));
         key.secrets.insert(0, self.access.secret(&key.application, &key_id, &secret).map_err(broken)?);
         key.secrets.truncate(LIVE_SECRETS);
-        self.put_key(known, key).await?;
-        Ok(NewKey { key_id, secret: Secret::new(secret) })
-    }
-
-    async fn put_key(&self, known: &mut Known, key: KeyRow) -> Result<(), RegistryError> {
         if !known.applications.contains_key(&key.application) {
-            return Err(RegistryError::Unknown(format!("application `{}`", key.application)));
+            return Err(unknown("application", &key.application));
         }
         self.store.put_key(key.clone()).await?;
-        self.put_in_force(known, key)
-    }
-
-    fn put_in_force(&self, known: &mut Known, key: KeyRow) -> Result<(), RegistryError> {
-        let (_, application) = known
-            .applications
-            .get(&key.application)
-            .ok_or_else(|| RegistryError::Unknown(format!("application `{}`", key.application)))?;
-        self.access.change(|directory| directory.put_key(&key.id, application, &key.secrets, key.expires_at));
-        known.keys.insert(key.id.clone(), key);
-        Ok(())
+        known.put_in_force(&self.access, vec![key]);
+        Ok(NewKey { key_id, secret: Secret::new(secret) })
     }
 
     fn hex<const N: usize>(&self) -> Result<String, RegistryError> {
@@ -378,9 +346,39 @@ impl Registry {
     }
 }
 
+impl Known {
+    /// Finds a key by its id.
+    fn key(&self, id: &str) -> Result<KeyRow, RegistryError> {
+        self.keys.get(id).cloned().ok_or_else(|| unknown("key", id))
+    }
+
+    /// Puts these keys in force. One of no application calls nothing.
+    fn put_in_force(&mut self, access: &Access, keys: Vec<KeyRow>) {
+        access.change(|directory| {
+            for key in &keys {
+                if let Some((_, application)) = self.applications.get(&key.application) {
+                    directory.put_key(&key.id, application, &key.secrets, key.expires_at);
+                }
+            }
+        });
+        self.keys.extend(keys.into_iter().map(|key| (key.id.clone(), key)));
+    }
+}
+
+fn unknown(what: &str, named: &str) -> RegistryError {
+    RegistryError(format!("there is no {what} `{named}`; a list shows which there are"))
+}
+
 fn check_name(name: &str) -> Result<(), RegistryError> {
-    let shown = || name.chars().take(APPLICATION_NAME_MAX).collect();
-    if may_name_application(name) { Ok(()) } else { Err(RegistryError::BadName(shown())) }
+    if may_name_application(name) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(APPLICATION_NAME_MAX).collect();
+    Err(RegistryError(format!(
+        "an application cannot be named {shown:?}: a name has 1 to {APPLICATION_NAME_MAX} printable characters, no space at either end, \
+         and does not begin with {}, as ids do",
+        names::ID_PREFIX
+    )))
 }
 
 /// Whether a change of an application gives nothing.
@@ -411,7 +409,7 @@ pub fn open_secrets(keyring: &KeyRing, key: &KeyRow) -> Result<(), BrokenSeal> {
 }
 
 fn broken(error: impl fmt::Display) -> RegistryError {
-    RegistryError::Broken(error.to_string())
+    RegistryError(error.to_string())
 }
 
 impl From<StoreError> for RegistryError {

@@ -13,9 +13,10 @@ pub use list::{ListResult, ListWriter};
 pub use rendered::{Prepared, Ready, RenderBudget, Rendered};
 pub(super) use tool_lists::ToolLists;
 
-use super::text::Json;
 use bytes::Bytes;
 use serde::Serialize;
+use toolwarrant_base::bytes::{quote, quoted_len};
+use toolwarrant_base::text::Json;
 
 /// The result of a tool: a value, or an answer that is written already.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Answer {
         if let Frame::Plain = frame {
             return Ok(json.into());
         }
-        let bytes = frame.around(&json.bytes, frame::quoted_len(&json.bytes), |body| frame::quote(&json.bytes, body));
+        let bytes = frame.around(&json.bytes, quoted_len(&json.bytes), |body| quote(&json.bytes, body));
         Ok(Json { bytes, has_secret: json.has_secret }.into())
     }
 
@@ -112,14 +113,6 @@ impl From<Answer> for Bytes {
     fn from(Answer { body, new_task: _ }: Answer) -> Self {
         body.into()
     }
-}
-
-/// Quotes a text as a JSON string. This works for any text.
-pub fn quote(text: &str) -> Bytes {
-    let mut quoted = Vec::with_capacity(text.len() + text.len() / 4 + 2);
-    let written = serde_json::to_writer(&mut quoted, text);
-    debug_assert!(written.is_ok(), "a `Vec` takes all");
-    quoted.into()
 }
 
 #[cfg(test)]

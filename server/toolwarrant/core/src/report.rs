@@ -1,9 +1,11 @@
 //! What an upstream reports of a write.
 
 use crate::generated::names;
+use serde::Serialize;
 
 /// What the upstream said of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum UpstreamReport {
     /// The write is done.
     Success,

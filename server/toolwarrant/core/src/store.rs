@@ -3,12 +3,12 @@
 //! Every method of a store is one transaction. It is durable when the method returns, or it did not happen. A store never sees
 //! a secret: it keeps verifiers and sealed bytes.
 
-use crate::BoxFuture;
 use crate::access::Grants;
-use crate::audit::Anchor;
-use crate::clock::Timestamp;
-pub use crate::keyring::SecretRow;
 use std::fmt::Debug;
+use toolwarrant_audit::Anchor;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Timestamp;
+pub use toolwarrant_base::keyring::SecretRow;
 
 /// The future that a store's method returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

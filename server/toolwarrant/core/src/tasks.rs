@@ -1,23 +1,24 @@
 //! The port to what keeps tasks. It finds a duplicate write, accepts a write, and reads a task.
 
-use super::BoxFuture;
 use super::access::Caller;
 use super::advice::Advice;
 use super::args::{self, Arguments};
 use super::catalogue::{Catalogue, PolicyDef, StateDef, ToolDef};
 use super::generated::names;
-use super::hangup::Hangup;
 use super::nonces::UsedNonce;
 use super::permissions::PermissionSet;
 pub use super::report::UpstreamReport;
-use super::text::{self, Remark, Secret};
-use crate::clock::Timestamp;
 use crate::store::Stored;
-use crate::wording::Words;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::fmt::Debug;
 use std::time::Duration;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::hangup::Hangup;
+use toolwarrant_base::keyring::Digest;
+use toolwarrant_base::text::{self, Remark, Secret};
+use toolwarrant_base::wording::Words;
 
 /// The status of a task, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,16 +61,13 @@ impl TaskStatus {
 
 /// Accepts tasks and reads them.
 pub trait Tasks: Debug + Send + Sync + 'static {
-    /// Finds the task in flight that `proposal` repeats, if there is one. Changes nothing.
-    fn repeat<'a>(
-        &'a self,
-        proposal: &'a WriteRequest<'a>,
-    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>>;
+    /// Finds the task in flight that a write repeats, if there is one. Changes nothing.
+    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>>;
 
-    /// Accepts `command`, durably, and keeps the nonce of the proposal with it. If a duplicate came first in a race, returns its task.
+    /// Accepts `command`, durably, and keeps the nonce of the write with it. If a duplicate came first in a race, returns its task.
     fn accept<'a>(
         &'a self,
-        proposal: &'a WriteRequest<'a>,
+        write: FreshWrite<'a>,
         command: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>>;
 
@@ -134,7 +132,7 @@ pub struct TaskView {
 }
 
 /// What the end of a task rests on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// The name of the probe that was read, or `upstream_answer` if none was.
     pub checked: String,
@@ -145,6 +143,7 @@ pub struct Evidence {
     /// What the upstream said of the write.
     pub reported: UpstreamReport,
     /// When it was seen.
+    #[serde(rename = "checked_at")]
     pub at: Timestamp,
 }
 
@@ -209,13 +208,63 @@ pub struct WriteRequest<'a> {
     /// What kind of thing it acts on.
     pub resource: &'static str,
     /// Which one.
-    pub target: Box<str>,
+    pub target: String,
     /// The idempotency key, if one was given. Without a key, equal calls are recognised by application, tool and arguments.
-    pub key: Option<Box<str>>,
-    /// The policy: that of the contract, with the times that `Resource::policy` returns.
+    pub key: Option<String>,
+    /// The policy of the contract.
     pub policy: PolicyDef,
     /// The typed arguments as canonical JSON, secrets included.
     pub arguments: Secret<String>,
+    /// The nonce of a signed request.
+    pub nonce: Option<&'a UsedNonce>,
+    /// When the call arrived.
+    pub now: Timestamp,
+}
+
+impl<'a> WriteRequest<'a> {
+    /// Replaces the arguments by their `fingerprint`.
+    #[must_use]
+    pub fn identified(self, fingerprint: Digest) -> FreshWrite<'a> {
+        let Self { application, tool, resource, target, key, policy, arguments: _, nonce, now } = self;
+        let (application, resource) = (application.to_owned(), resource.to_owned());
+        FreshWrite { identity: Identity { application, key, fingerprint, resource, target }, tool, policy, nonce, now }
+    }
+}
+
+/// Identifies a write. At most one task is in flight per application and idempotency key or, without a key, per application and
+/// fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The calling application.
+    pub application: String,
+    /// The idempotency key, if one was given.
+    pub key: Option<String>,
+    /// A digest of tool, target and arguments: equal exactly if these are.
+    pub fingerprint: Digest,
+    /// The resource of the target. Resource and target name the target lock.
+    pub resource: String,
+    /// The id of the target.
+    pub target: String,
+}
+
+/// The answer of [`Tasks::repeat`].
+#[derive(Debug)]
+pub enum Repeat<'a> {
+    /// The write repeats this task in flight.
+    Hit(AcceptedTask),
+    /// The write repeats no task in flight, and can be accepted.
+    Fresh(FreshWrite<'a>),
+}
+
+/// A write that did not repeat a task in flight when [`Tasks::repeat`] looked.
+#[derive(Debug)]
+pub struct FreshWrite<'a> {
+    /// Its identity.
+    pub identity: Identity,
+    /// The tool.
+    pub tool: &'static str,
+    /// The policy: that of the contract, with the times that `Resource::policy` returns.
+    pub policy: PolicyDef,
     /// The nonce of a signed request.
     pub nonce: Option<&'a UsedNonce>,
     /// When the call arrived.
@@ -257,23 +306,13 @@ pub enum WriteRefusal {
     Broken(String),
 }
 
-impl AcceptedTask {
-    /// Returns the result that a client sees.
-    pub(super) fn shown<'a>(
-        &'a self,
-        catalogue: &'a Catalogue,
-        tool: &'a ToolDef,
-        reader: PermissionSet,
-    ) -> impl Serialize + 'a {
-        Shown { task: self, catalogue, tool, reader }
-    }
-}
-
-struct Shown<'a> {
-    task: &'a AcceptedTask,
-    catalogue: &'a Catalogue,
-    tool: &'a ToolDef,
-    reader: PermissionSet,
+/// The result of a write that a client sees.
+pub(super) struct Shown<'a> {
+    pub(super) task: &'a AcceptedTask,
+    pub(super) catalogue: &'a Catalogue,
+    /// The tool that was called.
+    pub(super) tool: &'a ToolDef,
+    pub(super) reader: PermissionSet,
 }
 
 impl Serialize for Shown<'_> {

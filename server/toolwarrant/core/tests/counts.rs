@@ -6,7 +6,7 @@ use toolwarrant_core::counts::Requests;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.
-    toolwarrant_macros::contract!("../../tests/print_shop/spec", runtime = ::toolwarrant_core);
+    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
 }
 
 #[test]
@@ -18,12 +18,12 @@ fn what_many_threads_count_is_one_number_for_each_tool_and_outcome() {
         for _ in 0..6 {
             scope.spawn(|| {
                 for millis in 0..10 {
-                    counts.ended(first, "ok", Duration::from_millis(millis));
-                    counts.ended(second, code, Duration::ZERO);
+                    counts.ended(first, "ok", Some(Duration::from_millis(millis)));
+                    counts.ended(second, code, Some(Duration::ZERO));
                 }
-                counts.called(second, code, 5);
-                counts.called(second, "cancelled", 1);
-                counts.called(second, "no such outcome", 1);
+                (0..5).for_each(|_| counts.ended(second, code, None));
+                counts.ended(second, "cancelled", None);
+                counts.ended(second, "no such outcome", None);
                 counts.unsound.add(7);
             });
         }

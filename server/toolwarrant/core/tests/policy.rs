@@ -2,29 +2,29 @@
 
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
-use toolwarrant_core::BoxFuture;
+use toolwarrant_audit::{Audit, AuditParts};
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Grants};
 use toolwarrant_core::args::{Arguments, Reader};
-use toolwarrant_core::audit::{Audit, AuditParts};
 use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
-use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::{Call, Flag, Resource, Target, ToolCall, Unresolved};
-use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::{Nonces, UsedNonce};
 use toolwarrant_core::pipeline::{Handlers, Outcome, Pipeline, ToolSteps, require, run};
-use toolwarrant_core::random::Random;
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::store::Stored;
 use toolwarrant_core::tasks::{
-    AcceptedTask, LongPoll, Plan, Poll, TaskReadError, TaskView, Tasks, WriteRefusal, WriteRequest,
+    AcceptedTask, FreshWrite, LongPoll, Plan, Poll, Repeat, TaskReadError, TaskView, Tasks, WriteRefusal, WriteRequest,
 };
-use toolwarrant_core::text::Secret;
 
 mod contract {
     //! The print shop's contract, written against this crate alone.
-    toolwarrant_macros::contract!("../../tests/print_shop/spec", runtime = ::toolwarrant_core);
+    toolwarrant_macros::contract!("../../../tests/services/print_shop/spec", runtime = ::toolwarrant_core);
 }
 
 const DECLARED: PolicyDef = PolicyDef {
@@ -101,17 +101,17 @@ impl Handlers for Shop {
 struct Ledger(Mutex<Vec<PolicyDef>>);
 
 impl Tasks for Ledger {
-    fn repeat<'a>(&'a self, _: &'a WriteRequest<'a>) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>> {
-        Box::pin(async { Ok(None) })
+    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
+        Box::pin(async { Ok(Repeat::Fresh(request.identified([0; 32]))) })
     }
 
     fn accept<'a>(
         &'a self,
-        proposal: &'a WriteRequest<'a>,
+        write: FreshWrite<'a>,
         _: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
-        assert!(proposal.nonce.is_some(), "it is kept with the task");
-        self.0.lock().expect("no panic").push(proposal.policy);
+        assert!(write.nonce.is_some(), "it is kept with the task");
+        self.0.lock().expect("no panic").push(write.policy);
         Box::pin(async { Err(WriteRefusal::Full) })
     }
 

@@ -10,15 +10,15 @@ use std::collections::HashMap;
 use std::io::{self, Error};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use toolwarrant_core::hex;
-use toolwarrant_core::random::Random;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::{hex, unpoisoned};
 
 /// Limits on open connections. A request takes one for a moment. At the cap, one that has not asked yet is given up for a new one. All
 /// of them are within what the edge leaves of a process's files.
@@ -120,7 +120,7 @@ impl EchoListener {
                 Ok((stream, peer)) => {
                     failing = false;
                     if let Some(permit) = limiter.admit(peer.ip()).await {
-                        let patience = limiter.patience();
+                        let patience = limiter.limits.head;
                         connections.spawn(drive(stream, peer.ip(), permit, Arc::clone(&paths), patience));
                     }
                 }
@@ -190,7 +190,7 @@ impl Paths {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<SeenFrom>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
 }
 
@@ -199,14 +199,14 @@ async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, pa
     let answered = timeout(patience, async {
         let mut buffer = [0; HEAD_BYTES];
         let head = read_head(&mut stream, &mut buffer).await?;
-        permit.received().ok()?;
+        permit.connection.received().ok()?;
         paths.note(path_of(head)?, from)?;
         stream.write_all(ANSWER).await.ok()?;
         stream.shutdown().await.ok()
     });
     tokio::select! {
         _ = answered => {}
-        () = permit.given_up() => {}
+        () = permit.connection.given_up() => {}
     }
 }
 

@@ -6,6 +6,7 @@
 mod body;
 mod connection;
 mod limiter;
+mod limits;
 mod policy;
 mod proxies;
 mod quota;
@@ -16,10 +17,11 @@ mod tls;
 mod turns;
 
 pub use body::{BodyError, read_body};
-pub use connection::{HasPeer, Peer};
+pub use connection::Peer;
 pub(crate) use connection::{patience, slow_down};
 pub use limiter::ConnectionLimiter;
 pub(crate) use limiter::ConnectionPermit;
+pub use limits::Limits;
 pub use policy::{
     ALLOW_HOST, ALLOW_ORIGIN, AllowedOrigin, HostOriginError, HostOriginPolicy, PUBLIC_URL, PolicyConfigError,
 };
@@ -53,81 +55,6 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use turns::{HeadTimer, Wakers};
-
-/// Limits on the time, memory and connections that clients can take. A service runs with `Limits::default()`, but for what its operator
-/// and the system allow of connections.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Time for the whole head of a request, counted from the end of the previous request, so that it also closes idle
-    /// connections: 10 s.
-    pub head: Duration,
-    /// Time between two pieces of a body: 10 s.
-    pub body_gap: Duration,
-    /// Time for a whole body: 15 s.
-    pub body: Duration,
-    /// Time in which a client must read some of its answer: 15 s.
-    pub answer: Duration,
-    /// Bytes a second that a client must read of its answer, once it has had [`Self::answer`] for the first of them: 4 KiB.
-    pub answer_rate: u64,
-    /// Time for the handshake of TLS: 10 s.
-    pub handshake: Duration,
-    /// Time for requests in flight to finish after the server is told to stop: 10 s.
-    pub grace: Duration,
-    /// Number of header lines in a request: 64.
-    pub headers: usize,
-    /// Bytes of a request head, and of a connection's buffer, which each connection that stalls can hold: 16 KiB. The minimum is 8 KiB.
-    pub head_bytes: usize,
-    /// Bytes of a request body: 1 MiB.
-    pub body_bytes: usize,
-    /// Bytes of bodies in memory, beside the first 16 KiB of each: 64 MiB.
-    pub bodies_bytes: usize,
-    /// The same for one address: 16 MiB.
-    pub bodies_bytes_per_address: usize,
-    /// Answers to wrong credentials that are delayed at a time: 64. Beyond these, the answer comes at once and the connection ends.
-    pub delayed: usize,
-    /// The same for one address: 8.
-    pub delayed_per_address: usize,
-    /// Number of open connections: 10,000. Beyond these, one that waits for its client is given up for a new one.
-    pub connections: usize,
-    /// Number of open connections from one IPv4 address or one IPv6 network of 64 bits, which a single host commonly has: 256. Behind a
-    /// trusted proxy, the number of its requests in flight.
-    pub connections_per_address: usize,
-}
-
-/// File descriptors that connections leave to all else: the store, the audit, the monitor, operators, what the service itself opens.
-const RESERVE: u64 = 256;
-
-impl Limits {
-    /// These limits, with no more connections than fit into a process that may have `open_files` files open.
-    #[must_use]
-    pub fn within(self, open_files: u64) -> Self {
-        let left = open_files - RESERVE.min(open_files / 2);
-        Self { connections: self.connections.min(usize::try_from(left).unwrap_or(usize::MAX)), ..self }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            head: Duration::from_secs(10),
-            body_gap: Duration::from_secs(10),
-            body: Duration::from_secs(15),
-            answer: Duration::from_secs(15),
-            answer_rate: 4 * 1024,
-            handshake: Duration::from_secs(10),
-            grace: Duration::from_secs(10),
-            headers: 64,
-            head_bytes: 16 * 1024,
-            body_bytes: 1024 * 1024,
-            bodies_bytes: 64 * 1024 * 1024,
-            bodies_bytes_per_address: 16 * 1024 * 1024,
-            delayed: 64,
-            delayed_per_address: 8,
-            connections: 10_000,
-            connections_per_address: 256,
-        }
-    }
-}
 
 /// Pause after a failure to accept a connection, for example because the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use crate::head::Head;
 use axum::http::header::{HeaderName, HeaderValue};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use toolwarrant_core::shards::Shards;
+use toolwarrant_base::shards::Shards;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

@@ -6,52 +6,48 @@
 mod answers;
 mod envelope;
 mod metadata;
+mod refusal;
 mod session;
 
 pub(crate) use answers::Answers;
-pub(crate) use envelope::reason;
 
+use super::context::{Context, is_json, respond, respond_in};
+use super::credentials;
 use super::edge::{self, BodyError, Peer, ResponseBody};
 use super::head::Head;
-use super::{Endpoint, credentials, is_json, respond, respond_in, status};
-use answers::error;
 use axum::body::HttpBody;
-use axum::http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
-};
+use axum::http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use envelope::{Body as Posted, Message};
+use refusal::{Refusal, refuse};
 use session::Session;
-use toolwarrant_core::catalogue::{ErrorDef, Roles};
+use toolwarrant_base::wording::Words;
+use toolwarrant_base::words;
+use toolwarrant_core::catalogue::Roles;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::{Features, Revision};
 use toolwarrant_core::tasks::LongPoll;
-use toolwarrant_core::wording::Words;
-use toolwarrant_core::words;
 
 /// Answers one HTTP request to `/mcp`.
-pub(super) async fn serve<H, B>(
-    endpoint: &Endpoint<H>,
-    request: Request<B>,
+pub(super) async fn serve<H: Handlers>(
+    context: &Context<H>,
+    answers: &Answers,
+    request: Request<impl HttpBody<Data = Bytes> + Unpin>,
     peer: Option<&Peer>,
-) -> Response<ResponseBody>
-where
-    H: Handlers,
-    B: HttpBody<Data = Bytes> + Unpin,
-{
+) -> Response<ResponseBody> {
     let (Parts { method, uri, headers, .. }, body) = request.into_parts();
     let head = Head::from(&headers);
-    let request_id = endpoint.ids.of(head);
+    let request_id = context.ids.of(head);
     let roles = &H::CATALOGUE.roles;
     let preflight = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if method != Method::POST && !preflight {
         return not_allowed::<H>(&request_id);
     }
-    let origin = match endpoint.policy.judge(&head, uri.authority().map(|authority| authority.as_str())) {
+    let origin = match context.policy.judge(&head, uri.authority().map(|authority| authority.as_str())) {
         Ok(origin) => origin,
         Err(refused) => return refuse(&Failure::exactly(roles.origin_not_allowed, refused.words()), &request_id),
     };
@@ -61,7 +57,8 @@ where
         edge::answer_preflight(response.headers_mut(), origin);
         return response;
     }
-    let mut response = match post(endpoint, Posting { headers: &headers, head, body, peer }, &request_id).await {
+    let mut response = match post(context, answers, Posting { headers: &headers, head, body, peer }, &request_id).await
+    {
         Ok(Some(body)) => respond_in(headers, StatusCode::OK, body, request_id),
         Ok(None) => empty(StatusCode::ACCEPTED, &request_id),
         Err(refused) => refused.respond::<H>(&request_id),
@@ -84,40 +81,6 @@ fn empty(status: StatusCode, request_id: &HeaderValue) -> Response<ResponseBody>
     response
 }
 
-/// A refusal of the whole HTTP request.
-struct Refusal {
-    failure: Failure,
-    /// The id of the message as JSON; `null` if it could not be read.
-    id: String,
-}
-
-impl Refusal {
-    fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
-        Failure::new(def, what).into()
-    }
-
-    fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<ResponseBody> {
-        let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
-        if response.status() == StatusCode::UNAUTHORIZED {
-            let challenge = format!("Bearer realm=\"{}\"", H::CATALOGUE.service.name);
-            if let Ok(challenge) = HeaderValue::try_from(challenge) {
-                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            }
-        }
-        response
-    }
-}
-
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        Self { failure, id: "null".to_owned() }
-    }
-}
-
-fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<ResponseBody> {
-    respond(status(failure), error("null", failure), request_id)
-}
-
 /// A POST request.
 struct Posting<'a, B> {
     headers: &'a HeaderMap,
@@ -127,48 +90,46 @@ struct Posting<'a, B> {
 }
 
 /// Answers a POST request: authenticates it, reads its body, and runs its messages. Returns `None` if there is nothing to answer.
-async fn post<H, B>(
-    endpoint: &Endpoint<H>,
-    Posting { headers, head, body, peer }: Posting<'_, B>,
+async fn post<H: Handlers>(
+    context: &Context<H>,
+    answers: &Answers,
+    Posting { headers, head, body, peer }: Posting<'_, impl HttpBody<Data = Bytes> + Unpin>,
     request_id: &HeaderValue,
-) -> Result<Option<Answer>, Refusal>
-where
-    H: Handlers,
-    B: HttpBody<Data = Bytes> + Unpin,
-{
+) -> Result<Option<Answer>, Refusal> {
     let roles = &H::CATALOGUE.roles;
-    let caller = match endpoint.pipeline.authenticate(credentials::read(head)) {
+    let caller = match context.pipeline.authenticate(credentials::read(head)) {
         Ok(caller) => caller,
         Err(failure) => {
-            endpoint.strike(&peer).await;
+            context.strike(peer).await;
             return Err(failure.into());
         }
     };
-    let charged = endpoint.pipeline.charge_head(&caller);
+    let charged = context.pipeline.charge_head(&caller);
     if !is_json(head) {
         return Err(Failure::plain(roles.unsupported_media_type).into());
     }
-    let bytes = edge::read_body(body, &peer, &endpoint.limits).await.map_err(|error| match error {
+    let bytes = edge::read_body(body, peer, &context.limits).await.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
         BodyError::Overloaded => Failure::plain(roles.overloaded),
         BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
     })?;
     // Reading the body took as long as the client liked.
-    let caller = endpoint.pipeline.renew(&caller)?;
+    let caller = context.pipeline.renew(&caller)?;
     let posted = match sound(&bytes, roles) {
         Ok(posted) => posted,
         Err(refusal) => {
-            endpoint.pipeline.unsound();
+            context.pipeline.unsound();
             // The budget pays for it; where that is spent, its address does.
             if charged.is_none() {
-                endpoint.strike(&peer).await;
+                context.strike(peer).await;
             }
             return Err(refusal);
         }
     };
     let session = |revision, hold| Session {
-        endpoint,
+        context,
+        answers,
         caller: &caller,
         charged,
         request_id: request_id.to_str().unwrap_or_default(),
@@ -178,7 +139,7 @@ where
     match posted {
         Posted::One(message) => {
             let revision = metadata::of_message::<H>(headers, &message)?;
-            session(revision, edge::patience(&peer)).one(&message).await
+            session(revision, edge::patience(peer)).one(&message).await
         }
         Posted::Batch(messages) => {
             let revision = metadata::revision::<H>(headers)?;

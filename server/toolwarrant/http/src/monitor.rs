@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-use toolwarrant_core::BoxFuture;
+use tokio::task::JoinSet;
+use toolwarrant_base::BoxFuture;
 
 /// Limits on open connections. Few programs monitor a server, and one address cannot take all connections. They are within what the
 /// edge leaves of a process's files.
@@ -46,8 +46,8 @@ pub trait MonitorSource: Send + Sync + 'static {
 /// A running monitoring server. Dropping it stops it at once.
 pub struct Monitor {
     address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
+    stop: oneshot::Sender<()>,
+    task: JoinSet<()>,
 }
 
 /// What every request is answered with.
@@ -77,8 +77,8 @@ impl Monitor {
             ..Limits::default()
         });
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(edge::serve(listener, router, limiter, None, async { drop(stopped.await) }));
-        Ok(Self { address, stop: Some(stop), task })
+        let serving = edge::serve(listener, router, limiter, None, async { drop(stopped.await) });
+        Ok(Self { address, stop, task: [serving].into_iter().collect() })
     }
 
     /// The address that it listens on.
@@ -88,15 +88,10 @@ impl Monitor {
     }
 
     /// Stops the server and waits until it has stopped.
-    pub async fn close(mut self) {
-        drop(self.stop.take());
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        self.task.abort();
+    pub async fn close(self) {
+        let Self { address: _, stop, mut task } = self;
+        drop(stop);
+        let _ = task.join_next().await;
     }
 }
 

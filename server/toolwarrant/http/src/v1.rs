@@ -7,23 +7,22 @@
 mod arguments;
 mod routes;
 
-use super::edge::{self, BodyError};
-use super::{Endpoint, is_json, respond};
-use axum::body::Body;
-use axum::extract::Request;
-use axum::http::header::{ALLOW, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use super::context::{Context, challenge, is_json, refuse, respond};
+use super::edge::{self, BodyError, Peer, ResponseBody};
+use axum::body::HttpBody;
+use axum::http::header::{ALLOW, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use axum::http::request::Parts;
-use axum::http::{Method, Response, StatusCode};
+use axum::http::{Method, Request, Response, StatusCode};
 use bytes::Bytes;
 pub(super) use routes::Routes;
 use routes::{DOCUMENT, Matched};
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::handler::ToolCall;
 use toolwarrant_core::pipeline::{Handlers, SignedRequest};
 use toolwarrant_core::reply::{Answer, Frame};
-use toolwarrant_core::wording::{Echo, Words};
-use toolwarrant_core::words;
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
 
 /// The header that has no place here: a secret that signs is not sent.
@@ -35,24 +34,30 @@ pub(super) fn owns(path: &str) -> bool {
 }
 
 /// Answers one HTTP request below `/v1`.
-pub(super) async fn serve<H: Handlers>(endpoint: &Endpoint<H>, request: Request) -> Response<Body> {
+pub(super) async fn serve<H: Handlers>(
+    context: &Context<H>,
+    routes: &Routes,
+    request: Request<impl HttpBody<Data = Bytes> + Unpin>,
+    peer: Option<&Peer>,
+) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
-    let request_id = endpoint.ids.of(&head.headers);
+    let request_id = context.ids.of(&head.headers);
     let public = head.uri.path() == DOCUMENT && head.method == Method::GET;
     if public && !head.headers.contains_key(AUTHORIZATION) {
-        return respond(StatusCode::OK, endpoint.routes.document().clone(), &request_id);
+        return respond(StatusCode::OK, routes.document.clone(), &request_id);
     }
-    match answer(endpoint, &head, body, request_id.to_str().unwrap_or_default()).await {
+    let received = Received { head: &head, peer, request_id: request_id.to_str().unwrap_or_default() };
+    match answer(context, routes, received, body).await {
         Ok(Success { status, answer, location }) => {
-            let mut response = respond(status, Bytes::from(answer), &request_id);
+            let mut response = respond(status, answer, &request_id);
             if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
                 response.headers_mut().insert(LOCATION, location);
             }
             response
         }
         Err(Refusal { failure, allowed }) => {
-            let mut response = super::refuse(&failure, &request_id);
-            let unauthenticated = response.status() == StatusCode::UNAUTHORIZED;
+            let mut response = refuse(&failure, &request_id);
+            challenge::<H>(&mut response, SCHEME);
             let headers = response.headers_mut();
             if let Some(seconds) = failure.retry_after_seconds() {
                 headers.insert(RETRY_AFTER, seconds.into());
@@ -60,16 +65,17 @@ pub(super) async fn serve<H: Handlers>(endpoint: &Endpoint<H>, request: Request)
             if let Some(allowed) = allowed.and_then(|methods| HeaderValue::try_from(methods).ok()) {
                 headers.insert(ALLOW, allowed);
             }
-            if unauthenticated && let Ok(challenge) = HeaderValue::try_from(challenge::<H>()) {
-                headers.insert(WWW_AUTHENTICATE, challenge);
-            }
             response
         }
     }
 }
 
-fn challenge<H: Handlers>() -> String {
-    format!("{SCHEME} realm=\"{}\"", H::CATALOGUE.service.name)
+/// A request without its body.
+#[derive(Clone, Copy)]
+struct Received<'a> {
+    head: &'a Parts,
+    peer: Option<&'a Peer>,
+    request_id: &'a str,
 }
 
 /// What a call is answered with.
@@ -94,19 +100,20 @@ impl From<Failure> for Refusal {
 
 /// Authenticates a request and carries it out. The nonce of one that is no read is on the disk before the answer.
 async fn answer<H: Handlers>(
-    endpoint: &Endpoint<H>,
-    head: &Parts,
-    body: Body,
-    request_id: &str,
+    context: &Context<H>,
+    routes: &Routes,
+    received: Received<'_>,
+    body: impl HttpBody<Data = Bytes> + Unpin,
 ) -> Result<Success, Refusal> {
-    let matched = endpoint.routes.find(head.method.as_str(), head.uri.path());
+    let Received { head, peer: _, request_id: _ } = received;
+    let matched = routes.find(head.method.as_str(), head.uri.path());
     let reads = match &matched {
         Matched::Route(route, _) => route.tool.hints.read_only,
         Matched::OtherMethod(_) | Matched::Nothing => matches!(head.method, Method::GET | Method::HEAD),
     };
-    let (caller, sent) = authenticate(endpoint, head, body, reads).await?;
-    let outcome = carry_out(endpoint, head, &sent, &caller, matched, request_id).await;
-    endpoint.pipeline.keep_nonce(&caller, reads).await?;
+    let (caller, sent) = authenticate(context, received, body, reads).await?;
+    let outcome = carry_out(context, routes, received, &sent, &caller, matched).await;
+    context.pipeline.keep_nonce(&caller, reads).await?;
     outcome.map_err(|refusal| match *refusal.failure.def() == *H::CATALOGUE.roles.unauthenticated {
         true => ended::<H>(sent.canonical).into(),
         false => refusal,
@@ -127,23 +134,23 @@ struct Sent<'a> {
 }
 
 async fn authenticate<'a, H: Handlers>(
-    endpoint: &Endpoint<H>,
-    head: &'a Parts,
-    body: Body,
+    context: &Context<H>,
+    Received { head, peer, request_id: _ }: Received<'a>,
+    body: impl HttpBody<Data = Bytes> + Unpin,
     reads: bool,
 ) -> Result<(Caller, Sent<'a>), Failure> {
     let refused =
-        |what: Words, canonical: Option<&str>| endpoint.pipeline.unsigned(what).with("canonical_request", canonical);
+        |what: Words, canonical: Option<&str>| context.pipeline.unsigned(what).with("canonical_request", canonical);
     let signed = match SignedHeaders::read(&head.headers) {
         Ok(signed) => signed,
         Err(what) => {
-            endpoint.strike(&head.extensions).await;
+            context.strike(peer).await;
             return Err(refused(what, None));
         }
     };
     let SignedHeaders { key_id, timestamp, nonce, idempotency_key, signature } = signed;
     let roles = &H::CATALOGUE.roles;
-    let body = edge::read_body(body, &head.extensions, &endpoint.limits).await.map_err(|error| match error {
+    let body = edge::read_body(body, peer, &context.limits).await.map_err(|error| match error {
         BodyError::TooLarge => Failure::plain(roles.body_too_large),
         BodyError::Timeout => Failure::plain(roles.request_timeout),
         BodyError::Overloaded => Failure::plain(roles.overloaded),
@@ -161,10 +168,10 @@ async fn authenticate<'a, H: Handlers>(
     };
     let canonical = canonical.canonical();
     let shown = SignedRequest { key_id, timestamp: timestamp.0, nonce, canonical: &canonical, signature: &signature };
-    match endpoint.pipeline.verify(&shown, reads) {
+    match context.pipeline.verify(&shown, reads) {
         Ok(caller) => Ok((caller, Sent { idempotency_key, body, canonical })),
         Err(failure) if *failure.def() == *roles.unauthenticated => {
-            endpoint.strike(&head.extensions).await;
+            context.strike(peer).await;
             Err(failure.with("canonical_request", canonical))
         }
         Err(failure) => Err(failure),
@@ -172,14 +179,14 @@ async fn authenticate<'a, H: Handlers>(
 }
 
 async fn carry_out<H: Handlers>(
-    endpoint: &Endpoint<H>,
-    head: &Parts,
+    context: &Context<H>,
+    routes: &Routes,
+    Received { head, peer, request_id }: Received<'_>,
     Sent { idempotency_key, body, canonical: _ }: &Sent<'_>,
     caller: &Caller,
     matched: Matched<'_>,
-    request_id: &str,
 ) -> Result<Success, Refusal> {
-    let (pipeline, roles) = (&endpoint.pipeline, &H::CATALOGUE.roles);
+    let (pipeline, roles) = (&context.pipeline, &H::CATALOGUE.roles);
     let admitted = pipeline.charge_budget(caller, None, 1).inspect_err(|failure| {
         if let Matched::Route(route, _) = &matched {
             pipeline.refused(caller, route.tool.name, request_id, failure);
@@ -206,10 +213,10 @@ async fn carry_out<H: Handlers>(
     if !tool.hints.read_only && tool.task.is_none() {
         pipeline.keep_nonce(caller, false).await?;
     }
-    let (hold, frame) = (edge::patience(&head.extensions), Frame::Plain);
+    let (hold, frame) = (edge::patience(peer), Frame::Plain);
     let asked = ToolCall { tool: tool.name, arguments: &arguments, request_id, hold, frame };
     let answer = pipeline.call(&admitted, asked).await?;
-    let location = answer.new_task().and_then(|task| endpoint.routes.of_task(task));
+    let location = answer.new_task().and_then(|task| routes.of_task(task));
     let status = match (tool.hints.read_only, tool.task.is_some(), answer.new_task()) {
         (true, _, _) | (false, true, None) => StatusCode::OK,
         (false, true, Some(_)) => StatusCode::ACCEPTED,

@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 use tar::{Archive, Builder, EntryType, Header};
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::hex;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::hex;
 
 /// The format that this program writes, and the only one that it reads.
 pub(crate) const FORMAT: u32 = 1;

@@ -5,7 +5,7 @@
 //! more. That is no contradiction: it did happen.
 
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
-use crate::context::{OperatorContext, OperatorError};
+use crate::context::{OperatorContext, OperatorError, answer};
 use crate::data::{AUDIT, LOCK, MASTER_KEY, RESTORING, SERVICE, SOCKET, everything, private};
 use crate::names::Names;
 use serde::Serialize;
@@ -15,9 +15,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::hex;
-use toolwarrant_core::random::Random;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::{durable, hex};
 use toolwarrant_store::sqlite::LAYOUT;
 
 /// The answer.
@@ -47,8 +47,7 @@ pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Val
     // The store opens its database itself. SQLite loses its locks when somebody else in this process opens and closes that file.
     context.store.copy_to(place.database.0.clone()).await?;
     let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
-    let answer = off_the_runtime(move || write(place, &names, &folder, made_at)).await?;
-    serde_json::to_value(answer).map_err(|error| OperatorError::Refused(error.to_string()))
+    answer(off_the_runtime(move || write(place, &names, &folder, made_at)).await?)
 }
 
 /// Files are read and written on a thread that may block.
@@ -185,7 +184,7 @@ fn publish(draft: &Path, file: &Path) -> io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists && !file.exists() => fs::rename(draft, file)?,
         linked => linked?,
     }
-    File::open(file.parent().unwrap_or(file))?.sync_all()
+    durable::sync_folder(file.parent().unwrap_or(file))
 }
 
 #[cfg(test)]

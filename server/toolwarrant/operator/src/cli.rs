@@ -23,6 +23,7 @@ use toolwarrant_client::{ClientCommand, ClientNames};
 use toolwarrant_core::catalogue::{Catalogue, PermissionDef, ToolDef};
 use tracing::level_filters::LevelFilter;
 use words::HelpWords;
+pub(crate) use words::resources;
 
 /// The flags that a service adds: any type that derives `clap::Args`.
 pub trait Flags: Args + Clone + Send + 'static {}
@@ -106,8 +107,12 @@ pub struct ServeOptions {
     pub demo: bool,
 
     /// Let the system dump the memory of this server, with the secrets in it, and debuggers attach to it
-    #[arg(long = flags::ALLOW_CORE_DUMPS)]
+    #[arg(long)]
     pub allow_core_dumps: bool,
+
+    /// Prints one line of JSON at the start, in place of the text for people.
+    #[arg(skip)]
+    pub json: bool,
 
     /// TLS, proxies and the number of connections.
     #[command(flatten)]
@@ -138,12 +143,7 @@ pub struct EdgeOptions {
     pub max_connections: u32,
 
     /// Open connections of one address; behind a trusted proxy, requests in flight of one client
-    #[arg(
-        long = flags::MAX_CONNECTIONS_PER_ADDRESS,
-        value_name = "N",
-        default_value = "256",
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+    #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections_per_address: u32,
 }
 
@@ -184,7 +184,7 @@ struct CommonFlags {
     #[arg(long = flags::CONFIG, global = true, value_name = "FILE", value_parser = file)]
     config: Option<PathBuf>,
 
-    /// Answer with JSON, for programs
+    /// Answer with JSON, for programs; a server prints one line when it listens: its URLs, and the keys that it made
     #[arg(long = flags::JSON, global = true)]
     json: bool,
 }
@@ -349,7 +349,7 @@ impl CommandLine<'_> {
     ) -> Result<Invocation<F>, clap::Error> {
         let CommonFlags { data, config: _, json } = CommonFlags::from_arg_matches(matches)?;
         let serving = |matches: &ArgMatches| {
-            let mut serve = ServeOptions::from_arg_matches(matches)?;
+            let mut serve = ServeOptions { json, ..ServeOptions::from_arg_matches(matches)? };
             // An empty environment variable, which is common in compose files, counts as not set.
             let is_set = |text: &String| !text.is_empty();
             serve.public_url = serve.public_url.filter(is_set);
@@ -431,23 +431,19 @@ fn config_command() -> clap::Command {
     config.subcommand_required(true).arg_required_else_help(true).subcommand(check)
 }
 
-/// The names of the resources of a contract.
-pub(crate) fn resources(catalogue: &Catalogue) -> Vec<&'static str> {
-    catalogue.resources.iter().map(|resource| resource.name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use toolwarrant_spec::COMMANDS;
+    use toolwarrant_reader::COMMANDS;
 
     #[test]
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(MaintainerCommand::augment_subcommands(commands));
-        let names: BTreeSet<_> =
-            commands.get_subcommands().map(clap::Command::get_name).chain(["config", "help", "serve"]).collect();
+        // The last two are there with the feature `maintain` alone.
+        let others = ["config", "help", "serve", "expand", "gen"];
+        let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf, absolute};
 use std::time::Duration;
-use toolwarrant_core::audit::TAIL_MAX;
+use toolwarrant_audit::TAIL_MAX;
 
 /// A command of an operator.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 pub use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
-use toolwarrant_spec::shape::{self, Misshape};
-use toolwarrant_spec::{Excerpt, excerpt, line_column, suggestion};
+use toolwarrant_reader::shape::{self, Misshape};
+use toolwarrant_reader::{Excerpt, excerpt, line_column, suggestion};
 
 /// Maximum size of a file, in bytes. A larger one was named by mistake.
 const LONGEST: u64 = 1 << 20;
@@ -192,7 +192,7 @@ impl Findings<'_> {
         let (line, column) = line_column(text, span.start);
         let is_unknown = message.starts_with(UNKNOWN);
         let text = if is_unknown { without_value(text, span.end) } else { text.to_owned() };
-        let path = shown(self.config.path().unwrap_or(Path::new("")));
+        let path = self.config.path().unwrap_or(Path::new("")).display().to_string();
         let rendered =
             excerpt(&Excerpt { path: &path, text: &text, span, id: None, message: &message, help: help.as_deref() });
         self.found.push(ConfigMistake { line, column, message, help, rendered });
@@ -244,11 +244,7 @@ fn without_value(text: &str, at: usize) -> String {
 fn listed(path: &Path, mistakes: &[ConfigMistake]) -> String {
     let all: Vec<_> = mistakes.iter().map(|mistake| &*mistake.rendered).collect();
     let count = mistakes.len();
-    format!("{} has {count} mistake{}\n\n{}", shown(path), if count == 1 { "" } else { "s" }, all.join("\n\n"))
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
+    format!("{} has {count} mistake{}\n\n{}", path.display(), if count == 1 { "" } else { "s" }, all.join("\n\n"))
 }
 
 /// Whether a value is one of a kind, and its text as the command line has it.

@@ -4,16 +4,16 @@ use crate::cli::resources;
 use crate::data::{DataFolder, FolderError, Lock};
 use crate::names::Names;
 use crate::own::{CommandRunner, Explanation};
+use serde::Serialize;
 use serde_json::{Map, Value};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolwarrant_core::BoxFuture;
-use toolwarrant_core::audit::AuditHandle;
+use toolwarrant_audit::AuditHandle;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::{Registry, RegistryError};
 use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_store::Store;
@@ -101,6 +101,12 @@ pub enum OperatorError {
     Open(#[from] OpenError),
 }
 
+/// Writes the answer to a command.
+pub(crate) fn answer(shown: impl Serialize) -> Result<Value, OperatorError> {
+    let unwritten = |error| OperatorError::Refused(format!("the answer cannot be written as JSON: {error}"));
+    serde_json::to_value(shown).map_err(unwritten)
+}
+
 /// Why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -116,9 +122,6 @@ pub enum OpenError {
     /// The service cannot open what it keeps in the folder.
     #[error("{0}")]
     Service(Explanation),
-    /// The system provides no random bytes.
-    #[error("the system provides no random bytes: {0}")]
-    Random(#[from] io::Error),
 }
 
 /// A database that cannot be created is a matter of the folder.
@@ -131,14 +134,14 @@ impl From<DatabaseError> for OpenError {
     }
 }
 
-/// An opened data folder.
-pub struct OpenedData {
+/// An opened data folder. Servers of tests have a store in memory in place of the database.
+pub struct OpenedData<D = Sqlite> {
     /// Applications and keys.
     pub registry: Registry,
     /// Seals and opens secrets with the master key.
     pub keyring: KeyRing,
     /// The database.
-    pub database: Arc<Sqlite>,
+    pub database: Arc<D>,
     /// The clock of this process, which goes on from the time that the folder has seen.
     pub clock: Clock,
 }
@@ -167,5 +170,5 @@ impl OpenedData {
 /// How to open the database of a folder. Grants from layouts that knew only one resource belong to the first of the contract.
 pub(crate) fn open_options<'a>(path: &'a Path, folder: &DataFolder, catalogue: &Catalogue) -> OpenOptions<'a, Lock> {
     let former_resource = resources(catalogue).into_iter().next().unwrap_or_default();
-    OpenOptions { path, former_resource, lock: folder.lock() }
+    OpenOptions { path, former_resource, lock: Arc::clone(&folder.lock) }
 }

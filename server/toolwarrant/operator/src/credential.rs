@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use toolwarrant_core::text::Secret;
+use toolwarrant_base::text::Secret;
 use zeroize::Zeroizing;
 
 /// Maximum length of a credential, in bytes.
@@ -24,45 +24,10 @@ pub enum CredentialSource {
     Environment(String),
 }
 
-/// Why there is no credential. No message has any part of what was read.
+/// Why there is no credential, and what helps. No message has any part of what was read.
 #[derive(Debug, thiserror::Error)]
-pub enum CredentialError {
-    /// The variable is not set or empty.
-    #[error("the environment variable {0} has no value")]
-    Unset(String),
-    /// The file cannot be read.
-    #[error("cannot read the credential file {}: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// Others may read or change the file.
-    #[error("others can use the credential file {0}, whose mode is {mode:04o}: `chmod 600 {0}` mends it", path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// Another user owns the file, and may change it.
-    #[error("the credential file {} belongs to the user {owner}; it has to be of the user of this program, or of root", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// The id of its owner.
-        owner: u32,
-    },
-    /// The text is no credential.
-    #[error("{origin} holds no credential: {why}")]
-    Malformed {
-        /// The file or the variable.
-        origin: String,
-        /// What is wrong with the text.
-        why: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct CredentialError(String);
 
 impl CredentialSource {
     /// Reads the credential. One line end behind it is no part of it. Blocks on the disk.
@@ -77,7 +42,8 @@ impl CredentialSource {
             }
             Self::Environment(name) => {
                 let value = env::var_os(name).filter(|value| !value.is_empty());
-                let value = value.ok_or_else(|| CredentialError::Unset(name.clone()))?;
+                let unset = || CredentialError(format!("the environment variable {name} has no value"));
+                let value = value.ok_or_else(unset)?;
                 credential(Zeroizing::new(value.into_vec()), || format!("the environment variable {name}"))
             }
         }
@@ -85,7 +51,7 @@ impl CredentialSource {
 }
 
 fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Result<Secret<String>, CredentialError> {
-    let malformed = |why| CredentialError::Malformed { origin: origin(), why };
+    let malformed = |why| CredentialError(format!("{} holds no credential: {why}", origin()));
     if bytes.len() > LONGEST {
         return Err(malformed("it is longer than 4096 bytes"));
     }
@@ -107,7 +73,8 @@ fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Res
 
 /// The content of a file that only its owner can use, who is this user or root.
 fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
-    let unreadable = |error| CredentialError::Unreadable { path: path.to_owned(), error };
+    let unreadable =
+        |error: io::Error| CredentialError(format!("cannot read the credential file {}: {error}", path.display()));
     // Opening a pipe would block.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(unreadable(io::Error::other("it is no file")));
@@ -121,11 +88,16 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
 
 /// Refuses a file that others than `user` and root can use.
 fn refuse_shared(path: &Path, about: &Metadata, user: u32) -> Result<(), CredentialError> {
-    let (mode, owner, path) = (about.permissions().mode() & 0o777, about.uid(), path.to_owned());
+    let (mode, owner, path) = (about.permissions().mode() & 0o777, about.uid(), path.display());
     if owner != user && owner != 0 {
-        return Err(CredentialError::Foreign { path, owner });
+        let whose = "it has to be of the user of this program, or of root";
+        return Err(CredentialError(format!("the credential file {path} belongs to the user {owner}; {whose}")));
     }
-    if mode & 0o077 != 0 { Err(CredentialError::Exposed { path, mode }) } else { Ok(()) }
+    if mode & 0o077 != 0 {
+        let why = format!("whose mode is {mode:04o}: `chmod 600 {path}` mends it");
+        return Err(CredentialError(format!("others can use the credential file {path}, {why}")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolwarrant_core::hex;
-use toolwarrant_core::random::Random;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::{durable, hex};
 use toolwarrant_store::sqlite::watermark;
 use zeroize::Zeroizing;
 
@@ -33,7 +33,8 @@ pub struct DataFolder {
     path: PathBuf,
     /// The file name of the database.
     database: String,
-    lock: Lock,
+    /// A user of the folder that may outlive this value clones it.
+    pub(crate) lock: Lock,
 }
 
 /// What keeps other processes away: the folder itself and the file `lock` in it. The file alone could be removed and made anew.
@@ -169,11 +170,6 @@ impl DataFolder {
         Ok(Self { path: path.to_owned(), database: names.database.clone(), lock: Arc::new(lock) })
     }
 
-    /// The lock, for a user of the folder that may outlive this value.
-    pub(crate) fn lock(&self) -> Lock {
-        Arc::clone(&self.lock)
-    }
-
     /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -210,24 +206,21 @@ impl DataFolder {
         if database.exists() || watermark(&database).exists() {
             return Err(FolderError::MissingKey(path));
         }
-        let failed = |error| FolderError::Io(path.clone(), error);
-        let key = Zeroizing::new(random.bytes().map_err(|error| failed(io::Error::other(error)))?);
-        self.write(MASTER_KEY, &Zeroizing::new(hex::encode(&*key))).map_err(failed)?;
+        let key = random.bytes().map_err(|error| FolderError::Io(path, io::Error::other(error)))?;
+        let key = Zeroizing::new(key);
+        self.put_master_key(&key)?;
         Ok(key)
     }
 
-    /// Takes over a master key that was kept elsewhere.
+    /// Writes the master key.
     pub(crate) fn put_master_key(&self, key: &[u8; 32]) -> Result<(), FolderError> {
-        self.write(MASTER_KEY, &hex::encode(key)).map_err(|error| FolderError::Io(self.join(MASTER_KEY), error))
+        let text = Zeroizing::new(hex::encode(key));
+        self.write(MASTER_KEY, &text).map_err(|error| FolderError::Io(self.join(MASTER_KEY), error))
     }
 
     /// Writes a file of one line durably. After a crash the file is complete or absent.
     pub(crate) fn write(&self, name: &str, line: &str) -> io::Result<()> {
-        let draft = self.join(&format!("{name}.new"));
-        let mut file = private().create(true).truncate(true).open(&draft)?;
-        writeln!(file, "{line}").and_then(|()| file.sync_all())?;
-        std::fs::rename(&draft, self.join(name))?;
-        File::open(&self.path).and_then(|folder| folder.sync_all())
+        durable::replace(&self.join(name), |file| writeln!(file, "{line}")).map(drop)
     }
 }
 
@@ -236,16 +229,12 @@ impl DataFolder {
 /// # Errors
 /// [`FolderError::OtherService`], or the folder cannot be read.
 pub(crate) fn refuse_foreign(path: &Path, names: &Names) -> Result<(), FolderError> {
-    let owner = match path.is_dir() {
-        true => owner(path, names)?,
-        false => None,
-    };
-    match owner.filter(|owner| *owner != names.program) {
-        Some(owner) => {
-            Err(FolderError::OtherService { path: path.to_owned(), owner, program: names.program.to_owned() })
-        }
-        None => Ok(()),
+    if path.is_dir()
+        && let Some(owner) = owner(path, names)?.filter(|owner| *owner != names.program)
+    {
+        return Err(FolderError::OtherService { path: path.to_owned(), owner, program: names.program.to_owned() });
     }
+    Ok(())
 }
 
 /// The program that the folder belongs to. A folder without the file `service` belongs to the program that its database is named
@@ -333,7 +322,7 @@ pub(crate) fn everything(folder: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> 
 /// Creates a folder that only its owner can enter, and syncs its parent.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    File::open(path.join(".."))?.sync_all()
+    durable::sync_folder(&path.join(".."))
 }
 
 /// Options to write a file that only its owner can read.

@@ -3,27 +3,28 @@
 //! It repairs nothing. It works whether a server runs or not. The store checks the rules about the database, see [`IntegrityRule`]. This
 //! file owns their descriptions, and the checks of everything else in the folder. Start at [`examine`].
 
-use crate::context::{Check, OpenError, OperatorError, open_options};
+use crate::context::{Check, OpenError, OperatorError, answer, open_options};
 use crate::data::{self, AUDIT, DataFolder};
 use crate::flags::{KEEP_BYTES, KEEP_DAYS};
 use crate::names::Names;
 use crate::own::Explanation;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
-use toolwarrant_core::audit::retention;
-use toolwarrant_core::audit::verify::{Fault as ChainFault, Scope, verify};
+use toolwarrant_audit as audit;
+use toolwarrant_audit::retention;
+use toolwarrant_audit::verify::{Fault as ChainFault, Scope, verify};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Remark;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::random::Random;
-use toolwarrant_core::reading::TASKS_KEPT_DAYS;
-use toolwarrant_core::text::Remark;
-use toolwarrant_core::{audit, registry};
+use toolwarrant_core::registry;
+use toolwarrant_limits::TASKS_KEPT_DAYS;
 use toolwarrant_store::sqlite::Sqlite;
 use toolwarrant_store::{Figure, IntegrityRule, Store};
 
@@ -80,74 +81,58 @@ const KEY: Description = Description(
     "restore the master.key that this data was created with; without it, every application needs a new key",
 );
 
-/// The rules of the store, in the order of the checks. A broken rule can break those after it.
-fn rules(now: Timestamp) -> [(IntegrityRule, Description); 8] {
+/// The rules of the store, in the order of the checks, with what a [`Description`] has. A broken rule can break those after it.
+fn rules(now: Timestamp) -> [(IntegrityRule, &'static str, &'static str, &'static str); 8] {
     [
         (
             IntegrityRule::Integrity,
-            Description(
-                "integrity",
-                "every page, row and reference of the database is whole",
-                "stop the server, keep a copy of the folder, and restore it from a backup; `sqlite3 DATABASE .recover` saves \
+            "integrity",
+            "every page, row and reference of the database is whole",
+            "stop the server, keep a copy of the folder, and restore it from a backup; `sqlite3 DATABASE .recover` saves \
                  what can be read",
-            ),
         ),
         (
             IntegrityRule::Layout,
-            Description(
-                "layout",
-                "tables and indexes are as this program creates them",
-                "restore the folder from a backup; only this program may change its database",
-            ),
+            "layout",
+            "tables and indexes are as this program creates them",
+            "restore the folder from a backup; only this program may change its database",
         ),
         (
             IntegrityRule::Records,
-            Description(
-                "records",
-                "the records of a task agree with each other",
-                "restore the folder from a backup; only this program may change its database",
-            ),
+            "records",
+            "the records of a task agree with each other",
+            "restore the folder from a backup; only this program may change its database",
         ),
         (
             IntegrityRule::Refunds,
-            Description(
-                "refunds",
-                "each task that ended as failed_silent has one refund, and no other task has any",
-                "read `task show TASK`; settle it with the owner of the application, and report a bug",
-            ),
+            "refunds",
+            "each task that ended as failed_silent has one refund, and no other task has any",
+            "read `task show TASK`; settle it with the owner of the application, and report a bug",
         ),
         (
             IntegrityRule::Charges,
-            Description(
-                "charges",
-                "each task that was to be sent has one charge, which is reversed exactly if nothing was sent; no other task has any",
-                "read `task show TASK`; settle it with the owner of the application, and report a bug",
-            ),
+            "charges",
+            "each task that was to be sent has one charge, which is reversed exactly if nothing was sent; no other task has any",
+            "read `task show TASK`; settle it with the owner of the application, and report a bug",
         ),
         (
             IntegrityRule::TargetLocks,
-            Description(
-                "lanes",
-                "at most one task is in flight on a target",
-                "let the tasks end, then read the state of the target, because each task may have measured the effect of the \
+            "target locks",
+            "at most one task is in flight on a target",
+            "let the tasks end, then read the state of the target, because each task may have measured the effect of the \
                  other; report a bug",
-            ),
         ),
         (
             IntegrityRule::Secrets,
-            Description(
-                "secrets",
-                "the sealed arguments of a task are deleted when it ends",
-                "stop the server, set sealed to NULL in the table task where terminal = 1, and report a bug",
-            ),
+            "secrets",
+            "the sealed arguments of a task are deleted when it ends",
+            "stop the server, set sealed to NULL in the table task where terminal = 1, and report a bug",
         ),
         (
             IntegrityRule::Deadlines(now.minus(DEADLINE_GRACE)),
-            Description(
-                "deadlines",
-                "no task in flight is long past its deadline",
-                "start a server, which ends these tasks; if one runs, read in its log why it does not",
-            ),
+            "deadlines",
+            "no task in flight is long past its deadline",
+            "start a server, which ends these tasks; if one runs, read in its log why it does not",
         ),
     ]
 }
@@ -169,8 +154,7 @@ pub(crate) async fn examine_offline(
         opened.map_err(|error| error.to_string())
     });
     let store = store.as_ref().map(|store| store as &dyn Store).map_err(Clone::clone);
-    let diagnosis = examine(path, names, checks, store, Clock::system().now()).await;
-    serde_json::to_value(diagnosis).map_err(|error| OperatorError::Refused(error.to_string()))
+    answer(examine(path, names, checks, store, Clock::system().now()).await)
 }
 
 /// Examines a folder. `store` is its store, or why that cannot be opened. Files are read on a thread that may block.
@@ -194,7 +178,8 @@ pub(crate) async fn examine(
     }
     match store {
         Ok(store) => {
-            for (rule, check) in rules(now) {
+            for (rule, name, holds, remedy) in rules(now) {
+                let check = Description(name, holds, remedy);
                 diagnosis.add(&check, store.violations(rule).await.map_err(|error| error.to_string()));
             }
             diagnosis.add(&WRITES, store.touch().await.map(|()| Vec::new()).map_err(|error| error.to_string()));
@@ -212,66 +197,28 @@ pub(crate) async fn examine(
 #[derive(Default, Serialize)]
 pub(crate) struct Diagnosis {
     healthy: bool,
-    checks: Vec<CheckResult>,
-    faults: Vec<Fault>,
+    checks: Vec<Value>,
+    faults: Vec<Value>,
     /// One for each check that found a fault.
-    remedies: Vec<Remedy>,
-    /// How much there is of what grows, and how long it is kept.
-    kept: Vec<Kept>,
-}
-
-#[derive(Serialize)]
-struct Kept {
-    what: &'static str,
-    amount: String,
-    /// The oldest moment in it.
-    oldest: Option<String>,
-    kept: String,
-}
-
-#[derive(Serialize)]
-struct CheckResult {
-    check: &'static str,
-    state: CheckState,
-    what_must_hold: &'static str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum CheckState {
-    Ok,
-    Fault,
-}
-
-#[derive(Serialize)]
-struct Fault {
-    check: &'static str,
-    found: String,
-}
-
-#[derive(Serialize)]
-struct Remedy {
-    check: &'static str,
-    remedy: &'static str,
+    remedies: Vec<Value>,
+    /// How much there is of what grows, since when, and how long it is kept.
+    kept: Vec<Value>,
 }
 
 impl Diagnosis {
     /// Adds the faults that a check found, or why it could not look.
-    fn add(
-        &mut self,
-        Description(check, what_must_hold, remedy): &Description,
-        found: Result<Vec<String>, Explanation>,
-    ) {
+    fn add(&mut self, Description(check, holds, remedy): &Description, found: Result<Vec<String>, Explanation>) {
         let found = found.unwrap_or_else(|why| vec![why]);
-        let state = if found.is_empty() { CheckState::Ok } else { CheckState::Fault };
-        self.checks.push(CheckResult { check, state, what_must_hold });
+        let state = if found.is_empty() { "ok" } else { "fault" };
+        self.checks.push(json!({"check": check, "state": state, "what_must_hold": holds}));
         if !found.is_empty() {
             self.healthy = false;
-            self.remedies.push(Remedy { check, remedy });
+            self.remedies.push(json!({"check": check, "remedy": remedy}));
         }
         let more = found.len().saturating_sub(FAULTS_SHOWN);
         let more = (more > 0).then(|| format!("and {more} more"));
-        self.faults.extend(found.into_iter().take(FAULTS_SHOWN).chain(more).map(|found| Fault { check, found }));
+        let fault = |found: String| json!({"check": check, "found": found});
+        self.faults.extend(found.into_iter().take(FAULTS_SHOWN).chain(more).map(fault));
     }
 }
 
@@ -323,30 +270,28 @@ async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<St
         .collect())
 }
 
-async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Kept> {
+async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
     let trail = folder.join(AUDIT);
     let found = tokio::task::spawn_blocking(move || retention::figures(&trail)).await;
     let found = found.ok().and_then(Result::ok).unwrap_or_default();
     let mib = found.bytes >> 20;
-    let audit = Kept {
-        what: "audit trail",
-        amount: if mib == 0 { "under 1 MiB".to_owned() } else { format!("{mib} MiB") },
-        oldest: Some(found.oldest).filter(|day| !day.is_empty()).map(|day| format!("{day}T00:00:00.000Z")),
-        kept: format!(
+    let audit = json!({
+        "what": "audit trail",
+        "amount": if mib == 0 { "under 1 MiB".to_owned() } else { format!("{mib} MiB") },
+        "oldest": Some(found.oldest).filter(|day| !day.is_empty()).map(|day| format!("{day}T00:00:00.000Z")),
+        "kept": format!(
             "{} days and {} MiB, unless the server's --{KEEP_DAYS} and --{KEEP_BYTES} say otherwise",
             retention::DAYS,
             retention::BYTES >> 20
         ),
-    };
-    let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| Kept {
-        what,
-        amount: format!("{rows} rows"),
-        oldest: oldest.map(|at| at.to_string()),
-        kept: match what {
-            "ledger" => "for ever".to_owned(),
-            "marks" => "until their time is over".to_owned(),
-            _ => format!("{TASKS_KEPT_DAYS} days after the end"),
-        },
+    });
+    let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| {
+        let kept = match what {
+            "ledger" => "for ever",
+            "marks" => "until their time is over",
+            _ => &format!("{TASKS_KEPT_DAYS} days after the end"),
+        };
+        json!({"what": what, "amount": format!("{rows} rows"), "oldest": oldest, "kept": kept})
     });
     std::iter::once(audit).chain(rows).collect()
 }

@@ -1,5 +1,6 @@
-//! Carries out operator commands. Each kind of command has its own file. Each answer is a type, which serialises to JSON.
+//! Carries out operator commands. Each kind of command has its own file. Each answer is JSON.
 
+mod answer;
 mod applications;
 mod audit;
 mod contract;
@@ -12,15 +13,9 @@ pub(crate) use keys::KeyAnswer;
 
 use crate::backup;
 use crate::command::{ClockCommand, OperatorCommand};
-use crate::context::{OperatorContext, OperatorError};
+use crate::context::OperatorContext;
 use crate::doctor;
-use serde::Serialize;
-use serde_json::Value;
-use std::collections::HashMap;
-use toolwarrant_core::registry::Kept;
-
-/// The answer to a command.
-pub(crate) type Answer = Result<Value, OperatorError>;
+use answer::{Answer, answer, refused};
 
 /// Carries out `command`. The answer is an object or a list of objects.
 ///
@@ -59,27 +54,4 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
             answer(found.await)
         }
     }
-}
-
-fn answer(shown: impl Serialize) -> Answer {
-    serde_json::to_value(shown).map_err(|error| refused(format!("the answer cannot be written as JSON: {error}")))
-}
-
-/// What an operator must know of a change that is in force and not yet stored.
-fn owed(kept: Kept) -> Option<String> {
-    match kept {
-        Kept::Stored => None,
-        Kept::Owed(why) => Some(format!(
-            "in force, and not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
-        )),
-    }
-}
-
-fn refused(why: String) -> OperatorError {
-    OperatorError::Refused(why)
-}
-
-/// The names of applications by id.
-async fn names(context: &OperatorContext) -> HashMap<String, String> {
-    context.registry.applications().await.into_iter().map(|row| (row.id, row.name)).collect()
 }

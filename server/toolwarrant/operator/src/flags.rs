@@ -14,14 +14,8 @@ pub const ADMIN_LISTEN: &str = "admin-listen";
 /// Demo applications and keys.
 pub const DEMO: &str = "demo";
 
-/// Cores of the server, and its memory to debuggers.
-pub const ALLOW_CORE_DUMPS: &str = "allow-core-dumps";
-
 /// The number of connections.
 pub const MAX_CONNECTIONS: &str = "max-connections";
-
-/// The number of connections of one address.
-pub const MAX_CONNECTIONS_PER_ADDRESS: &str = "max-connections-per-address";
 
 /// The data folder.
 pub const DATA: &str = "data";

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
-use toolwarrant_core::audit::retention::{self, Retention};
-use toolwarrant_core::audit::{Anchor, Audit, AuditParts, Head};
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::keyring::KeyRing;
+use tokio::task::spawn_blocking;
+use toolwarrant_audit::retention::{self, Retention};
+use toolwarrant_audit::{Anchor, Audit, AuditParts, Head};
+use toolwarrant_base::clock::Clock;
+use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_core::store::{AuditStore, StoreError};
 
 /// Interval at which the trail is pruned. Before the first has passed, nothing goes for its age: a clock that is wrong at a start may be
@@ -22,9 +22,6 @@ const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
 /// Wait after the database could not be written.
 const RETRY: Duration = Duration::from_secs(10);
-
-/// How long the last seal may take to be recorded at a stop.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How much of the audit trail is kept.
 #[derive(Clone, Copy, Debug, Args)]
@@ -45,17 +42,6 @@ impl Default for AuditOptions {
     }
 }
 
-/// Why a trail cannot be started.
-#[derive(Debug, thiserror::Error)]
-pub enum AuditError {
-    /// Its folder cannot be read or written.
-    #[error(transparent)]
-    Folder(#[from] std::io::Error),
-    /// The database cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Keeps a trail until its writer has ended.
 pub struct AuditKeeper {
     sealed: watch::Receiver<Head>,
@@ -66,24 +52,21 @@ pub struct AuditKeeper {
     anchor: Anchor,
 }
 
-/// A keeper that runs.
-pub struct RunningKeeper(JoinHandle<()>);
-
 impl AuditKeeper {
     /// Starts the trail in `folder`, and records where its chain begins if nothing is recorded.
     ///
     /// # Errors
-    /// See [`AuditError`].
+    /// The folder or the database cannot be read or written.
     pub async fn start(
         folder: &Path,
         keyring: &KeyRing,
         clock: Clock,
         store: Arc<dyn AuditStore>,
         options: AuditOptions,
-    ) -> Result<(Audit, Self), AuditError> {
+    ) -> Result<(Audit, Self), StoreError> {
         let known = store.audit_anchor().await?;
         let parts = AuditParts { folder, key: keyring.chain_key(), clock: clock.clone(), anchor: known.clone() };
-        let audit = Audit::start(parts)?;
+        let audit = Audit::start(parts).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let anchor = match (known, audit.first_anchor()) {
             (Some(known), _) => known,
             (None, first) => {
@@ -96,13 +79,8 @@ impl AuditKeeper {
         Ok((audit, Self { sealed, store, folder: folder.to_owned(), options, clock, anchor }))
     }
 
-    /// Runs the keeper in a task of its own.
-    #[must_use]
-    pub fn spawn(self) -> RunningKeeper {
-        RunningKeeper(tokio::spawn(self.run()))
-    }
-
-    async fn run(mut self) {
+    /// Keeps the trail until its audit was stopped and the last seal is recorded.
+    pub async fn run(mut self) {
         let begun = self.clock.now();
         let mut prune_at = begun;
         let (mut open, mut recorded) = (true, true);
@@ -156,22 +134,6 @@ impl AuditKeeper {
             Ok(Err(error)) => tracing::error!(%error, "the audit trail cannot be pruned; trying again later"),
             Err(_) => {}
         }
-    }
-}
-
-impl RunningKeeper {
-    /// Waits until the last seal is recorded, after the audit was stopped; a few seconds at most.
-    pub async fn finish(mut self) {
-        if tokio::time::timeout(PATIENCE, &mut self.0).await.is_err() {
-            tracing::warn!("the last seal of the audit was not recorded");
-            self.0.abort();
-        }
-    }
-}
-
-impl Drop for RunningKeeper {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -29,7 +29,7 @@ mod restore;
 pub mod socket;
 mod upstreams;
 
-pub use background::Background;
+pub use background::{Background, until};
 pub use command::{AppCommand, AuditCommand, ClockCommand, KeyCommand, OperatorCommand, TargetCommand, TaskCommand};
 pub use config::{Config, ConfigError, ConfigMistake, ConfigTable, Findings, Spanned};
 pub use context::{Check, Inventory, Item, OpenError, OpenedData, OperatorContext, OperatorError};

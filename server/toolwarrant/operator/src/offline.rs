@@ -15,10 +15,10 @@ use crate::socket;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use toolwarrant_core::BoxFuture;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::Kept;
 use toolwarrant_core::store::DirectoryStore;
 
@@ -100,9 +100,9 @@ impl Offline<'_> {
         let (store, audit) = (database, None);
         let context =
             OperatorContext { names, catalogue, registry, store, inventory, own, checks, folder: path, clock, audit };
-        let background = Background::start(background);
+        let background = Background::of_service(background);
         let answer = execute(&context, command).await;
-        background.end().await;
+        background.stop().await;
         let answer = answer?;
         // No server goes on to store what this process could not.
         match context.registry.settle().await {

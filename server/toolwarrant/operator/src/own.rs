@@ -3,14 +3,13 @@
 //! They go the way of every command: to the running server, or to this process where none runs. This module knows none of them. To
 //! the socket, each is the JSON of its type.
 
-use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
+use clap::Subcommand;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_core::BoxFuture;
+use toolwarrant_base::BoxFuture;
 
 /// Why something could not be read or done, in words for the operator. Nothing decides by it.
 pub type Explanation = String;
@@ -41,34 +40,10 @@ pub trait Commands<C>: Send + Sync + 'static {
 }
 
 /// The commands of a service that adds none.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
 pub enum NoCommands {}
 
 impl OwnCommand for NoCommands {}
-
-impl FromArgMatches for NoCommands {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Infallible::from_arg_matches(matches).map(|never| match never {})
-    }
-
-    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
-        match *self {}
-    }
-}
-
-impl Subcommand for NoCommands {
-    fn augment_subcommands(command: Command) -> Command {
-        command
-    }
-
-    fn augment_subcommands_for_update(command: Command) -> Command {
-        command
-    }
-
-    fn has_subcommand(_: &str) -> bool {
-        false
-    }
-}
 
 /// Carries out a command that is given as the JSON of its type.
 pub type CommandRunner = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, Explanation>> + Send + Sync>;

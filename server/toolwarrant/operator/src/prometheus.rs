@@ -4,7 +4,7 @@
 //! from a client, so nothing needs escaping.
 
 use std::fmt::{Display, Write};
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::counts::{Durations, SPANS};
 
 /// A page of metrics. The name of each metric begins with the prefix of the service.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use toolwarrant_core::text::{cleaned, deceives};
+use toolwarrant_base::text::{cleaned, deceives};
 
 /// The answer as JSON, which ends with a line end. What a terminal would obey, or a reader not see, is escaped.
 #[must_use]

@@ -4,7 +4,7 @@
 //! interrupted leaves that folder, with which nothing starts, and is begun anew by the next.
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
-use crate::context::{OpenError, OperatorError, open_options};
+use crate::context::{self, OpenError, OperatorError, open_options};
 use crate::data::{
     AUDIT, DataFolder, LOCK, LOST_AND_FOUND, MASTER_KEY, RESTORING, SERVICE, create, private, read_key_file,
     read_master_key,
@@ -13,15 +13,17 @@ use crate::execute::KeyAnswer;
 use crate::flags::DATA;
 use crate::names::Names;
 use serde::Serialize;
-use serde_json::Value;
-use std::fs::{self, File};
+use serde_json::{Value, json};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::durable;
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::random::Random;
 use toolwarrant_core::registry::open_secrets;
+use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_store::sqlite::{LAYOUT, RestoredData, restore};
 
 /// The answer: what was restored, and what an operator has to look at.
@@ -32,16 +34,9 @@ struct RestoreAnswer {
     as_of: Timestamp,
     /// The number of tasks that were in flight in the backup. Nothing more is sent for them.
     ended_as_timeout: u64,
-    applications: Vec<ApplicationLine>,
+    applications: Vec<Value>,
     keys: Vec<KeyAnswer>,
     next_step: String,
-}
-
-#[derive(Serialize)]
-struct ApplicationLine {
-    name: String,
-    id: String,
-    permissions: Vec<String>,
 }
 
 /// Fills the data folder `path` from the backup in `file`. The master key is in the folder, or in the file `master_key`.
@@ -171,9 +166,9 @@ fn put_in_place(folder: &DataFolder, staging: &Path, names: &Names) -> io::Resul
     for entry in entries {
         fs::rename(entry.path(), folder.path().join(entry.file_name()))?;
     }
-    File::open(folder.path())?.sync_all()?;
+    durable::sync_folder(folder.path())?;
     fs::remove_dir(staging)?;
-    File::open(folder.path())?.sync_all()
+    durable::sync_folder(folder.path())
 }
 
 fn answer(
@@ -192,12 +187,10 @@ fn answer(
         "all keys are off. End with `{program} key revoke KEY` those that should live no more, above all those that were revoked \
          since the backup; then turn on the others with `{program} key confirm KEY...`, or `{program} key confirm --all`"
     );
-    let applications = applications.into_iter();
-    let applications =
-        applications.map(|row| ApplicationLine { name: row.name, id: row.id, permissions: row.permissions }).collect();
-    let answer =
-        RestoreAnswer { restored: folder.to_owned(), as_of, ended_as_timeout: ended, applications, keys, next_step };
-    serde_json::to_value(answer).map_err(|error| OperatorError::Refused(error.to_string()))
+    let line = |row: &ApplicationRow| json!({"name": row.name, "id": row.id, "permissions": row.permissions});
+    let applications = applications.iter().map(line).collect();
+    let restored = folder.to_owned();
+    context::answer(RestoreAnswer { restored, as_of, ended_as_timeout: ended, applications, keys, next_step })
 }
 
 #[cfg(test)]

@@ -31,19 +31,8 @@ const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum SocketError {
-    /// The path of the data folder is too long for a socket in it.
-    #[error("{path} has {length} bytes, and a socket's path at most {PATH_MAX}; choose a shorter or another --{DATA}")]
-    PathTooLong {
-        /// The path of the socket.
-        path: PathBuf,
-        /// Its length in bytes.
-        length: usize,
-    },
-    /// The system refuses to listen there.
-    #[error("cannot listen on {0}: {1}; choose a shorter or another --{DATA}")]
-    Listen(PathBuf, io::Error),
-}
+#[error("{0}; choose a shorter or another --{DATA}")]
+pub struct SocketError(String);
 
 /// A listening socket. Dropping it removes its file, unless that is another's by now.
 #[derive(Debug)]
@@ -61,9 +50,9 @@ impl OperatorSocket {
     /// See [`SocketError`].
     pub fn open(folder: &Path) -> Result<Self, SocketError> {
         let path = folder.join(SOCKET);
-        let length = path.as_os_str().len();
+        let (length, shown) = (path.as_os_str().len(), path.display());
         if length > PATH_MAX {
-            return Err(SocketError::PathTooLong { path, length });
+            return Err(SocketError(format!("{shown} has {length} bytes, and a socket's path at most {PATH_MAX}")));
         }
         let open = || -> io::Result<(UnixListener, (u64, u64))> {
             // An earlier process may have left its socket. It no longer runs, because this process holds the lock.
@@ -75,10 +64,8 @@ impl OperatorSocket {
             let file = file(&path)?;
             Ok((socket.listen(16)?, file))
         };
-        match open() {
-            Ok((listener, file)) => Ok(Self { listener, path, file }),
-            Err(error) => Err(SocketError::Listen(path, error)),
-        }
+        let (listener, file) = open().map_err(|error| SocketError(format!("cannot listen on {shown}: {error}")))?;
+        Ok(Self { listener, path, file })
     }
 
     /// Carries out the commands of operators until it is dropped.

@@ -1,9 +1,11 @@
 //! An exchange without an answer: what happened, and whether any of the request can have left. What to do about it, the caller knows.
 
-use super::CONNECT;
 use std::error::Error;
 use std::io;
 use std::time::Duration;
+
+/// Time until there is a TCP connection.
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
 
 /// Why an exchange has no answer. The texts may quote the other side's certificate, and quote nothing that was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

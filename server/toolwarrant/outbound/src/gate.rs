@@ -1,6 +1,6 @@
 //! A gate in front of a connection: whether the first byte of a request may leave, and whether it has.
 //!
-//! The library writes from a task of its own, which can still run when the request was given up. So the gate is one atomic state: either
+//! The library writes from a task of its own, which can still run when the request was given up. So the gate is decided once: either
 //! the writer passes it, or who gave up shuts it, never both.
 
 use http::Uri;
@@ -8,59 +8,44 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower_service::Service;
 
-/// The gate of one request.
+/// The gate of one request. Whoever comes first decides, once.
 pub(super) struct Gate {
-    state: AtomicU8,
+    verdict: OnceLock<Verdict>,
     may_leave: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// How a gate stood when it was shut.
+/// How a gate stands, for good.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// No byte came to it, and none can pass it any more.
-    Waiting,
-    /// The first byte was refused.
-    Refused,
     /// The first byte has passed.
     Left,
+    /// The first byte was refused, so none passes any more.
+    Refused,
+    /// It was shut before a byte came, so none passes any more.
+    Shut,
 }
-
-const WAITING: u8 = 0;
-const LEFT: u8 = 1;
-const REFUSED: u8 = 2;
-const SHUT: u8 = 3;
 
 impl Gate {
     pub(super) fn new(may_leave: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { state: AtomicU8::new(WAITING), may_leave: Box::new(may_leave) }
+        Self { verdict: OnceLock::new(), may_leave: Box::new(may_leave) }
     }
 
     /// Lets nothing through that has not begun to pass.
     pub(super) fn shut(&self) -> Verdict {
-        match self.state.compare_exchange(WAITING, SHUT, SeqCst, SeqCst) {
-            Err(LEFT) => Verdict::Left,
-            Err(REFUSED) => Verdict::Refused,
-            _ => Verdict::Waiting,
-        }
+        *self.verdict.get_or_init(|| Verdict::Shut)
     }
 
     /// Asked before each write.
     pub(super) fn pass(&self) -> io::Result<()> {
-        if self.state.load(SeqCst) == WAITING {
-            let verdict = if (self.may_leave)() { LEFT } else { REFUSED };
-            // Whoever shut it meanwhile is right.
-            let _ = self.state.compare_exchange(WAITING, verdict, SeqCst, SeqCst);
+        match self.verdict.get_or_init(|| if (self.may_leave)() { Verdict::Left } else { Verdict::Refused }) {
+            Verdict::Left => Ok(()),
+            Verdict::Refused | Verdict::Shut => Err(io::Error::other("the request is not to leave any more")),
         }
-        if self.state.load(SeqCst) == LEFT {
-            return Ok(());
-        }
-        Err(io::Error::other("the request is not to leave any more"))
     }
 }
 

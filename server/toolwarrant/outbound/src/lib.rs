@@ -16,9 +16,8 @@ mod tests;
 
 pub use failure::HttpFailure;
 
-use crate::server_url::is_loopback;
 use bytes::Bytes;
-use failure::innermost;
+use failure::{CONNECT, innermost};
 use gate::{Gate, Gated, Verdict};
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response, Uri};
@@ -51,21 +50,10 @@ pub struct HttpLimits {
     pub largest_answer: usize,
 }
 
-/// Why a client cannot be set up.
+/// Why a client cannot be set up: what is wrong with the URL, with the proxy that the environment names, or with TLS.
 #[derive(Debug, thiserror::Error)]
-pub enum HttpSetupError {
-    /// The URL is none that this client takes.
-    #[error("{0}")]
-    Url(String),
-    /// The proxy that the environment names cannot be used.
-    #[error("HTTPS_PROXY or ALL_PROXY names no proxy that is used here; expected a URL like http://proxy.example:3128")]
-    Proxy,
-    /// Encrypted connections cannot be set up.
-    #[error(
-        "cannot set up TLS: {0}; the system's certificate authorities are needed (package ca-certificates, or SSL_CERT_FILE)"
-    )]
-    Tls(String),
-}
+#[error("{0}")]
+pub struct HttpSetupError(String);
 
 /// How the server is reached.
 enum Way {
@@ -78,9 +66,6 @@ struct Road<C> {
     kept: Client<C, Full<Bytes>>,
     connector: C,
 }
-
-/// Time until there is a TCP connection.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// Time for which an idle connection is kept. Servers close theirs after 5 seconds and more; a shorter time avoids the race.
 const IDLE: Duration = Duration::from_secs(4);
@@ -100,7 +85,7 @@ impl HttpClient {
         let is_near = url.scheme() == "http" && is_loopback(url);
         if !encrypted && !is_near {
             let message = format!("`{}://` is not spoken to other machines; expected https", url.scheme());
-            return Err(HttpSetupError::Url(message));
+            return Err(HttpSetupError(message));
         }
         let tls = tls(encrypted)?;
         let mut tcp = HttpConnector::new();
@@ -108,14 +93,17 @@ impl HttpClient {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT));
         let uri: Uri =
-            url.as_str().parse().map_err(|error: http::uri::InvalidUri| HttpSetupError::Url(error.to_string()))?;
+            url.as_str().parse().map_err(|error: http::uri::InvalidUri| HttpSetupError(error.to_string()))?;
         // Plain http goes to this machine, whatever the environment says, so that no key reaches a proxy.
         let Some(proxy) = Some(Matcher::from_env()).filter(|_| encrypted).and_then(|proxies| proxies.intercept(&uri))
         else {
             return Ok(Self { way: Way::Direct(Road::of(tcp, tls, encrypted)) });
         };
         if proxy.uri().scheme_str() != Some("http") {
-            return Err(HttpSetupError::Proxy);
+            let expected = "expected a URL like http://proxy.example:3128";
+            return Err(HttpSetupError(format!(
+                "HTTPS_PROXY or ALL_PROXY names no proxy that is used here; {expected}"
+            )));
         }
         let tunnel = Tunnel::new(proxy.uri().clone(), tcp);
         let tunnel = match proxy.basic_auth() {
@@ -161,7 +149,7 @@ impl HttpClient {
         done.map_err(|failure| match gate.shut() {
             Verdict::Left => failure,
             Verdict::Refused => HttpFailure::TooLate,
-            Verdict::Waiting => failure.while_nothing_left(),
+            Verdict::Shut => failure.while_nothing_left(),
         })
     }
 }
@@ -238,7 +226,8 @@ where
 fn tls(encrypted: bool) -> Result<ClientConfig, HttpSetupError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let failed = |error: rustls::Error| HttpSetupError::Tls(error.to_string());
+    let remedy = "the system's certificate authorities are needed (package ca-certificates, or SSL_CERT_FILE)";
+    let failed = |error: rustls::Error| HttpSetupError(format!("cannot set up TLS: {error}; {remedy}"));
     let config = versions.map_err(failed)?;
     // Where nothing is encrypted, the system need not have any authority.
     let config = if encrypted {
@@ -247,4 +236,12 @@ fn tls(encrypted: bool) -> Result<ClientConfig, HttpSetupError> {
         config.with_root_certificates(RootCertStore::empty())
     };
     Ok(config.with_no_client_auth())
+}
+
+/// Returns true if a URL names this machine.
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    address.map_or(host == "localhost", |address| address.is_loopback())
 }

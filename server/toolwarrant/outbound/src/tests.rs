@@ -230,9 +230,9 @@ async fn a_reset_while_a_request_leaves_is_told_as_it_was() {
 #[tokio::test]
 async fn a_gate_that_was_shut_lets_nothing_through_and_one_that_was_passed_says_so() {
     let (shut, passed) = (Gate::new(|| true), Gate::new(|| true));
-    assert!(matches!(shut.shut(), Verdict::Waiting));
+    assert!(shut.shut() == Verdict::Shut);
     assert!(shut.pass().is_err() && passed.pass().is_ok());
-    assert!(matches!(passed.shut(), Verdict::Left));
+    assert!(passed.shut() == Verdict::Left);
     assert!(passed.pass().is_ok(), "the rest of a request that has begun to leave");
 }
 

@@ -13,7 +13,7 @@ const TRY_AGAIN: u8 = 75;
 /// Carries one command out.
 pub(crate) fn run(command: &ClientCommand, names: &ClientNames, catalogue: &'static Catalogue) -> Result<ExitCode> {
     match command {
-        ClientCommand::Bridge(options) => Ok(options.run(names)),
+        ClientCommand::Bridge(options) => Ok(options.bridge(names)),
         ClientCommand::Call(options) => {
             let connection = options.connect.connection(names)?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -20,8 +20,10 @@
 //! other crate of the framework, since this one re-exports what its author uses. Start at [`Program`].
 
 mod client;
+mod core;
 mod dumps;
 mod hangup;
+mod listening;
 mod log;
 mod open_files;
 mod outlet;
@@ -37,20 +39,19 @@ mod welcome;
 pub use program::Program;
 pub use service::{Service, Setup};
 
-pub use toolwarrant_client::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
+pub use toolwarrant_base::clock::{Clock, Timestamp};
+pub use toolwarrant_base::random::{Random, SplitMix};
+pub use toolwarrant_base::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
+pub use toolwarrant_base::wording::{Ours, Words};
+pub use toolwarrant_base::{BoxFuture, durable, hex, unpoisoned, words};
 pub use toolwarrant_core::access::{Caller, Granted, Grants};
 pub use toolwarrant_core::advice::Advice;
 pub use toolwarrant_core::args::admits;
 pub use toolwarrant_core::catalogue::{Catalogue, PermissionSet, PolicyDef, ToolDef};
-pub use toolwarrant_core::clock::{Clock, Timestamp};
 pub use toolwarrant_core::handler::{Call, Flag, Resource, Target, Unresolved};
 pub use toolwarrant_core::pipeline::Handlers;
-pub use toolwarrant_core::random::{Random, SplitMix};
 pub use toolwarrant_core::registry::KeyPrefixes;
 pub use toolwarrant_core::reply::{Frame, ListWriter, Prepared, Ready, RenderBudget, Rendered, Reply};
-pub use toolwarrant_core::text::{HttpsUrl, NoHttpsUrl, Remark, Secret, Untrusted};
-pub use toolwarrant_core::wording::{Ours, Words};
-pub use toolwarrant_core::{BoxFuture, hex, words};
 pub use toolwarrant_http::echo::{EchoListener, EchoPaths, Expected, SeenFrom};
 pub use toolwarrant_macros::contract;
 pub use toolwarrant_operator::cli::{Flags, NoFlags};
@@ -61,6 +62,7 @@ pub use toolwarrant_operator::{
 pub use toolwarrant_operator::{
     Config, ConfigError, ConfigMistake, ConfigTable, CredentialError, CredentialSource, Findings, Spanned,
 };
+pub use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits, HttpSetupError};
 pub use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 pub use toolwarrant_tasks::machine::{Facts, Means, Sent};
 pub use toolwarrant_tasks::task::{Reading, TaskId, Verdict};

@@ -4,11 +4,12 @@ use crate::outlet::Outlet;
 use anyhow::{Context, Result};
 use std::io::{stderr, stdout};
 use std::panic::{self, PanicHookInfo};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
+use toolwarrant_base::text::cleaned;
 use toolwarrant_core::counts::LOST_LINES;
-use toolwarrant_core::text::cleaned;
 use toolwarrant_operator::cli::{LogFormat, LogOptions};
 
 /// Time for the last lines. A pipe that nobody reads must not keep the program from ending.
@@ -34,11 +35,12 @@ impl Streams {
 
     /// Starts the log. A panic becomes a line of it.
     pub(crate) fn log(&self, LogOptions { level, format }: LogOptions) {
-        let error = self.error.clone();
+        // It takes each event as one piece.
+        let error = Arc::new(self.error.clone());
         let lines = tracing_subscriber::fmt().with_target(false).log_internal_errors(false).with_max_level(level);
         match format {
-            LogFormat::Text => lines.with_writer(Lines(error)).init(),
-            LogFormat::Json => lines.with_writer(Lines(error)).json().flatten_event(true).init(),
+            LogFormat::Text => lines.with_writer(error).init(),
+            LogFormat::Json => lines.with_writer(error).json().flatten_event(true).init(),
         }
         panic::set_hook(Box::new(log_panic));
     }
@@ -59,17 +61,6 @@ impl Drop for Streams {
         let end = Instant::now() + LAST_WORDS;
         self.output.flush(end);
         self.error.flush(end);
-    }
-}
-
-/// Hands each event to the outlet as one piece.
-struct Lines(Outlet);
-
-impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Lines {
-    type Writer = &'a Outlet;
-
-    fn make_writer(&'a self) -> &'a Outlet {
-        &self.0
     }
 }
 

@@ -4,9 +4,10 @@
 //! bound, while a thread of its own writes. What does not fit and what cannot be written is lost, and counted in [`LOST_LINES`].
 
 use std::io::{self, ErrorKind, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
+use toolwarrant_base::unpoisoned;
 use toolwarrant_core::counts::LOST_LINES;
 
 /// What may wait, in bytes. As much again may be on its way.
@@ -80,13 +81,13 @@ impl Write for &Outlet {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.queue.lock())
     }
 
     fn write_to(&self, mut stream: impl Write, wrote: impl Fn()) {
         loop {
             let idle = |queue: &mut Queue| queue.waiting.is_empty();
-            let mut queue = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+            let mut queue = unpoisoned(self.changed.wait_while(self.lock(), idle));
             let lines = std::mem::take(&mut queue.waiting);
             queue.is_writing = true;
             drop(queue);

@@ -15,9 +15,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use toolwarrant_core::clock::Clock;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_base::random::Random;
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::random::Random;
 use toolwarrant_operator::cli::{CommandLine, Flags, Invocation, LogOptions, NoFlags, ServeOptions};
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::offline::{Offline, ServiceParts};
@@ -188,13 +188,13 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
         streams: &Streams,
     ) -> Result<()> {
-        let name = self.identity.names.program;
+        let (name, json) = (self.identity.names.program, serve.json);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context(NO_RUNTIME)?;
         runtime.block_on(async {
             let mut stop = StopSignals::listen().context("cannot listen for signals")?;
             let hangup = Hangup::listen().context("cannot listen for signals")?;
             let mut server = Server::start(self.identity, serve, data, set, compose).await?;
-            streams.say(&server.welcome());
+            streams.say(&if json { server.greeting() } else { server.welcome() });
             let renewals = std::mem::take(&mut server.renewals);
             let (stop_serving, stopped) = oneshot::channel::<()>();
             let serving = server.serve(async move { drop(stopped.await) });
@@ -208,14 +208,14 @@ impl<F: Flags, C: OwnCommand> Program<F, C> {
                 drop(stop_serving);
                 stop.next().await;
             };
-            tokio::select! {
-                served = serving => {
-                    streams.say(&format!("{name} has stopped\n"));
-                    served?;
-                }
-                () = signals => streams.say(&format!("{name} has stopped at once\n")),
+            let (end, served) = tokio::select! {
+                served = serving => ("has stopped", served),
+                () = signals => ("has stopped at once", Ok(())),
+            };
+            if !json {
+                streams.say(&format!("{name} {end}\n"));
             }
-            Ok(())
+            served
         })
     }
 }

@@ -1,38 +1,36 @@
 //! The server: builds all parts at start, serves, and stops in order.
 
+use crate::core::{Core, CoreParts};
 use crate::hangup::Renewal;
-use crate::open_files;
-use crate::service::{Service, Setup, required};
+use crate::listening::{Listening, base_path, in_clear, url_of};
+use crate::service::{Service, Setup};
 use crate::timekeeping;
 use crate::welcome::{Demo, DemoKey};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
+use serde_json::json;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
-use toolwarrant_core::BoxFuture;
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::nonces::Nonces;
-use toolwarrant_core::pipeline::{Handlers, Pipeline};
-use toolwarrant_core::random::Random;
+use toolwarrant_audit::AuditHandle;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::random::Random;
+use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::Kept;
 use toolwarrant_http::Endpoint;
-use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits, Responder, Tls, TrustedProxies};
+use toolwarrant_http::edge::{self, ConnectionLimiter, Responder, Tls};
 use toolwarrant_http::monitor::Monitor;
-use toolwarrant_operator::cli::{EdgeOptions, Flags, ServeOptions};
-use toolwarrant_operator::data::{AUDIT, DataFolder};
-use toolwarrant_operator::flags::{ADMIN_LISTEN, DATA, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
+use toolwarrant_operator::cli::{Flags, ServeOptions};
+use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::keeping::AuditKeeper;
 use toolwarrant_operator::metrics::{ServiceStatus, StatusSources};
 use toolwarrant_operator::socket::OperatorSocket;
-use toolwarrant_operator::{Background, Check, Config, Names, OpenedData, OperatorContext};
+use toolwarrant_operator::{Background, Check, Config, Names, OpenedData, OperatorContext, until};
 use toolwarrant_store::Recovery;
-use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_tasks::engine::Engine;
 
 /// What the author of a service sets for its program, apart from the service itself.
 pub(crate) struct Identity {
@@ -85,85 +83,29 @@ impl Server {
         compose: impl FnOnce(Setup<'_, F>) -> Result<Service<H, C>>,
     ) -> Result<Self> {
         let Identity { names, demo, checks } = identity;
-        let ServeOptions {
-            listen,
-            admin_listen,
-            public_url,
-            allow_hosts,
-            allow_origins,
-            demo: wanted,
-            allow_core_dumps: _,
-            edge,
-            audit,
-        } = serve;
-        let (tls, proxies, limits) = edge_of(edge)?;
-        let (names, random) = (Arc::new(names), Random::System);
-        if admin_listen == Some(listen) && listen.port() != 0 {
-            bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
-        }
-        let monitor = match admin_listen {
-            Some(address) => {
-                let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?;
-                let status = Arc::new(ServiceStatus::new(Arc::clone(&names), Clock::system().now()));
-                let monitor = Monitor::listen(address, policy, status.clone()).await;
-                Some((monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?, status))
-            }
-            None => None,
-        };
-        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(LISTEN, listen, &error))?;
-        let bound = listener.local_addr().context("cannot read the address that is listened on")?;
-        if let Some(why) = in_clear(bound, tls.as_ref()) {
-            tracing::warn!("{why}");
-        }
-        let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
-
+        let (names, random, wanted, keeping) = (Arc::new(names), Random::System, serve.demo, serve.audit);
+        let Listening { listener, tls, limits, limiter, policy, url, monitor } = Listening::open(serve, &names).await?;
         let folder = DataFolder::open(data, &names)?;
-        let OpenedData { registry, keyring, database, clock } =
-            OpenedData::open(&folder, &names, H::CATALOGUE, &random).await?;
-        let off = database.unconfirmed_keys().await.context("cannot read the keys")?.len();
-        if off > 0 {
-            tracing::warn!(
-                keys = off,
-                "keys are off since the data folder was restored; `key list` shows them, `key confirm` turns them on"
-            );
-        }
-        let setup = Setup { flags, config, folder: &folder, clock: clock.clone(), random: random.clone() };
+        let opened = OpenedData::open(&folder, &names, H::CATALOGUE, &random).await?;
+        warn_of_keys_off(&*opened.database).await?;
+        let setup = Setup { flags, config, folder: &folder, clock: opened.clock.clone(), random: random.clone() };
         let Service { handlers, executor, inventory, own, upstreams, background, serves, hint, .. } = compose(setup)?;
         let demo = Demo { hint, ..demo };
-        let trail = folder.join(AUDIT);
-        let audit = AuditKeeper::start(&trail, &keyring, clock.clone(), database.clone(), audit).await;
-        let (audit, keeper) =
-            audit.with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
-        let engine = Engine::start(Parts {
-            store: database.clone(),
-            executor: required(executor, H::CATALOGUE)?,
-            keyring,
-            clock: clock.clone(),
-            random: random.clone(),
-            max_in_flight: TASKS_MAX,
-        });
-        let engine = engine.await.context("cannot read the tasks in flight")?;
         let process = u32::from_le_bytes(random.bytes()?);
+        let (data, max_in_flight) = (&opened, TASKS_MAX);
+        let parts = CoreParts { handlers, executor, folder: &folder, data, random, audit: keeping, max_in_flight };
+        let Core { pipeline, engine, keeper } = Core::compose(parts).await?;
+        let OpenedData { registry, keyring: _, database, clock } = opened;
         // What is printed into a file or a pipe may be collected and kept, which is no place for secrets.
-        let keys = match wanted || io::stdout().is_terminal() {
-            true => demo.keys(&registry, H::CATALOGUE).await?,
-            false => Vec::new(),
-        };
-        let first_steps = match registry.is_empty().await {
-            true => Some(demo.first_steps(names.program, H::CATALOGUE, folder.path())),
-            false => None,
-        };
-        let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
-        let nonces = Nonces::starting(clock.clone(), kept).since(database.restored_at());
-        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
-        let limiter = ConnectionLimiter::behind(proxies, limits);
+        let prints_keys = wanted || io::stdout().is_terminal();
+        let keys = if prints_keys { demo.keys(&registry, H::CATALOGUE).await? } else { Vec::new() };
+        let first_steps =
+            registry.is_empty().await.then(|| demo.first_steps(names.program, H::CATALOGUE, folder.path()));
         let (requests, audit) = (pipeline.counts(), pipeline.audit_handle());
-        let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
         let endpoint = Arc::new(Endpoint::new(pipeline, policy, limits, base_path(&url), process));
         let socket = OperatorSocket::open(folder.path())?;
         if let Some((_, status)) = &monitor {
-            let (database, engine, limiter) = (database.clone(), engine.clone(), limiter.clone());
-            let audit = audit.clone();
+            let (database, engine, limiter, audit) = (database.clone(), engine.clone(), limiter.clone(), audit.clone());
             status.set_serving(StatusSources { database, engine, requests, audit, limiter, upstreams });
         }
         let context = Arc::new(OperatorContext {
@@ -178,23 +120,8 @@ impl Server {
             clock,
             audit: Some(audit.clone()),
         });
-        let certificates = tls.clone().map(|tls| Renewal {
-            what: "certificates",
-            renew: Box::new(move || {
-                tls.reload();
-                Ok(())
-            }),
-        });
-        let trail = {
-            let audit = audit.clone();
-            let reopen = move || {
-                audit.reopen();
-                Ok(())
-            };
-            Renewal { what: "audit trail", renew: Box::new(reopen) }
-        };
-        let renewals = certificates.into_iter().chain([trail]).collect();
         Ok(Self {
+            renewals: renewals(tls.clone(), audit),
             listener,
             endpoint,
             limiter,
@@ -205,7 +132,6 @@ impl Server {
             demo,
             keys,
             first_steps,
-            renewals,
             engine,
             background,
             context,
@@ -221,7 +147,18 @@ impl Server {
         self.url.trim_end_matches('/')
     }
 
-    /// What the server prints at start.
+    /// The line of JSON that the server prints at start for programs. `listens` is the address that it is bound to.
+    pub(crate) fn greeting(&self) -> String {
+        let keys = self.keys.iter().map(DemoKey::json).collect::<Vec<_>>();
+        let monitor = self.monitor.as_ref().map(|(monitor, _)| format!("http://{}", monitor.address()));
+        let listens = self.listener.local_addr().ok();
+        format!(
+            "{}\n",
+            json!({"url": format!("{}/mcp", self.url()), "listens": listens, "monitor": monitor, "keys": keys})
+        )
+    }
+
+    /// The text that the server prints at start for people.
     pub(crate) fn welcome(&self) -> String {
         let Names { program, version, .. } = *self.names;
         let (url, folder) = (self.url(), self.folder.path().display());
@@ -270,115 +207,91 @@ impl Server {
         } = self;
         // Their secrets have been printed.
         drop(keys);
-        let background = Background::start(background);
-        let keeper = keeper.spawn();
-        let (stopped, stopping) = oneshot::channel::<()>();
-        let runner = tokio::spawn(Arc::clone(&engine).run(async { drop(stopping.await) }));
-        let operators = tokio::spawn(socket.serve(Arc::clone(&context)));
-        let keeping = {
-            let context = Arc::clone(&context);
-            tokio::spawn(async move {
-                let time = timekeeping::keep(context.clock.clone(), context.store.clone());
-                tokio::join!(context.registry.settle_on(), time);
+        let serving = Arc::clone(&engine);
+        // In the order in which they stop.
+        let mut beside = vec![
+            Background::start("the operator socket", PATIENCE, |stopped| {
+                until(stopped, socket.serve(Arc::clone(&context)))
+            }),
+            Background::start("the engine", ENGINE_PATIENCE, |stopped| engine.run(stopped)),
+            Background::of_service(background),
+            Background::start("the keeper of the audit", PATIENCE, |_| keeper.run()),
+            Background::start("the keeper of the time", PATIENCE, |stopped| {
+                timekeeping::keep(context.clock.clone(), context.store.clone(), stopped)
+            }),
+            Background::start("the registry", PATIENCE, |stopped| settle(Arc::clone(&context), stopped)),
+        ];
+        let status = monitor.as_ref().map(|(_, status)| Arc::clone(status));
+        beside.extend(monitor.map(|(monitor, status)| {
+            Background::start("the monitor", PATIENCE, |stopped| async move {
+                stopped.await;
+                monitor.close().await;
+                status.release().await;
             })
-        };
+        }));
         let closing = async {
             stop.await;
-            monitor.iter().for_each(|(_, status)| status.set_stopping());
-            engine.close();
+            status.inspect(|status| status.set_stopping());
+            serving.close();
         };
         edge::serve(listener, endpoint, limiter, tls, closing).await;
-        operators.abort();
-        let _ = operators.await;
-        drop(stopped);
-        if runner.await.is_err() {
-            tracing::error!("the task that drives the engine panicked");
+        for work in beside {
+            work.stop().await;
         }
-        background.end().await;
-        keeper.finish().await;
-        keeping.abort();
-        let _ = keeping.await;
-        timekeeping::record(&context.clock, &*context.store).await;
-        let settled = settle(&context).await;
-        drop(context);
-        if let Some((monitor, status)) = monitor {
-            monitor.close().await;
-            status.release().await;
-        }
-        drop(folder);
-        settled
-    }
-}
-
-/// Stores what was taken away and is not on the disk, for as long as a stop may take.
-async fn settle(context: &OperatorContext) -> Result<()> {
-    let mut tries = 0;
-    while let Kept::Owed(why) = context.registry.settle().await {
-        if tries == SETTLE_TRIES {
+        if let Kept::Owed(why) = context.registry.settle().await {
             bail!(
                 "what was taken away is not on the disk ({why}), and is back after the next start: take it away again"
             );
         }
-        tries += 1;
-        tokio::time::sleep(SETTLE_PAUSE).await;
+        drop((context, folder));
+        Ok(())
+    }
+}
+
+/// Warns of keys that a restore has turned off.
+async fn warn_of_keys_off(database: &impl Recovery) -> Result<()> {
+    let off = database.unconfirmed_keys().await.context("cannot read the keys")?.len();
+    if off > 0 {
+        tracing::warn!(
+            keys = off,
+            "keys are off since the data folder was restored; `key list` shows them, `key confirm` turns them on"
+        );
     }
     Ok(())
 }
 
-/// How often a stop tries to store what was taken away, and the pause in between: some 5 s, as long as the store waits for another
-/// program that holds the database.
-const SETTLE_TRIES: u32 = 25;
-const SETTLE_PAUSE: Duration = Duration::from_millis(200);
-
-/// What clients are served with: a certificate, proxies that are believed, and limits.
-fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
-    let EdgeOptions { tls_cert, tls_key, trust_proxies, max_connections, max_connections_per_address } = options;
-    let tls = match (tls_cert, tls_key) {
-        (None, None) => None,
-        (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
-        _ => bail!("--{TLS_CERT} and --{TLS_KEY} go together; give both, or neither"),
+/// What SIGHUP renews: certificates, if there are any, and the audit trail.
+fn renewals(tls: Option<Arc<Tls>>, audit: AuditHandle) -> Vec<Renewal> {
+    let certificates = tls.map(|tls| Renewal {
+        what: "certificates",
+        renew: Box::new(move || {
+            tls.reload();
+            Ok(())
+        }),
+    });
+    let reopen = move || {
+        audit.reopen();
+        Ok(())
     };
-    let [connections, connections_per_address] = [max_connections, max_connections_per_address].map(|n| n as usize);
-    let asked = Limits { connections, connections_per_address, ..Limits::default() };
-    let open_files = open_files::raise();
-    let limits = asked.within(open_files);
-    if limits.connections < connections {
-        let connections = limits.connections;
-        tracing::warn!(
-            connections,
-            open_files,
-            "the limit on open files leaves fewer connections than --{MAX_CONNECTIONS}"
-        );
+    certificates.into_iter().chain([Renewal { what: "audit trail", renew: Box::new(reopen) }]).collect()
+}
+
+/// How long the work beside a server may take to stop: twice what the store waits for another program that holds the database.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same for the engine, which itself waits 10 s for effects in progress.
+const ENGINE_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Stores what was taken away and is not on the disk: until `stopped` each second, then until all of it is stored.
+async fn settle(context: Arc<OperatorContext>, stopped: BoxFuture<'static, ()>) {
+    until(stopped, context.registry.settle_on()).await;
+    while let Kept::Owed(_) = context.registry.settle().await {
+        tokio::time::sleep(SETTLE_PAUSE).await;
     }
-    Ok((tls, TrustedProxies::new(&trust_proxies)?, limits))
 }
 
-/// What an operator has to know of a listener whose clients others than this machine can overhear.
-fn in_clear(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> Option<String> {
-    let overheard = tls.is_none() && !bound.ip().to_canonical().is_loopback();
-    let advice = format!("--{TLS_CERT} and --{TLS_KEY} encrypt them, or a proxy in front does");
-    overheard.then(|| format!("keys and answers cross the network in clear at {bound}; {advice}"))
-}
-
-fn url_of(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> String {
-    format!("{}://{bound}", if tls.is_some() { "https" } else { "http" })
-}
-
-/// The path of a URL, without a slash at its end.
-fn base_path(url: &str) -> &str {
-    let after = url.split_once("://").map_or("", |(_, after)| after);
-    after.find('/').map_or("", |at| after[at..].trim_end_matches('/'))
-}
-
-fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
-    let why = match error.kind() {
-        io::ErrorKind::AddrInUse => "another program listens there",
-        io::ErrorKind::PermissionDenied => "ports below 1024 are for privileged programs",
-        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        _ => return anyhow!("cannot listen on {address}: {error}; choose another with --{flag}"),
-    };
-    anyhow!("cannot listen on {address}: {why}; choose another with --{flag}")
-}
+/// Pause between two attempts at a stop to store what was taken away.
+const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
 /// The signals that stop the program: SIGINT and SIGTERM.
 pub(crate) struct StopSignals {

@@ -3,11 +3,11 @@
 use anyhow::{Result, bail};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use toolwarrant_core::BoxFuture;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::random::Random;
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_core::clock::{Clock, Timestamp};
 use toolwarrant_core::pipeline::Handlers;
-use toolwarrant_core::random::Random;
 use toolwarrant_operator::data::DataFolder;
 use toolwarrant_operator::{CommandRunner, Commands, Config, Inventory, NoCommands, OwnCommand, Upstreams, runner};
 use toolwarrant_tasks::executor::{Executor, Write};

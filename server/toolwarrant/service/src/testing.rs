@@ -1,32 +1,37 @@
 //! A server for tests that runs in the process of the test. It has a free port, a clock that the test moves, and a store in memory.
 
-use crate::service::{Service, Setup, required};
+use crate::core::{Core, CoreParts};
+use crate::service::{Service, Setup};
+use std::future::pending;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use toolwarrant_audit::{AuditHandle, is_chain_line};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
 use toolwarrant_core::access::Grants;
-use toolwarrant_core::audit::{Audit, AuditHandle, AuditParts, is_chain_line};
 use toolwarrant_core::catalogue::PermissionSet;
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::nonces::Nonces;
-use toolwarrant_core::pipeline::{Handlers, Pipeline};
-use toolwarrant_core::random::Random;
+use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::registry::{NewApplication, NewKey, Registry};
 use toolwarrant_http::edge::{self, ConnectionLimiter, HostOriginPolicy, Limits};
 use toolwarrant_http::{Endpoint, Router};
 use toolwarrant_operator::data::{AUDIT, DataFolder};
-use toolwarrant_operator::{Background, Config, Names};
-use toolwarrant_store::memory::Memory;
-use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_operator::keeping::AuditOptions;
+use toolwarrant_operator::{Background, Config, Names, OpenedData, until};
+use toolwarrant_store::testing::memory::Memory;
+use toolwarrant_tasks::engine::Engine;
 
 /// The time at which the clock of a test server starts.
 pub const START: Timestamp = Timestamp(1_800_000_000_000);
 
 /// Maximum number of tasks in flight.
 pub const TASKS_MAX: usize = 200;
+
+/// How long a part of a test server may take to stop. It drops what it does.
+const AT_ONCE: Duration = Duration::from_secs(10);
 
 /// A running server. It ends when it is dropped.
 pub struct TestServer {
@@ -36,7 +41,7 @@ pub struct TestServer {
     pub address: SocketAddr,
     /// What it serves, for requests that need no connection.
     pub router: Router,
-    /// The clock, which stands still until the test moves it.
+    /// The clock. Unless the test brought its own, it stands still until the test moves it.
     pub clock: Clock,
     /// The engine, which drives tasks.
     pub engine: Arc<Engine>,
@@ -48,17 +53,9 @@ pub struct TestServer {
     pub audit: PathBuf,
     /// Its audit.
     pub audit_handle: AuditHandle,
-    _background: Background,
-    task: JoinHandle<()>,
-    runner: JoinHandle<()>,
+    edge: Background,
+    _beside: [Background; 2],
     _folder: DataFolder,
-}
-
-impl Drop for TestServer {
-    fn drop(&mut self) {
-        self.task.abort();
-        self.runner.abort();
-    }
 }
 
 /// A key and its secret.
@@ -94,13 +91,25 @@ impl Tenant {
 ///
 /// # Panics
 /// There is no free port, or the folder cannot be used.
-#[expect(clippy::expect_used, reason = "a test without its server must fail")]
 pub async fn serve<H: Handlers, C>(
     compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
     tenants: Vec<Tenant>,
     folder: PathBuf,
 ) -> (TestServer, Vec<Vec<Key>>) {
-    let clock = Clock::manual(START);
+    serve_by(Clock::manual(START), compose, tenants, folder).await
+}
+
+/// Starts the same server on another clock.
+///
+/// # Panics
+/// There is no free port, or the folder cannot be used.
+#[expect(clippy::expect_used, reason = "a test without its server must fail")]
+pub async fn serve_by<H: Handlers, C>(
+    clock: Clock,
+    compose: impl FnOnce(Setup<'_, ()>) -> Service<H, C>,
+    tenants: Vec<Tenant>,
+    folder: PathBuf,
+) -> (TestServer, Vec<Vec<Key>>) {
     let names = Names::of("test", "0");
     let folder = DataFolder::open(&folder, &names).expect("a folder");
     let setup = Setup {
@@ -111,25 +120,18 @@ pub async fn serve<H: Handlers, C>(
         random: Random::seeded(3),
     };
     let Service { handlers, executor, background, .. } = compose(setup);
-    let (store, random) = (Arc::new(Memory::default()), Random::seeded(1));
+    let (database, random) = (Arc::new(Memory::default()), Random::seeded(1));
     let keyring = KeyRing::new(&names.salt, &[7; 32], random.clone());
-    let parts = Parts {
-        store: store.clone(),
-        executor: required(executor, H::CATALOGUE).expect("an executor"),
-        keyring: keyring.clone(),
-        clock: clock.clone(),
-        random,
-        max_in_flight: TASKS_MAX,
-    };
-    let engine = Engine::start(parts).await.expect("an empty store");
-    let runner = tokio::spawn(Arc::clone(&engine).run(std::future::pending()));
-    let trail = folder.join(AUDIT);
-    let (key, anchor) = (keyring.chain_key(), None);
-    let parts = AuditParts { folder: &trail, key, clock: clock.clone(), anchor };
-    let audit = Audit::start(parts).expect("an audit");
-    let audit_handle = audit.handle();
-    let registry = Registry::open(store.clone(), H::CATALOGUE, names.keys, keyring, clock.clone(), Random::seeded(2));
-    let registry = registry.await.expect("an empty store");
+    let directory = (database.clone(), keyring.clone(), clock.clone());
+    let registry = Registry::open(directory.0, H::CATALOGUE, names.keys, directory.1, directory.2, Random::seeded(2));
+    let data = OpenedData { registry: registry.await.expect("an empty store"), keyring, database, clock };
+    let (audit, max_in_flight) = (AuditOptions::default(), TASKS_MAX);
+    let parts = CoreParts { handlers, executor, folder: &folder, data: &data, random, audit, max_in_flight };
+    let Core { pipeline, engine, keeper: _ } = Core::compose(parts).await.expect("an empty store");
+    let OpenedData { registry, keyring: _, database: store, clock } = data;
+    let driven = Arc::clone(&engine);
+    let runner = Background::start("the engine", AT_ONCE, |stopped| driven.run(stopped));
+    let audit_handle = pipeline.audit_handle();
     let mut keys = Vec::new();
     for (n, Tenant { permissions, grants, requests_per_minute, keys: count }) in tenants.into_iter().enumerate() {
         let name = format!("app-{n}");
@@ -147,16 +149,10 @@ pub async fn serve<H: Handlers, C>(
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let policy = HostOriginPolicy::new(address, None, &[], &["https://allowed.example".into()]).expect("a policy");
-    let nonces = Nonces::starting(clock.clone(), []);
-    let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
     let endpoint = Arc::new(Endpoint::new(pipeline, policy, Limits::default(), "", 7));
-    let task = tokio::spawn(edge::serve(
-        listener,
-        Arc::clone(&endpoint),
-        ConnectionLimiter::new(Limits::default()),
-        None,
-        std::future::pending(),
-    ));
+    let limiter = ConnectionLimiter::new(Limits::default());
+    let serving = edge::serve(listener, Arc::clone(&endpoint), limiter, None, pending());
+    let edge = Background::start("the edge", AT_ONCE, |stopped| until(stopped, serving));
     let url = format!("http://{address}/mcp");
     let server = TestServer {
         url,
@@ -166,11 +162,10 @@ pub async fn serve<H: Handlers, C>(
         engine,
         store,
         registry,
-        audit: trail,
+        audit: folder.join(AUDIT),
         audit_handle,
-        _background: Background::start(background),
-        task,
-        runner,
+        edge,
+        _beside: [runner, Background::of_service(background)],
         _folder: folder,
     };
     (server, keys)
@@ -182,12 +177,12 @@ impl TestServer {
     /// # Panics
     /// The trail cannot be read.
     #[expect(clippy::expect_used, reason = "a test without its audit trail must fail")]
-    pub async fn into_audit(mut self) -> String {
-        self.task.abort();
-        let _ = (&mut self.task).await;
+    pub async fn into_audit(self) -> String {
+        let Self { edge, router, audit, .. } = self;
+        edge.stop().await;
         // The last copy of the endpoint stops the writer of the audit.
-        self.router = Router::new();
-        let mut files: Vec<_> = std::fs::read_dir(&self.audit).expect("a folder").flatten().collect();
+        drop(router);
+        let mut files: Vec<_> = std::fs::read_dir(audit).expect("a folder").flatten().collect();
         files.sort_by_key(std::fs::DirEntry::path);
         let text: String = files.iter().map(|file| std::fs::read_to_string(file.path()).expect("text")).collect();
         text.split_inclusive('\n').filter(|line| !is_chain_line(line.as_bytes())).collect()

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_core::store::DirectoryStore;
+use toolwarrant_operator::until;
 
 /// Interval between two looks at both clocks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -14,8 +16,13 @@ const LOOKS: u32 = 12;
 /// How far the clocks may part between two looks. Time servers correct by less.
 const STEP: u64 = 2_000;
 
-/// Keeps the time until it is dropped.
-pub(crate) async fn keep(clock: Clock, store: Arc<dyn DirectoryStore>) {
+/// Keeps the time until `stopped`, and records it at last.
+pub(crate) async fn keep(clock: Clock, store: Arc<dyn DirectoryStore>, stopped: BoxFuture<'static, ()>) {
+    until(stopped, watch(&clock, &*store)).await;
+    record(&clock, &*store).await;
+}
+
+async fn watch(clock: &Clock, store: &dyn DirectoryStore) {
     let ahead = || (clock.wall(), clock.now());
     let mut before = ahead();
     loop {
@@ -26,12 +33,12 @@ pub(crate) async fn keep(clock: Clock, store: Arc<dyn DirectoryStore>) {
             before = now;
         }
         clock.prove();
-        record(&clock, &*store).await;
+        record(clock, store).await;
     }
 }
 
 /// Records the time for the next start.
-pub(crate) async fn record(clock: &Clock, store: &dyn DirectoryStore) {
+async fn record(clock: &Clock, store: &dyn DirectoryStore) {
     if let Err(error) = store.see(clock.floor()).await {
         tracing::error!(%error, "the time could not be recorded; the next start may go back behind it");
     }

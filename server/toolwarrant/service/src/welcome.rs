@@ -27,6 +27,14 @@ pub(crate) struct DemoKey {
     key: NewKey,
 }
 
+impl DemoKey {
+    /// The key as programs read it, under the names that `key create --json` uses.
+    pub(crate) fn json(&self) -> Value {
+        let Self { application, permissions: _, key: NewKey { key_id, secret } } = self;
+        json!({"application": application, "key_id": key_id, "secret": secret.expose()})
+    }
+}
+
 impl Demo {
     /// Creates the demo applications, each with a key, at the first start. If an earlier first start was interrupted, creates what is
     /// missing.

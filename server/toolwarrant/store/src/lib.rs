@@ -1,19 +1,20 @@
 //! Storage: tasks with their timelines and ledger, cool-downs of targets, marks, applications with their keys and grants.
 //!
 //! The users of a store declare its ports: the engine [`TaskStore`], the registry [`DirectoryStore`]. [`sqlite`] implements them
-//! on a disk, [`memory`] for tests. Both pass the same suite. [`Integrity`] checks that stored data is consistent, [`Recovery`] is for
+//! on a disk, `testing::memory` for tests, which no server has. Both pass the same suite. [`Integrity`] checks that stored data is consistent, [`Recovery`] is for
 //! backups.
 
-pub mod memory;
 mod recovery;
 mod rules;
 pub mod sqlite;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use recovery::Recovery;
 pub use rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
 
 use std::time::Duration;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{AuditStore, DirectoryStore};
 use toolwarrant_tasks::store::{NewTask, TaskStore};
 

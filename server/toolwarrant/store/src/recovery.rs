@@ -1,6 +1,7 @@
 //! What an operator does with a store as a whole: a copy for a backup, and the keys that are off after a restore.
 
 use std::path::PathBuf;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{StoreError, Stored};
 
 /// A store that can be copied whole, and may come from a copy.
@@ -10,6 +11,12 @@ pub trait Recovery: Send + Sync + 'static {
         Box::pin(async move {
             Err(StoreError::Unavailable(format!("this store has no file that {} could be copied from", path.display())))
         })
+    }
+
+    /// Returns when the store was restored from a backup, if it was. What was signed before is not to be taken again: the nonces that
+    /// were used between the backup and the restore are not known.
+    fn restored_at(&self) -> Option<Timestamp> {
+        None
     }
 
     /// Returns the ids of the keys that are off since the store was restored, in order. Their rows have no secret, as those of

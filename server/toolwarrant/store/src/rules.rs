@@ -1,6 +1,6 @@
 //! Rules that stored data must keep. Checking them shows an operator that nothing was lost.
 
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::Task;

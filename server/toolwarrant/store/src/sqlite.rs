@@ -5,9 +5,11 @@
 //! `watermark` let the next start notice a loss. The SQL is in `tasks`, `directory`, `recovery` and `rules`; `open` opens the
 //! database and runs its migrations.
 
+mod column;
 mod connection;
 mod directory;
 mod error;
+mod fault;
 mod keeper;
 mod kept;
 mod open;
@@ -21,12 +23,14 @@ mod watermark;
 mod writer;
 
 pub use error::DatabaseError;
-pub use open::LAYOUT;
+pub use open::{LAYOUT, OpenOptions};
 pub use recovery::{RestoredData, restore};
 pub use watermark::path_of as watermark;
+pub use writer::WriteCounts;
 
 use crate::recovery::Recovery;
 use crate::rules::{Figure, Integrity, IntegrityRule};
+use fault::Fault;
 use keeper::Keeper;
 use open::Connections;
 use ownership::Ownership;
@@ -35,10 +39,9 @@ use rusqlite::{Connection, InterruptHandle};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolwarrant_core::audit::Anchor;
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::counts::Count;
-use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, StoreError, Stored};
+use toolwarrant_audit::Anchor;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, Stored};
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
     TaskStore, TimelineEvent,
@@ -48,7 +51,7 @@ use writer::Writer;
 
 /// An open database. Dropping it finishes all requests first.
 ///
-/// A write that answers with a [`StoreError`] did not happen. There is one exception: if the disk fails in the middle of a commit
+/// A write that answers with a [`StoreError`](toolwarrant_core::store::StoreError) did not happen. There is one exception: if the disk fails in the middle of a commit
 /// and the power is cut right afterwards, the whole write may turn out to have happened.
 pub struct Sqlite {
     // In the order of dropping: the writer closes the database last, which empties the log; then the lock goes.
@@ -63,17 +66,6 @@ pub struct Sqlite {
     restored_at: Option<Timestamp>,
     /// Keeps other processes away.
     _lock: Box<dyn Send + Sync>,
-}
-
-/// How to open a database.
-#[derive(Debug)]
-pub struct OpenOptions<'a, Lock> {
-    /// The path of its file.
-    pub path: &'a Path,
-    /// The resource of grants from before layout 5, which name none: the first resource of the contract.
-    pub former_resource: &'a str,
-    /// Keeps other processes away. Dropped after the database is closed.
-    pub lock: Lock,
 }
 
 impl Sqlite {
@@ -116,13 +108,6 @@ impl Sqlite {
         Ok(Self { readers, inspector, interrupt, keeper, writer, restored_at, _lock: lock })
     }
 
-    /// When the database was restored from a backup, if it was. What was signed before is not to be taken again: the nonces that
-    /// were used between the backup and the restore are not known.
-    #[must_use]
-    pub fn restored_at(&self) -> Option<Timestamp> {
-        self.restored_at
-    }
-
     /// Writes something that must not be lost unnoticed: the watermark is above it before the answer.
     fn write_below_watermark<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
@@ -143,17 +128,6 @@ impl Sqlite {
     pub fn written(&self) -> (&WriteCounts, usize) {
         (&self.writer.counts, self.writer.waiting())
     }
-}
-
-/// Counters of writes since the store was opened.
-#[derive(Debug, Default)]
-pub struct WriteCounts {
-    /// Committed transactions.
-    pub commits: Count,
-    /// Requests in committed transactions.
-    pub requests: Count,
-    /// Failed transactions.
-    pub failures: Count,
 }
 
 impl Drop for Sqlite {
@@ -278,6 +252,10 @@ impl Recovery for Sqlite {
         self.inspector.read(move |db| recovery::copy_to(db, &path))
     }
 
+    fn restored_at(&self) -> Option<Timestamp> {
+        self.restored_at
+    }
+
     fn unconfirmed_keys(&self) -> Stored<'_, Vec<String>> {
         self.readers.read(recovery::unconfirmed_keys)
     }
@@ -291,60 +269,6 @@ impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sqlite")
     }
-}
-
-/// A [`StoreError`] that `?` makes from SQLite's errors.
-#[derive(Clone, Debug)]
-struct Fault(StoreError);
-
-impl Fault {
-    fn conflict(what: String) -> Self {
-        Self(StoreError::Conflict(what))
-    }
-
-    fn unavailable(what: String) -> Self {
-        Self(StoreError::Unavailable(what))
-    }
-
-    fn corrupt(what: String) -> Self {
-        Self(StoreError::Corrupt(what))
-    }
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{ConstraintViolation, DatabaseCorrupt, NotADatabase};
-        let what = error.to_string();
-        match (&error, error.sqlite_error_code()) {
-            (_, Some(ConstraintViolation)) => Self::conflict(what),
-            (_, Some(DatabaseCorrupt | NotADatabase)) | (rusqlite::Error::FromSqlConversionFailure(..), _) => {
-                Self::corrupt(what)
-            }
-            _ => Self::unavailable(what),
-        }
-    }
-}
-
-impl From<Fault> for StoreError {
-    fn from(Fault(error): Fault) -> Self {
-        error
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// A moment as a column stores it.
-fn millis(at: Timestamp) -> i64 {
-    i64::try_from(at.0).unwrap_or(i64::MAX)
-}
-
-/// A moment from a column. Negative values are never written; they read as the epoch.
-fn moment(millis: i64) -> Timestamp {
-    Timestamp(u64::try_from(millis).unwrap_or(0))
 }
 
 #[cfg(test)]

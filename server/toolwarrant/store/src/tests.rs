@@ -5,9 +5,9 @@ mod lists;
 mod marks;
 mod races;
 
-use super::memory::Memory;
 use super::rules::tests::{each_broken_rule_names_its_task, what_goes_its_way_breaks_no_rule};
 use super::sqlite::{OpenOptions, Sqlite};
+use super::testing::memory::Memory;
 use super::*;
 use directory::*;
 use lists::*;
@@ -226,12 +226,13 @@ async fn a_step_from_another_version_or_of_an_unknown_task_is_fenced(store: Arc<
 }
 
 async fn no_end_is_ever_written_over(store: Arc<dyn Store>) {
-    for (number, status) in (1..).zip(Status::ALL) {
+    for (number, status) in (1..).zip(Status::ALL.iter().copied()) {
         let target = format!("t{number}");
         accept(&store, new(number, &target, &target)).await;
         end(&store, number, status, AT).await;
         let before = store.task(id(number)).await.unwrap().unwrap();
-        let again = Status::ALL.map(Phase::Done).into_iter().chain([Phase::Ready, Phase::Sending, Phase::Verifying]);
+        let again =
+            Status::ALL.iter().copied().map(Phase::Done).chain([Phase::Ready, Phase::Sending, Phase::Verifying]);
         for (phase, version) in again.flat_map(|phase| [0, 1, 2].map(|version| (phase, version))) {
             let (task, entries, what) =
                 (Task { phase, ..before.task.clone() }, vec![Entry::Refund], "again".to_owned());

@@ -11,24 +11,24 @@ use super::executor::Executor;
 use super::polls::Polls;
 use super::task::TaskId;
 use crate::counts::EngineCounts;
-use crate::store::{self, DuplicateOf, Identity, Mark, NewTask, OpenTask, Record, TaskStore};
-use due::{DueList, State, Wake};
+use crate::store::{self, DuplicateOf, Mark, NewTask, OpenTask, Record, TaskStore};
+use due::{DueList, RETRY, State, Wake};
 use in_flight::InFlightIndex;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use toolwarrant_core::BoxFuture;
-use toolwarrant_core::clock::Clock;
-use toolwarrant_core::keyring::{Digest, KeyRing};
+use toolwarrant_base::clock::Clock;
+use toolwarrant_base::keyring::{Digest, KeyRing};
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
+use toolwarrant_base::{BoxFuture, unpoisoned};
 use toolwarrant_core::nonces::UsedNonce;
-use toolwarrant_core::random::Random;
 use toolwarrant_core::store::{StoreError, Stored};
 use toolwarrant_core::tasks::{
-    AcceptedTask, Poll, TaskReadError, TaskStatus, TaskView, Tasks, WriteRefusal, WriteRequest,
+    AcceptedTask, FreshWrite, Poll, Repeat, TaskReadError, TaskStatus, TaskView, Tasks, WriteRefusal, WriteRequest,
 };
-use toolwarrant_core::text::Secret;
 
 /// The parts of an engine.
 pub struct Parts {
@@ -137,35 +137,34 @@ impl Engine {
         self.polls.close();
     }
 
-    async fn find(&self, proposal: &WriteRequest<'_>) -> Result<Option<AcceptedTask>, StoreError> {
-        let identity = self.identity(proposal);
-        if self.index.is_free(self.index.of(&identity)) {
-            return Ok(None);
+    async fn find<'a>(&self, request: WriteRequest<'a>) -> Result<Repeat<'a>, StoreError> {
+        let fingerprint = self.parts.keyring.mac(&["call", request.tool, request.arguments.expose()]);
+        let write = request.identified(fingerprint);
+        if !self.index.is_free(self.index.of(&write.identity))
+            && let Some(hit) = self.parts.store.repeat(write.identity.clone()).await?
+        {
+            return Ok(Repeat::Hit(repeated(hit, &fingerprint)));
         }
-        let fingerprint = identity.fingerprint;
-        let hit = self.parts.store.repeat(identity).await?;
-        Ok(hit.map(|hit| repeated(hit, &fingerprint)))
+        Ok(Repeat::Fresh(write))
     }
 
     async fn take_on(
         &self,
-        proposal: &WriteRequest<'_>,
+        FreshWrite { identity, tool, policy, nonce, now: at }: FreshWrite<'_>,
         command: &Secret<String>,
     ) -> Result<AcceptedTask, WriteRefusal> {
         let Parts { store, executor: _, keyring, clock: _, random, max_in_flight } = &self.parts;
-        let identity = self.identity(proposal);
-        let (hash, fingerprint) = (self.index.of(&identity), identity.fingerprint);
+        let (hash, fingerprint, target) = (self.index.of(&identity), identity.fingerprint, identity.target.clone());
         let Some(reservation) = self.index.reserve(hash, *max_in_flight) else { return Err(WriteRefusal::Full) };
-        let at = proposal.now;
         let id = TaskId::new(at, random.bytes().map_err(broken)?);
         let new = NewTask {
             id,
             identity,
-            tool: proposal.tool.to_owned(),
+            tool: tool.to_owned(),
             sealed: keyring.seal(&id.to_string(), command.expose()).map_err(broken)?,
-            policy: (&proposal.policy).into(),
+            policy: (&policy).into(),
             at,
-            marks: proposal.nonce.map(mark).into_iter().collect(),
+            marks: nonce.map(mark).into_iter().collect(),
         };
         let (store, due, counts) = (Arc::clone(store), Arc::clone(&self.due), Arc::clone(&self.counts));
         let accepting = async move {
@@ -179,7 +178,7 @@ impl Engine {
                 // The task may have been stored although the store reported a failure.
                 Err(_) => {
                     reservation.keep();
-                    due.add(id, at.plus(drive::RETRY), Wake { hash, state: State::Unknown });
+                    due.add(id, at.plus(RETRY), Wake { hash, state: State::Unknown });
                 }
                 Ok(_) => {}
             }
@@ -187,8 +186,7 @@ impl Engine {
         };
         match self.begin(accepting).await.map_err(broken)?.map_err(not_stored)? {
             store::Acceptance::Fresh { .. } => {
-                let (tool, target) = (proposal.tool.to_owned(), proposal.target.to_string());
-                let (task_id, status) = (id.to_string(), TaskStatus::Dispatched);
+                let (task_id, tool, status) = (id.to_string(), tool.to_owned(), TaskStatus::Dispatched);
                 Ok(AcceptedTask { task_id, tool, target, status, hit: false, matches: true })
             }
             store::Acceptance::Hit(hit) => Ok(repeated(hit, &fingerprint)),
@@ -202,20 +200,10 @@ impl Engine {
     /// Starts `work`, which goes on even if nobody waits for it any longer.
     fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
         let (tell, told) = oneshot::channel();
-        let mut accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accepting = unpoisoned(self.accepting.lock());
         while accepting.try_join_next().is_some() {}
         accepting.spawn(async move { drop(tell.send(work.await)) });
         told
-    }
-
-    fn identity(&self, proposal: &WriteRequest<'_>) -> Identity {
-        Identity {
-            application: proposal.application.to_owned(),
-            key: proposal.key.as_deref().map(str::to_owned),
-            fingerprint: self.parts.keyring.mac(&["call", proposal.tool, proposal.arguments.expose()]),
-            resource: proposal.resource.to_owned(),
-            target: proposal.target.to_string(),
-        }
     }
 
     async fn told(&self, poll: Poll<'_>) -> Result<TaskView, TaskReadError> {
@@ -247,19 +235,16 @@ impl Engine {
 }
 
 impl Tasks for Engine {
-    fn repeat<'a>(
-        &'a self,
-        proposal: &'a WriteRequest<'a>,
-    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, WriteRefusal>> {
-        Box::pin(async move { self.find(proposal).await.map_err(not_stored) })
+    fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>> {
+        Box::pin(async move { self.find(request).await.map_err(not_stored) })
     }
 
     fn accept<'a>(
         &'a self,
-        proposal: &'a WriteRequest<'a>,
+        write: FreshWrite<'a>,
         command: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>> {
-        Box::pin(async move { self.take_on(proposal, &command).await })
+        Box::pin(async move { self.take_on(write, &command).await })
     }
 
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>> {

@@ -2,9 +2,9 @@
 
 use super::machine::{Facts, Sent};
 use super::task::{Reading, TaskId};
-use toolwarrant_core::BoxFuture;
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::text::{Remark, Secret};
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::text::{Remark, Secret};
 
 /// Carries writes out and reads their effect. [`Self::send`] and [`Self::probe`] are enough for an upstream that offers no more.
 ///

@@ -8,8 +8,8 @@ mod lines;
 
 use super::task::{Phase, Reading, Readings, Status, Task, UpstreamAnswer, Verdict};
 use std::time::Duration;
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::text::Remark;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::text::Remark;
 
 /// Most sends of one task.
 const ATTEMPTS_MAX: u8 = 3;
@@ -169,7 +169,11 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
             }
             _ => step.wait(now.plus(INTERVAL)),
         },
-        (Phase::Sending, Event::Found) => step.quiesce(now),
+        (Phase::Sending, Event::Found) => {
+            // A send of a process that died can arrive until then.
+            let until = step.task.send_not_after.unwrap_or(now).plus(QUIESCE);
+            step.wait(until.max(now))
+        }
         (Phase::Sending, Event::Due) => step.recover(now, facts),
         (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now, facts),
         // The look-up comes after the last moment at which the send could arrive: unknown now means never arrived.
@@ -252,12 +256,6 @@ impl Step {
         self.enter(Phase::Sending).perform(Effect::Send(not_after))
     }
 
-    /// Waits until a send of a process that died can no longer arrive.
-    fn quiesce(self, now: Timestamp) -> Self {
-        let until = self.task.send_not_after.unwrap_or(now).plus(QUIESCE);
-        self.wait(until.max(now))
-    }
-
     fn recover(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         match facts() {
             Facts { looks_up: true, .. } => self.perform(Effect::LookUp),
@@ -295,10 +293,7 @@ impl Step {
     }
 
     fn poll(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
-        if now >= self.task.deadline_at {
-            return self.answered(UpstreamAnswer::None, now, facts);
-        }
-        self.enter(Phase::Polling).again(now)
+        self.enter(Phase::Polling).ask_again(now, facts)
     }
 
     fn answered(mut self, upstream: UpstreamAnswer, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {

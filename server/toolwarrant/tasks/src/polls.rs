@@ -7,10 +7,11 @@
 use super::task::TaskId;
 use std::collections::HashMap;
 use std::future::pending;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
-use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::unpoisoned;
 use toolwarrant_core::tasks::{LongPoll, Poll};
 
 /// Most held polls of one application. One more is answered at once.
@@ -92,7 +93,7 @@ impl Polls {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.state.lock())
     }
 }
 

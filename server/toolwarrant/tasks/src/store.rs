@@ -5,8 +5,9 @@
 use crate::machine::Entry;
 use crate::task::{Task, TaskId, TaskPolicy};
 use std::fmt::Debug;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
+pub use toolwarrant_core::tasks::Identity;
 
 /// Stores tasks, their timelines, the ledger and marks.
 pub trait TaskStore: Debug + Send + Sync + 'static {
@@ -52,22 +53,6 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
 
     /// Deletes at most `limit` marks with `until` before `now`, the earliest first. Returns how many.
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32>;
-}
-
-/// Identifies a write. At most one task is in flight per application and idempotency key or, without a key, per application and
-/// fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The calling application.
-    pub application: String,
-    /// The idempotency key, if one was given.
-    pub key: Option<String>,
-    /// A digest of tool, target and arguments: equal exactly if these are.
-    pub fingerprint: [u8; 32],
-    /// The resource of the target. Resource and target name the target lock.
-    pub resource: String,
-    /// The id of the target.
-    pub target: String,
 }
 
 /// A write to accept.

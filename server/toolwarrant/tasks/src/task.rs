@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::text::Remark;
 use toolwarrant_core::catalogue;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_core::generated::names;
 use toolwarrant_core::tasks::{Evidence, TaskStatus, UpstreamReport};
-use toolwarrant_core::text::Remark;
 
 /// The id of a task: the millisecond of its acceptance and 80 random bits. Ids sort by acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -166,6 +167,13 @@ pub enum Status {
     /// The outcome is unknown.
     Timeout,
 }
+names!(Status {
+    Success = "success",
+    SuccessUnverified = "success_unverified",
+    Failed = "failed",
+    FailedSilent = "failed_silent",
+    Timeout = "timeout",
+});
 
 /// What the upstream reported of a send that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +210,7 @@ pub enum Verdict {
     /// The effect could not be read.
     Unreadable,
 }
+names!(Verdict { Present = "present", Absent = "absent", Unreadable = "unreadable" });
 
 /// One reading of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -259,11 +268,6 @@ impl Task {
         }
     }
 
-    /// Returns whether nothing has kept it from being sent but a missing baseline.
-    fn is_untried(&self) -> bool {
-        self.attempts == 0 && self.hindrance.is_none()
-    }
-
     /// Its state, as everybody outside sees it.
     #[must_use]
     pub fn outward_status(&self) -> TaskStatus {
@@ -281,11 +285,13 @@ impl Task {
             Some((UpstreamAnswer::None, _)) => UpstreamReport::NoAnswer,
         };
         let probe = self.policy.probe.as_ref();
+        // Nothing has kept it from being sent but a missing baseline.
+        let untried = self.attempts == 0 && self.hindrance.is_none();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
                 (&*probe.name, expected.as_str(), observed.as_str(), *at)
             }
-            (None, Some(probe), None) if probe.baseline && self.baseline.is_none() && self.is_untried() => (
+            (None, Some(probe), None) if probe.baseline && self.baseline.is_none() && untried => (
                 &*probe.name,
                 "a reading from before the send, to compare with",
                 "none could be taken, so nothing was sent",
@@ -311,18 +317,6 @@ impl Task {
     }
 }
 
-impl Verdict {
-    /// Returns its name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Present => "present",
-            Self::Absent => "absent",
-            Self::Unreadable => "unreadable",
-        }
-    }
-}
-
 impl Phase {
     /// Returns its name in a timeline; for an end, that of the status.
     #[must_use]
@@ -335,18 +329,6 @@ impl Phase {
             Self::Verifying => "verifying",
             Self::Done(status) => status.as_str(),
         }
-    }
-}
-
-impl Status {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Success, Self::SuccessUnverified, Self::Failed, Self::FailedSilent, Self::Timeout];
-
-    /// Returns its name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        TaskStatus::from(self).as_str()
     }
 }
 

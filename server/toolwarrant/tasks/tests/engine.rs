@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use toolwarrant_core::BoxFuture;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
+use toolwarrant_base::text::Secret;
 use toolwarrant_core::access::{Access, Application, Caller, Credentials, Granted, Grants};
 use toolwarrant_core::catalogue::{PermissionSet, PolicyDef};
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::keyring::KeyRing;
 use toolwarrant_core::limit::Window;
 use toolwarrant_core::nonces::Nonces;
-use toolwarrant_core::random::Random;
 use toolwarrant_core::tasks::{
-    Evidence, LongPoll, Poll, TaskReadError, TaskStatus, TaskView, Tasks, UpstreamReport, WriteRequest,
+    Evidence, FreshWrite, LongPoll, Poll, Repeat, TaskReadError, TaskStatus, TaskView, Tasks, UpstreamReport,
+    WriteRequest,
 };
-use toolwarrant_core::text::Secret;
-use toolwarrant_store::memory::Memory;
+use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Means, Sent};
@@ -36,7 +37,7 @@ impl Executor for Obedient {
     }
 
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading> {
-        let target = toolwarrant_core::text::Remark::clean(&write.target);
+        let target = toolwarrant_base::text::Remark::clean(&write.target);
         Box::pin(async move { Reading { verdict: Verdict::Present, expected: target.clone(), observed: target } })
     }
 }
@@ -104,9 +105,18 @@ fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
     }
 }
 
+/// Asks whether a write repeats a task, and expects that it does not.
+async fn fresh<'a>(engine: &'a Engine, write: WriteRequest<'a>) -> FreshWrite<'a> {
+    match engine.repeat(write).await.expect("a store that can be read") {
+        Repeat::Fresh(write) => write,
+        Repeat::Hit(task) => panic!("a repeat of {task:?}"),
+    }
+}
+
 /// Takes a write on; the name of its task.
 async fn accept(engine: &Engine, write: WriteRequest<'_>) -> String {
-    engine.accept(&write, write.arguments.clone()).await.expect("a new write").task_id
+    let command = write.arguments.clone();
+    engine.accept(fresh(engine, write).await, command).await.expect("a new write").task_id
 }
 
 /// Somebody with a key of an application with those grants.
@@ -330,11 +340,14 @@ async fn the_nonce_of_a_write_is_kept_with_its_task_or_refusal_and_known_after_a
     let clock = Clock::manual(START);
     let engine = engine(Obedient, &clock).await;
     let nonces = Nonces::starting(clock.clone(), []);
-    for (nonce, target) in [("fresh", "p-1"), ("hit", "p-1"), ("busy", "p-1")] {
-        let used = nonces.take("key", nonce, 0).expect("new");
-        let arguments = Secret::new(if nonce == "busy" { "{}".to_owned() } else { "{\"n\":1}".to_owned() });
-        let write = WriteRequest { nonce: Some(&used), arguments, ..write("printer", target) };
-        let _ = engine.accept(&write, write.arguments.clone()).await;
+    let used = ["fresh", "hit", "busy"].map(|nonce| nonces.take("key", nonce, 0).expect("new"));
+    let mut race = Vec::new();
+    for (nonce, arguments) in used.iter().zip(["{\"n\":1}", "{\"n\":1}", "{}"]) {
+        let arguments = Secret::new(arguments.to_owned());
+        race.push(fresh(&engine, WriteRequest { nonce: Some(nonce), arguments, ..write("printer", "p-1") }).await);
+    }
+    for write in race {
+        let _ = engine.accept(write, Secret::new("{}".to_owned())).await;
     }
     engine.keep_nonce(&nonces.take("key", "refused", 0).expect("new")).await.expect("kept");
     let kept = engine.kept_nonces().await.expect("read");

@@ -4,27 +4,10 @@
 mod fleet;
 mod pad;
 
-pub(crate) use pad::{Condition, Kind, Pad, Proxy};
+pub(crate) use pad::{Condition, Kind, Pad, Proxy, Seat};
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
-
-/// The place of a pad in the fleet, from 0. It stays when the pad's code changes; its `equipmentId` is made of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Seat(pub(crate) usize);
-
-impl Seat {
-    const FIRST_EQUIPMENT: i64 = 5_000_001;
-
-    /// The purchased seat's number.
-    pub(crate) fn equipment(self) -> i64 {
-        Self::FIRST_EQUIPMENT + i64::try_from(self.0).unwrap_or(i64::MAX / 2)
-    }
-
-    pub(crate) fn of_equipment(equipment: i64) -> Option<Self> {
-        usize::try_from(equipment - Self::FIRST_EQUIPMENT).ok().map(Self)
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Truth {

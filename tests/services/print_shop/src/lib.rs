@@ -4,17 +4,13 @@
 //! for each tool, the executor that carries writes out and judges what came of them, the suppliers with all that a service can have
 //! beside tools, and [`program`].
 
+pub mod contract;
 mod executor;
 mod inventory;
 pub mod machines;
 mod shop;
 mod supplies;
 mod tools;
-
-pub mod contract {
-    //! What the contract in `spec/` says, as Rust.
-    toolwarrant::contract!("spec");
-}
 
 pub use shop::Shop;
 pub use supplies::{ShopCommand, SupplyCommand};

@@ -3,7 +3,8 @@
 //! A real shop has a client of its printers in place of this file. It knows nothing of tools, tasks or callers.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+use toolwarrant::unpoisoned;
 
 /// A machine: its id, what is written on it, and what it does.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +134,7 @@ impl Machines {
     }
 
     fn pages(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.pages.lock())
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a platform costs that is only listed: calls to it, the age of what is shown, and memory; at rest, and beside 50 lists a second.
 
-use super::double::Double;
-use super::{FAR, Rig, call, listed};
-use crate::serving::{Key, Serving, quantile};
+use super::double;
+use super::rig::{FAR, Rig, call, listed};
+use crate::serving::{self, quantile};
 use anyhow::Result;
+use driver::{DoubleProcess, Instance, KeyPair};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::time::{interval, sleep};
@@ -41,12 +42,12 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     println!("pads     while            calls/min  age s  p50 ms  p99 ms  failed  MiB usual   most   peak");
     let (mut faults, mut usual) = (Vec::new(), Vec::new());
     for pads in [0, rig.pads] {
-        let double = Double::start(&rig.double, pads, &[])?;
+        let double = double::start(&rig.double, pads, &[]).await?;
         let began = Instant::now();
-        let serving = rig.serve("rest", &[("pads", &double)])?;
+        let serving = rig.serve("rest", &[("pads", &double)]).await?;
         let started = began.elapsed();
         let first = listed(&serving, "pads", pads).await? + started;
-        let key = serving.key("fleet", &[])?;
+        let key = serving::key(&serving, "fleet", &[]).await?;
         sleep(SETTLE).await;
         let rest = watch(rig, &serving, &double, None).await?;
         usual.push(quantile(&rest.memory, 0.5));
@@ -60,7 +61,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
             faults.extend(seen.faults().map(|fault| format!("{pads} pads, {}: {fault}", seen.name)));
         }
         println!("         first list after {} ms, {} of them for the start", first.as_millis(), started.as_millis());
-        if serving.end()?.contains("panicked") {
+        if serving.log()?.contains("panicked") {
             faults.push("the program panicked".to_owned());
         }
     }
@@ -71,8 +72,8 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
 }
 
 /// Watches the program for a while, in which clients with this key list devices.
-async fn watch(rig: &Rig, serving: &Serving, double: &Double, key: Option<&Key>) -> Result<Seen> {
-    let (began, before) = (Instant::now(), double.lines().await?);
+async fn watch(rig: &Rig, serving: &Instance, double: &DoubleProcess, key: Option<&KeyPair>) -> Result<Seen> {
+    let (began, before) = (Instant::now(), double::lines(double).await?);
     let (mut age, mut memory) = (0, Vec::new());
     let look = async {
         let mut each = interval(Duration::from_secs(1));
@@ -105,7 +106,7 @@ async fn watch(rig: &Rig, serving: &Serving, double: &Double, key: Option<&Key>)
     };
     tokio::join!(look, ask).0?;
     let minutes = began.elapsed().as_secs_f64() / 60.0;
-    let called = double.called(before).await?;
+    let called = double::called(double, before).await?;
     let calls = called.as_object().into_iter().flat_map(|calls| calls.values()).filter_map(Value::as_u64).sum::<u64>();
     took.sort_by(f64::total_cmp);
     memory.sort_by(f64::total_cmp);

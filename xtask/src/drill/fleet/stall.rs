@@ -2,10 +2,11 @@
 //!
 //! A twin of the program, whose platforms do not stall, is asked in turn with it: what the machine does to answers shows in both.
 
-use super::double::Double;
-use super::{FAR, Rig, call, listed, listing};
-use crate::serving::{Key, Serving, quantile};
+use super::double;
+use super::rig::{FAR, Rig, call, listed, listing};
+use crate::serving::{self, quantile};
 use anyhow::{Context, Result, ensure};
+use driver::{Instance, KeyPair};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -41,30 +42,32 @@ struct Took([Vec<f64>; 4]);
 
 /// Two programs that are asked in turn.
 struct Pair {
-    program: Serving,
+    program: Instance,
     /// The keys of who sees the phones of the other platform alone, and of who sees all.
-    keys: [Key; 2],
-    twin: Serving,
-    twins: [Key; 2],
+    keys: [KeyPair; 2],
+    twin: Instance,
+    twins: [KeyPair; 2],
 }
 
 /// Measures it: what is not as it should be.
 pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     let slow = ["restart_ms=25000", "task_ms=25000"];
-    let stalls = Double::start(&rig.double, rig.pads, &slow)?;
-    let calm = Double::start(&rig.double, rig.pads, &slow)?;
-    let quiet = Double::start(&rig.double, OTHERS, &[])?;
-    let pads: Vec<String> = stalls.codes().await?.iter().map(|code| format!("pads-{code}")).collect();
-    let others: Vec<String> = quiet.codes().await?.iter().map(|code| format!("quiet-{code}")).collect();
+    let stalls = double::start(&rig.double, rig.pads, &slow).await?;
+    let calm = double::start(&rig.double, rig.pads, &slow).await?;
+    let quiet = double::start(&rig.double, OTHERS, &[]).await?;
+    let pads: Vec<String> = double::codes(&stalls).await?.iter().map(|code| format!("pads-{code}")).collect();
+    let others: Vec<String> = double::codes(&quiet).await?.iter().map(|code| format!("quiet-{code}")).collect();
     // The page of who has all is of pads that stall: their ids come first.
-    let program = rig.serve("program", &[("pads", &stalls), ("quiet", &quiet)])?;
-    let twin = rig.serve("twin", &[("pads", &calm), ("quiet", &quiet)])?;
+    let program = rig.serve("program", &[("pads", &stalls), ("quiet", &quiet)]).await?;
+    let twin = rig.serve("twin", &[("pads", &calm), ("quiet", &quiet)]).await?;
     for serving in [&program, &twin] {
         listed(serving, "pads", rig.pads).await?;
         listed(serving, "quiet", OTHERS).await?;
     }
-    let keys = |serving: &Serving| anyhow::Ok([serving.key("others", &others)?, serving.key("all", &[])?]);
-    let pair = Pair { keys: keys(&program)?, twins: keys(&twin)?, program, twin };
+    let keys = async |serving: &Instance| {
+        anyhow::Ok([serving::key(serving, "others", &others).await?, serving::key(serving, "all", &[]).await?])
+    };
+    let pair = Pair { keys: keys(&program).await?, twins: keys(&twin).await?, program, twin };
     let mut writes = Writes { pads: pads.into_iter(), tasks: Vec::new() };
 
     println!("\none platform of {} pads stalls for {} s beside one of {OTHERS}", rig.pads, rig.stall.as_secs());
@@ -80,13 +83,13 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     }
     writes.accepted("not sent before", &pair, RESTART.0, RESTART.1, WRITES).await?;
     let charged = pair.entries().await?;
-    stalls.switch(&json!({"stall_ms": STALL_MS})).await?;
+    stalls.switch(None, &json!({"stall_ms": STALL_MS})).await?;
     let began = Instant::now();
     let (during, refused, watched) =
         tokio::join!(pair.ask(rig.stall), writes.on_and_on(&pair, began, rig.stall), pair.watch(began, rig.stall));
     watched?;
     let (during, refused, uncharged) = (during?, refused?, pair.entries().await?);
-    stalls.switch(&json!({})).await?;
+    stalls.switch(None, &json!({})).await?;
     let whole = pair.whole_again(&mut writes).await?;
     let after = pair.ask(rig.seconds).await?;
     println!("{:>7}  {}", "after", pair.monitors().await?);
@@ -96,7 +99,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     seen.print();
     let mut faults = seen.faults();
     for (name, serving) in [("program", pair.program), ("twin", pair.twin)] {
-        if serving.end()?.contains("panicked") {
+        if serving.log()?.contains("panicked") {
             faults.push(format!("the {name} panicked"));
         }
     }
@@ -238,7 +241,7 @@ impl Writes {
             ensure!(began.elapsed() < WRITES_END, "writes did not end in {} s", WRITES_END.as_secs());
             sleep(Duration::from_millis(200)).await;
         }
-        let tasks = pair.program.operate(&["task", "list", "--limit", "1000"])?;
+        let tasks = pair.program.operator.json(["task", "list", "--limit", "1000"]).await?;
         let mut ends = Ends::new();
         for (group, id) in &self.tasks {
             let tasks = tasks.as_array().context("tasks")?;
@@ -303,10 +306,8 @@ impl Pair {
 
     /// What monitors say, in a line.
     async fn monitors(&self) -> Result<String> {
-        let ready = self.program.monitor("/readyz").await?;
-        let (head, body) = ready.split_once("\r\n\r\n").unwrap_or((&ready, ""));
-        let status = head.split(' ').nth(1).unwrap_or("?");
-        let mut line = format!("/readyz {status} {:?}", body.trim());
+        let ready = self.program.watch("/readyz").await?;
+        let mut line = format!("/readyz {} {:?}", ready.status, ready.body.trim());
         for name in ["reachable", "age_seconds", "waiting", "refused_total"] {
             let value = self.program.metric(&format!("upstream_{name}{{upstream=\"pads\"}}")).await?;
             line.push_str(&format!("; {name} {}", value.map_or("-".to_owned(), |value| value.to_string())));

@@ -1,18 +1,18 @@
 //! Every text of a contract with its place, and every name that a text can say.
 
-use super::super::at;
-use super::super::words::DEFERRED;
+use crate::lower::derived::FIELDS;
+use crate::lower::require::{at, tools_of};
+use crate::lower::words::DEFERRED;
 use crate::model::{Contract, Kind, Type};
 use crate::raw::{self, At, Files, Named};
 use crate::report::Place;
 use crate::rules::{REPORTS, STATES};
-use crate::source::{ERRORS, FIRST_TOOLS, SERVICE, TYPES};
+use crate::source::{ERRORS, SERVICE, TYPES};
 use std::collections::HashSet;
 
 /// The names that every contract has: members of failures, of tasks and of their arguments.
-const DERIVED: &str = "code message retryable retry_after_seconds capabilities task_id wait_seconds idempotency_key tool status terminal \
-    idempotent_hit request_matches poll_after_seconds next_step created_at deadline_at finished_at evidence refund checked expected \
-    observed reported checked_at units refunded_at upstream_answer description inputSchema true false null";
+const DERIVED: &str = "code message retryable retry_after_seconds capabilities wait_seconds idempotency_key checked expected observed \
+    reported checked_at units refunded_at upstream_answer description inputSchema true false null";
 
 /// A text as it is written.
 pub(super) struct Written<'a> {
@@ -31,7 +31,7 @@ pub(super) fn own_texts(tool: &raw::Tool) -> impl Iterator<Item = &At<String>> {
 
 /// Returns every text of the contract. The framework's own are judged where they are filled in.
 pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Written<'a>> {
-    let Files { service, errors, types, reserved: _, defaults: _, tools } = files;
+    let Files { service, errors, types, reserved: _, defaults: _, tools: _ } = files;
     let mut all = Vec::new();
     let raw::ServiceFile {
         service: head,
@@ -47,49 +47,7 @@ pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Writt
         state,
     } = service;
     all.extend(head.iter().flat_map(|head| [said(SERVICE, &head.title, None), said(SERVICE, &head.doc, Some(vec![]))]));
-    if let Some(phrase) = phrase {
-        let raw::Phrase {
-            needs,
-            needs_capability,
-            read,
-            task,
-            failures,
-            capability,
-            writes,
-            refused,
-            forbidden,
-            busy,
-            untrusted,
-            secret,
-            same_write,
-            other_write,
-            lost_task,
-            curable,
-        } = phrase;
-        let described = [
-            (needs, &DEFERRED[1..2]),
-            (needs_capability, &DEFERRED[1..3]),
-            (read, &[]),
-            (task, &[]),
-            (failures, &DEFERRED[3..5]),
-        ];
-        let described = described.into_iter().filter_map(|(text, own)| Some((text.as_ref()?, own)));
-        all.extend(described.map(|(text, own)| said(SERVICE, text, Some(own.into()))));
-        let told = [
-            capability,
-            writes,
-            refused,
-            forbidden,
-            busy,
-            untrusted,
-            secret,
-            same_write,
-            other_write,
-            lost_task,
-            curable,
-        ];
-        all.extend(told.into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))));
-    }
+    all.extend(phrase.iter().flat_map(phrases));
     all.extend(text.iter().map(|(_, text)| said(SERVICE, text, Some(vec![]))));
     all.extend(permission.iter().map(|(_, permission)| said(SERVICE, &permission.doc, None)));
     for (_, raw::Resource { doc, id: _, capability, find }) in resource.iter() {
@@ -119,7 +77,7 @@ pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Writt
         let values = ty.values.iter().flat_map(Named::iter).map(|(_, doc)| doc);
         all.extend([&ty.doc].into_iter().chain(fields).chain(values).map(|text| said(TYPES, text, None)));
     }
-    for (n, tool) in (FIRST_TOOLS..).zip(tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |tool| (n, tool))) {
+    for (n, tool) in tools_of(files) {
         let raw::Tool { title, summary, use_when, not_when, returns, notes, args, .. } = &**tool;
         let told = [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten());
         all.extend(told.map(|text| said(n, text, Some(vec![]))));
@@ -130,6 +88,40 @@ pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Writt
     all
 }
 
+/// Returns the contract's own phrases. Those of a description have placeholders of their own.
+fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = Written<'_>> {
+    let raw::Phrase {
+        needs,
+        needs_capability,
+        read,
+        task,
+        failures,
+        capability,
+        writes,
+        refused,
+        forbidden,
+        busy,
+        untrusted,
+        secret,
+        same_write,
+        other_write,
+        lost_task,
+        curable,
+    } = phrase;
+    let described = [
+        (needs, &DEFERRED[1..2]),
+        (needs_capability, &DEFERRED[1..3]),
+        (read, &[]),
+        (task, &[]),
+        (failures, &DEFERRED[3..5]),
+    ];
+    let described = described.into_iter().filter_map(|(text, own)| Some((text.as_ref()?, own)));
+    let described = described.map(|(text, own)| said(SERVICE, text, Some(own.into())));
+    let told =
+        [capability, writes, refused, forbidden, busy, untrusted, secret, same_write, other_write, lost_task, curable];
+    described.chain(told.into_iter().flatten().map(|text| said(SERVICE, text, Some(vec![]))))
+}
+
 fn said<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a str>>) -> Written<'a> {
     Written { place: at(file, text.span()), text, placeholders }
 }
@@ -137,7 +129,8 @@ fn said<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a str>
 /// Returns every name that a text can say.
 pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
     let Files { service, errors, types, reserved: _, defaults, tools } = files;
-    let mut known: HashSet<&str> = DERIVED.split_whitespace().chain(STATES).chain(REPORTS).collect();
+    let mut known: HashSet<&str> =
+        [DERIVED, FIELDS].into_iter().flat_map(str::split_whitespace).chain(STATES).chain(REPORTS).collect();
     known.extend(service.permission.names().chain(service.resource.names()).chain(service.probe.names()));
     known.extend(service.resource.iter().flat_map(|(_, resource)| resource.capability.iter().flat_map(Named::names)));
     for (code, error) in errors.error.iter().chain(defaults.error.iter()) {

@@ -1,7 +1,7 @@
 //! Lowers HTTP twins: whether the method fits the effect, whether each argument can stand where the twin puts it, and whether every
 //! path leads to one tool.
 
-use super::{Arguments, Lowering};
+use super::lowering::{Arguments, Lowering};
 use crate::model::{EffectSpec, Field, Http, Type};
 use crate::names;
 use crate::raw::At;

@@ -1,7 +1,8 @@
 //! Lowers the policies of tools that make tasks, and derives the argument and the result that no contract writes.
 
-use super::{Arguments, Lowering};
-use crate::lower::at;
+use super::lowering::{Arguments, Lowering};
+use crate::lower::derived::{named, ours, plain, told};
+use crate::lower::require::{at, lacking};
 use crate::model::{EffectSpec, Field, Kind, Member, NamedType, PolicySpec, StringSpec, TargetSpec, TaskSpec, Type};
 use crate::names;
 use crate::raw::{self, At, EffectName, Named};
@@ -17,36 +18,21 @@ impl Lowering<'_> {
         target: Option<&raw::Target>,
         args: &Arguments<'_>,
     ) -> Option<EffectSpec> {
-        match (**effect, task) {
-            (EffectName::Read, None) => Some(EffectSpec::Read),
-            (EffectName::ReadTask, _) => Some(EffectSpec::ReadTask),
-            (EffectName::Issue, None) => Some(EffectSpec::Issue),
+        let (message, help) = match (**effect, task) {
+            (EffectName::Read, None) => return Some(EffectSpec::Read),
+            (EffectName::ReadTask, _) => return Some(EffectSpec::ReadTask),
+            (EffectName::Issue, None) => return Some(EffectSpec::Issue),
             (EffectName::Task, Some(task)) if target.is_some() => {
-                self.terms_of(task, effect, args).map(EffectSpec::Task)
+                return self.terms_of(task, effect, args).map(EffectSpec::Task);
             }
-            (EffectName::Task, Some(_)) => {
-                self.add(Rule::Task, effect, "a task needs a `target`", None);
-                None
-            }
-            (EffectName::Task, None) => {
-                self.add(
-                    Rule::Task,
-                    effect,
-                    "a task needs its terms",
-                    Some("write them under `[tool.task]`".to_owned()),
-                );
-                None
-            }
+            (EffectName::Task, Some(_)) => ("a task needs a `target`", None),
+            (EffectName::Task, None) => ("a task needs its terms", Some("write them under `[tool.task]`")),
             (EffectName::Read | EffectName::Issue, Some(_)) => {
-                self.add(
-                    Rule::Task,
-                    effect,
-                    "only `effect = \"task\"` has `[tool.task]`",
-                    Some("remove one of the two".to_owned()),
-                );
-                None
+                ("only `effect = \"task\"` has `[tool.task]`", Some("remove one of the two"))
             }
-        }
+        };
+        self.add(Rule::Task, effect, message, help.map(str::to_owned));
+        None
     }
 
     fn terms_of(&mut self, raw: &raw::Task, effect: &At<EffectName>, args: &Arguments<'_>) -> Option<TaskSpec> {
@@ -89,12 +75,10 @@ impl Lowering<'_> {
             return None;
         };
         let field = field?;
-        let values = match &field.ty {
-            Type::Named(ty) if !field.optional => match &ty.kind {
-                Kind::Enum(values) => values,
-                _ => return self.not_selecting(select),
-            },
-            _ => return self.not_selecting(select),
+        let ty = field.ty.named().filter(|_| !field.optional);
+        let Some(Kind::Enum(values)) = ty.map(|ty| &ty.kind) else {
+            self.add(Rule::Task, select, "cases are selected by a required enum argument", None);
+            return None;
         };
         let cases: Vec<_> = case.iter().flat_map(|named| named.iter()).collect();
         let mut meant = Vec::new();
@@ -124,39 +108,27 @@ impl Lowering<'_> {
         Some(lowered)
     }
 
-    fn not_selecting<T>(&mut self, select: &At<String>) -> Option<T> {
-        self.add(Rule::Task, select, "cases are selected by a required enum argument", None);
-        None
-    }
-
     fn terms(&mut self, own: &raw::Terms, common: &raw::Terms, place: Range<usize>) -> Option<PolicySpec> {
         let place = at(self.file, place);
         let written = own.probe.as_ref().or(common.probe.as_ref());
+        let (unread, known) = (&self.scope.files.service.probe.unread, &self.scope.probes);
         let probe = match written {
-            Some(name) => Some(self.find(
-                Rule::UnknownProbe,
-                "probe",
-                name,
-                &self.scope.files.service.probe.unread,
-                &self.scope.probes,
-                |probe| &probe.name,
-            )?),
+            Some(name) => Some(self.find(Rule::UnknownProbe, "probe", name, unread, known, |probe| &probe.name)?),
             None => None,
         };
-        let (Some(idempotent), Some(settle_seconds), Some(deadline_seconds)) = (
-            own.idempotent.or(common.idempotent),
-            own.settle_seconds.or(common.settle_seconds),
-            own.deadline_seconds.or(common.deadline_seconds),
-        ) else {
+        let idempotent = own.idempotent.or(common.idempotent);
+        let settle_seconds = own.settle_seconds.or(common.settle_seconds);
+        let deadline_seconds = own.deadline_seconds.or(common.deadline_seconds);
+        let lacks = [
+            ("idempotent", idempotent.is_none()),
+            ("settle_seconds", settle_seconds.is_none()),
+            ("deadline_seconds", deadline_seconds.is_none()),
+        ];
+        let (Some(idempotent), Some(settle_seconds), Some(deadline_seconds)) =
+            (idempotent, settle_seconds, deadline_seconds)
+        else {
             let help = Some("add it here, or for every case under `[tool.task]`".to_owned());
-            let lacks = [
-                ("idempotent", own.idempotent.or(common.idempotent).is_none()),
-                ("settle_seconds", own.settle_seconds.or(common.settle_seconds).is_none()),
-                ("deadline_seconds", own.deadline_seconds.or(common.deadline_seconds).is_none()),
-            ];
-            let lacks = lacks.into_iter().filter(|(_, lacks)| *lacks).map(|(name, _)| format!("`{name}`"));
-            let message = format!("the terms of this task lack {}", lacks.collect::<Vec<_>>().join(", "));
-            self.report.add(Rule::Task, place, message, help);
+            self.report.add(Rule::Task, place, format!("the terms of this task lack {}", lacking(&lacks)), help);
             return None;
         };
         if settle_seconds >= deadline_seconds {
@@ -168,45 +140,20 @@ impl Lowering<'_> {
             && !probe.baseline
         {
             let help = Some("give the probe `baseline = true`, or choose one that has it".to_owned());
-            self.add(
-                Rule::NoBaseline,
-                name,
-                format!("`{}` cannot tell whether a write that must not repeat has happened", probe.name),
-                help,
-            );
+            let message = format!("`{}` cannot tell whether a write that must not repeat has happened", probe.name);
+            self.add(Rule::NoBaseline, name, message, help);
         }
         Some(PolicySpec { probe, idempotent, settle_seconds, deadline_seconds })
     }
 }
 
-/// The fields of the answers about tasks, beside the one for the target.
-pub(super) const FIELDS: [&str; 13] = [
-    "task_id",
-    "tool",
-    "status",
-    "terminal",
-    "idempotent_hit",
-    "request_matches",
-    "poll_after_seconds",
-    "next_step",
-    "created_at",
-    "deadline_at",
-    "finished_at",
-    "evidence",
-    "refund",
-];
-
 /// Derives the argument `idempotency_key` of every tool that makes tasks.
-pub(crate) fn idempotency_key() -> Field {
+pub(super) fn idempotency_key() -> Field {
     let rule = StringSpec { min: 1, max: 128, prefix: String::new(), charset: vec![('!', '~')] };
-    let ty = NamedType {
-        name: "IdempotencyKey".to_owned(),
-        doc: "Names one intended write.".to_owned(),
-        kind: Kind::String(rule),
-    };
+    let ty = named("IdempotencyKey", "Names one intended write.", Kind::String(rule));
     let doc = "Names this write: while its task is in flight, the same key returns that task and sends nothing. Left out, tool and \
         arguments are the key. Once the task has ended, the same call is sent anew.";
-    Field { optional: true, ..plain("idempotency_key", doc, Type::Named(Arc::new(ty))) }
+    Field { optional: true, ..plain("idempotency_key", doc, Type::Named(ty)) }
 }
 
 /// Derives the result of a tool that makes tasks. The field for the target has the name of the argument for it.
@@ -215,48 +162,22 @@ pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
         ours("task_id", &format!("Names the task for {read_tool}.")),
         ours("tool", "The tool that made it."),
         plain(&target.arg, "What it acts on.", Type::Named(Arc::clone(&target.resource.id))),
-        plain("status", "State of the task; a new one is always `dispatched`.", Type::Named(Arc::new(task_status()))),
+        plain("status", "State of the task; a new one is always `dispatched`.", task_status()),
         plain("terminal", "Whether the state is final.", Type::Boolean),
-        told(plain(
+        told(
             "idempotent_hit",
             "Whether this is a task that was in flight before; then nothing was sent.",
             Type::Boolean,
-        )),
-        told(plain("request_matches", "Whether that task is for the same tool, target and arguments.", Type::Boolean)),
+        ),
+        told("request_matches", "Whether that task is for the same tool, target and arguments.", Type::Boolean),
         plain("poll_after_seconds", "When to poll it.", Type::Integer),
         ours("next_step", "What to do next."),
     ];
-    let doc = "An accepted write: the task whose outcome is polled.".to_owned();
-    Arc::new(NamedType { name: "TaskAccepted".to_owned(), doc, kind: Kind::Object(fields) })
+    named("TaskAccepted", "An accepted write: the task whose outcome is polled.", Kind::Object(fields))
 }
 
 /// Derives the type of a task's status in results. The states of the contract say what each means.
-pub(super) fn task_status() -> NamedType {
+pub(super) fn task_status() -> Type {
     let members = STATES.map(|name| Member { name: name.to_owned(), doc: String::new() });
-    NamedType { name: "TaskStatus".to_owned(), doc: "State of a task.".to_owned(), kind: Kind::Enum(members.into()) }
-}
-
-/// A text in our own words.
-pub(super) fn ours(name: &str, doc: &str) -> Field {
-    Field { ours: true, ..plain(name, doc, Type::String) }
-}
-
-/// A field whose name does not say enough.
-pub(super) fn told(field: Field) -> Field {
-    Field { told: true, ..field }
-}
-
-pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
-    Field {
-        name: name.to_owned(),
-        doc: doc.to_owned(),
-        ty,
-        optional: false,
-        nullable: false,
-        secret: false,
-        untrusted: false,
-        ours: false,
-        told: false,
-        default: None,
-    }
+    Type::Named(named("TaskStatus", "State of a task.", Kind::Enum(members.into())))
 }

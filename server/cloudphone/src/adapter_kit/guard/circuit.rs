@@ -1,7 +1,7 @@
 //! Whether a platform is there: a circuit breaker. It opens after several failures in a row, or at once where the credentials are
 //! refused. After a pause one read at a time tries; the pause grows while that fails.
 
-use super::{CallEnd, Class, Withheld};
+use super::call::{CallEnd, Class, Withheld};
 use std::time::Duration;
 use toolwarrant::Timestamp;
 

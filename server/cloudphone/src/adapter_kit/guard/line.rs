@@ -3,7 +3,7 @@
 //! The windows slide and are exact: of the starts in any second and in any minute there are never more than the limits. What the network
 //! does to the times of arrival is the platform's to refuse; then it asks for a pause.
 
-use super::{Class, GuardLimits};
+use super::call::{Class, GuardLimits};
 use std::collections::VecDeque;
 use std::time::Duration;
 use toolwarrant::Timestamp;
@@ -18,7 +18,7 @@ pub(super) struct Line {
     background: VecDeque<u64>,
     /// Urgent starts in a row while the background waited.
     passed_over: u32,
-    running: u32,
+    pub(super) running: u32,
     running_background: u32,
     /// Starts of the last minute.
     starts: VecDeque<Timestamp>,
@@ -140,10 +140,6 @@ impl Line {
     /// The end of the latest pause, if there was one.
     pub(super) fn paused_until(&self) -> Option<Timestamp> {
         Some(self.paused_until).filter(|until| until.0 > 0)
-    }
-
-    pub(super) fn running(&self) -> u32 {
-        self.running
     }
 
     pub(super) fn waiting(&self) -> usize {

@@ -12,7 +12,8 @@ use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+use toolwarrant::unpoisoned;
 
 /// The addresses of the phones of one platform: a line for each, `ID ADDRESS;` or `ID -;`. Each begins a line of its own, so that one that
 /// was cut spoils no other.
@@ -78,7 +79,7 @@ impl DirectAddresses {
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
 }
 

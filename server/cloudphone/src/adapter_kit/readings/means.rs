@@ -2,9 +2,9 @@
 
 use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use toolwarrant::Means;
+use std::net::Ipv6Addr;
+use std::sync::{Mutex, MutexGuard};
+use toolwarrant::{Means, unpoisoned};
 
 /// Most phones whose program is remembered. What is not remembered is found out at the next reading.
 const REMEMBERED_MAX: usize = 16_384;
@@ -80,13 +80,8 @@ impl Tools {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<DeviceId, Tool>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
-}
-
-/// The host of a proxy as an address, if it is one.
-pub(super) fn literal(proxy: &SetProxyArgs) -> Option<IpAddr> {
-    proxy.host.as_str().parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
 /// Host and port of a proxy as they stand in URLs.
@@ -120,7 +115,7 @@ pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -
 
 /// What can be shown of a proxy on a phone that has `tool`. [`Exits::verdict`](super::Exits::verdict) says why.
 pub(super) fn means(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Means {
-    let literal = literal(proxy).is_some();
+    let literal = proxy.host_address().is_some();
     match (tool, asker(proxy, tool, by_server)) {
         (Some(Tool::Missing), _) => Means::Nothing("the phone has no program that makes a request"),
         (_, Some(Asker::Phone)) => Means::Both,

@@ -4,7 +4,7 @@
 //! that was judged.
 
 use super::Tool;
-use crate::phones::upstream::shell::quoted;
+use crate::adapter_kit::shell::quoted;
 use std::fmt::Write;
 use std::str::FromStr;
 use toolwarrant::Expected;

@@ -2,17 +2,17 @@
 
 use super::through::tests::{Manner, reader, run_proxy};
 use super::*;
+use crate::adapter_kit::shell::tests::{LocalShell, phone};
 use crate::phones::contract::{Credential, Host, Port, ProxyScheme};
-use crate::phones::upstream::shell::tests::{LocalShell, phone};
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
-use toolwarrant::{BoxFuture, EchoListener, Secret};
+use toolwarrant::{BoxFuture, EchoListener, Secret, Verdict};
 
 /// An echo on loopback.
 pub(super) struct Running {

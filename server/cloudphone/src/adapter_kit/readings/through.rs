@@ -6,8 +6,8 @@
 
 use super::EchoUrl;
 use crate::phones::contract::{ProxyScheme, SetProxyArgs};
+use crate::phones::port::Unreachable;
 use crate::phones::proxy_hosts::ProxyHosts;
-use crate::phones::upstream::Unreachable;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::io;

@@ -11,8 +11,9 @@
 //!   several codes is no seat for as long.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
-use super::{KeptRow, Phone, PlatformName, Recoded, Row};
+use super::row::{KeptRow, Phone, Recoded, Row};
 use crate::phones::contract::DeviceId;
+use crate::phones::port::PlatformName;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use toolwarrant::Timestamp;
@@ -41,7 +42,7 @@ pub(super) struct Book<R: Row> {
     /// When codes that no phone has were seen to be given up; a reading that began before knows nothing of it.
     given_up: HashMap<String, Timestamp>,
     /// Whether the file lacks something that decides about ids or members.
-    dirty: bool,
+    pub(super) dirty: bool,
 }
 
 /// The holder of an id.
@@ -111,14 +112,6 @@ impl<R: Row> Book<R> {
         }
         book.holders = holders;
         Ok(book)
-    }
-
-    pub(super) fn is_dirty(&self) -> bool {
-        self.dirty
-    }
-
-    pub(super) fn saved(&mut self) {
-        self.dirty = false;
     }
 
     /// All phones that are shown.

@@ -1,16 +1,16 @@
 //! The file of a roster: one document of JSON, replaced as a whole. After a crash it is the one before or the one after.
 
 use super::book::{Book, Holder};
-use super::{PlatformName, Row, SHOWN_FOR};
+use super::row::{Row, SHOWN_FOR};
 use crate::phones::contract::DeviceId;
+use crate::phones::port::PlatformName;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Error, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use toolwarrant::Timestamp;
+use toolwarrant::{Timestamp, durable};
 
 const VERSION: u32 = 1;
 
@@ -50,7 +50,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
         Err(error) => return Err(failed(error)),
     };
     parsed(&bytes, name, now).or_else(|why| {
-        let aside = beside(path, "damaged");
+        let aside = path.with_added_extension("damaged");
         fs::rename(path, &aside).map_err(failed)?;
         tracing::error!(
             path = %path.display(), aside = %aside.display(), why,
@@ -65,17 +65,16 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
 /// # Errors
 /// It cannot be written. The file stays as it was.
 pub(super) fn write<R: Row>(path: &Path, book: &Book<R>) -> io::Result<()> {
-    let draft = beside(path, "new");
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    let mut file = BufWriter::new(file);
     let Book { name, listed_at, holders, .. } = book;
     let phones: Vec<Kept<&str, &R>> = holders.iter().map(kept).collect();
     let document = Document { roster: VERSION, platform: name.to_string(), listed_at: *listed_at, phones };
-    serde_json::to_writer(&mut file, &document)?;
-    file.write_all(b"\n")?;
-    file.into_inner()?.sync_all()?;
-    fs::rename(&draft, path)?;
-    File::open(path.parent().unwrap_or(path))?.sync_all()
+    let replaced = durable::replace(path, |file| {
+        let mut file = BufWriter::new(file);
+        serde_json::to_writer(&mut file, &document)?;
+        file.write_all(b"\n")?;
+        file.flush()
+    });
+    replaced.map(drop)
 }
 
 fn parsed<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<Book<R>, String> {
@@ -105,11 +104,4 @@ fn kept<R: Row>(holder: &Holder<R>) -> Kept<&str, &R> {
         read_at: *read_at,
         row: row.as_deref().map(|row| &**row),
     }
-}
-
-fn beside(path: &Path, extension: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(extension);
-    name.into()
 }

@@ -4,13 +4,12 @@
 //! [`Refresh::run`].
 
 use super::{Recoded, Roster, Row};
-use crate::phones::upstream::Unreachable;
-use std::fmt;
+use crate::phones::port::Unreachable;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::sync::{Arc, Mutex as Lock};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
-use toolwarrant::{BoxFuture, Clock, SplitMix, Timestamp};
+use toolwarrant::{BoxFuture, Clock, SplitMix, Timestamp, unpoisoned};
 
 /// From the beginning of a list to the next one at rest. With the time that a list takes, no row is shown that is older than
 /// [`SHOWN_FOR`](super::SHOWN_FOR).
@@ -101,7 +100,7 @@ impl<R: Row> Refresh<R> {
         if let (None | Some(Attempt { failed: 0, .. }), Err(error)) = (&*last, &outcome) {
             tracing::warn!(platform = %self.roster.name(), %error, "a platform cannot be listed");
         } else if let (None | Some(Attempt { failed: 1.., .. }), Ok(())) = (&*last, &outcome) {
-            tracing::info!(platform = %self.roster.name(), phones = self.roster.len(), "a platform was listed");
+            tracing::info!(platform = %self.roster.name(), phones = self.roster.count(), "a platform was listed");
         }
         self.reachable.store(outcome.is_ok(), Relaxed);
         let (failed, next) = match &outcome {
@@ -159,13 +158,7 @@ impl<R: Row> Refresh<R> {
     fn pause(&self, failed: u32) -> Duration {
         let whole = EVERY.min(FIRST_PAUSE.saturating_mul(1 << failed.min(8)));
         let half = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;
-        let drawn = self.jitter.lock().unwrap_or_else(PoisonError::into_inner).below(half + 1);
+        let drawn = unpoisoned(self.jitter.lock()).below(half + 1);
         Duration::from_millis(half + drawn)
-    }
-}
-
-impl<R: Row> fmt::Debug for Refresh<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Refresh")
     }
 }

@@ -6,7 +6,8 @@ mod refreshes;
 mod stories;
 
 use super::*;
-use serde::Deserialize;
+use crate::phones::port::NoPlatformName;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 /// What a platform tells in these tests: `phone` is which one it really is, and decides nothing.

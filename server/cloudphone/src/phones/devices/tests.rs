@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::phones::contract::SessionMode;
-use crate::phones::upstream::sim::Sim;
-use crate::phones::upstream::{Session, SessionError};
+use crate::phones::port::{Session, SessionError};
 use crate::phones::views::MAX_AGE;
+use crate::platforms::simulator::Sim;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;

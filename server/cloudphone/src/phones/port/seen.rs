@@ -3,7 +3,7 @@
 //! An adapter gives out the same [`Seen`] until something that a client can see has changed, so that this JSON is made once for each
 //! change that is seen. When a phone was read is no part of it. Knows no tool: what a rendering contains is said where it is made.
 
-use super::Snapshot;
+use super::snapshot::Snapshot;
 use crate::phones::contract::{Device, DeviceDetail};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};

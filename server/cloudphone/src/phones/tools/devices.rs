@@ -3,8 +3,7 @@
 use crate::phones::contract::{Cursor, Device, DeviceDetail, DeviceId, DevicePage, DeviceSpec, DevicesTools};
 use crate::phones::contract::{GetDeviceArgs, GetDeviceError, ListDevicesArgs, ListDevicesError, texts};
 use crate::phones::devices::{Filter, Phones};
-use crate::phones::upstream::roster::PlatformName;
-use crate::phones::upstream::{See, Seen, Snapshot};
+use crate::phones::port::{PlatformName, See, Seen, Snapshot};
 use std::sync::Arc;
 use toolwarrant::{Call, Grants, ListWriter, PermissionSet, Reply, Target, Words, hex, words};
 
@@ -116,9 +115,9 @@ fn position(cursor: &Cursor) -> Option<DeviceId> {
 mod tests {
     use super::*;
     use crate::phones::contract::{DeviceCapability, DeviceState, PageSize, SessionMode};
+    use crate::phones::port::{Session, SessionError, Unreachable, Upstream};
     use crate::phones::proxy_hosts::ProxyHosts;
-    use crate::phones::upstream::sim::Sim;
-    use crate::phones::upstream::{Session, SessionError, Unreachable, Upstream};
+    use crate::platforms::simulator::Sim;
     use toolwarrant::{BoxFuture, Clock, Resource, Timestamp};
 
     fn cast() -> (Phones, Vec<Arc<Seen>>) {

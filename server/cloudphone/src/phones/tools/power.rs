@@ -3,7 +3,7 @@
 use super::offered;
 use crate::phones::contract::{Command, PowerTools, SetPowerArgs, SetPowerError};
 use crate::phones::devices::Phones;
-use crate::phones::upstream::Seen;
+use crate::phones::port::Seen;
 use std::sync::Arc;
 use toolwarrant::{Call, Target};
 

@@ -5,8 +5,8 @@ use crate::phones::contract::{
     ClearProxyArgs, ClearProxyError, Command, Host, ProxyTools, SetProxyArgs, SetProxyError,
 };
 use crate::phones::devices::Phones;
+use crate::phones::port::Seen;
 use crate::phones::proxy_hosts::NO_HOST;
-use crate::phones::upstream::Seen;
 use std::sync::Arc;
 use toolwarrant::{Call, Target, words};
 

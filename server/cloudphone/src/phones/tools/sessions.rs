@@ -5,7 +5,7 @@ use crate::phones::contract::{
     CreateSessionArgs, CreateSessionError, ScreenSession, SessionMode, SessionsTools, texts,
 };
 use crate::phones::devices::Phones;
-use crate::phones::upstream::{Seen, Session, SessionError, Snapshot, Upstream};
+use crate::phones::port::{Seen, Session, SessionError, Snapshot, Upstream};
 use std::sync::Arc;
 use toolwarrant::{Call, PermissionSet, Reply, Target};
 
@@ -50,7 +50,7 @@ fn what(error: &SessionError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phones::upstream::sim::Sim;
+    use crate::platforms::simulator::Sim;
     use toolwarrant::{Clock, Timestamp};
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};
-use crate::phones::upstream::{Exits, Offers, Paces, See, Session, SessionError, Snapshot, Upstream};
+use crate::phones::port::{Exits, Offers, Paces, See, Session, SessionError, Snapshot, Upstream};
 use Verdict::{Absent, Present, Unreadable as Unread};
 use std::net::IpAddr;
 use std::sync::Mutex;

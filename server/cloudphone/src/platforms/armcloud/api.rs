@@ -8,22 +8,25 @@
 mod answer;
 mod calls;
 mod codes;
+mod error;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Accepted, Int, Rows};
+pub use answer::{Accepted, Form, Int, Rows};
 pub use calls::{ApiCall, Family};
+pub use error::ApiError;
 
 use super::sign::{AccountKeys, Scheme, Signable};
-use crate::phones::upstream::guard::{CallEnd, Class, Guard, GuardLimits, Pass, Withheld};
+use crate::adapter_kit::guard::{CallEnd, Class, Guard, GuardLimits, Pass, Withheld};
 use answer::{Judged, Started};
+use anyhow::bail;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use toolwarrant::{Clock, HttpClient, HttpFailure, HttpLimits, HttpSetupError, Remark, Timestamp, Untrusted};
+use toolwarrant::{Clock, HttpClient, HttpFailure, HttpLimits, Remark, Timestamp, Untrusted, unpoisoned};
 use url::Url;
 
 /// One account of a platform, and the way to it.
@@ -49,7 +52,7 @@ pub struct Api {
 pub struct ApiSettings {
     /// `https://` and the host, without a path. Plain http for this machine alone.
     pub base_url: Url,
-    /// What stands before the paths of [`ApiCall`]; usually [`Family::usual_prefix`].
+    /// What stands before the paths of [`ApiCall`]: `/vcpcloud/api/padApi` (VMOS Cloud), `/vsphone/api/padApi` (VSPhone) or nothing (ARMCloud).
     pub prefix: String,
     /// Which names the calls have.
     pub family: Family,
@@ -59,55 +62,6 @@ pub struct ApiSettings {
     pub read_within: Duration,
     /// Time for the exchange of a call that changes something, usually [`WRITE_WITHIN`]. After it, nobody can tell what became of it.
     pub write_within: Duration,
-}
-
-/// Why a call has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ApiError {
-    /// Provably not done: nothing left, the guard refused it, or the platform's refusal says so. The code is the platform's, or 404 where
-    /// it has no such call.
-    #[error("not done: {}", .why.as_str())]
-    NotDone {
-        /// The platform's code, if it refused.
-        code: Option<i64>,
-        /// Why, for the log and the operator.
-        why: Remark,
-    },
-    /// The platform says that it tried and failed.
-    #[error("failed with code {code}: {}", .why.as_str())]
-    Failed {
-        /// The platform's code.
-        code: i64,
-        /// What it says.
-        why: Remark,
-    },
-    /// It may have been done, and it may yet be.
-    #[error("unknown: {}", .0.as_str())]
-    Unknown(Remark),
-}
-
-impl ApiError {
-    /// Whether the platform says that there is no such pad, or none of this account.
-    #[must_use]
-    pub fn is_missing_pad(&self) -> bool {
-        matches!(self, Self::NotDone { code: Some(code), .. } if codes::is_missing_pad(*code))
-    }
-
-    /// Whether the platform does not take this request: neither the account nor the number of calls is why.
-    #[must_use]
-    pub fn is_refused(&self) -> bool {
-        matches!(self, Self::NotDone { code: Some(code), .. } if codes::meaning(*code) == codes::Meaning::Refused)
-    }
-
-    /// Whether the platform has no such call.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        matches!(self, Self::NotDone { code: Some(codes::UNSUPPORTED), .. })
-    }
-
-    fn unsupported(why: &str) -> Self {
-        Self::NotDone { code: Some(codes::UNSUPPORTED), why: why.into() }
-    }
 }
 
 /// Long for a read: the platform runs commands for 5 seconds.
@@ -162,17 +116,11 @@ impl Api {
     ///
     /// # Errors
     /// The base URL or the prefix is none, or the system has no certificate authorities.
-    pub fn new(
-        settings: ApiSettings,
-        keys: AccountKeys,
-        limits: GuardLimits,
-        clock: Clock,
-    ) -> Result<Self, HttpSetupError> {
+    pub fn new(settings: ApiSettings, keys: AccountKeys, limits: GuardLimits, clock: Clock) -> anyhow::Result<Self> {
         let ApiSettings { base_url, prefix, .. } = &settings;
-        judge_base_url(base_url).map_err(|why| HttpSetupError::Url(why.to_owned()))?;
+        judge_base_url(base_url).map_err(anyhow::Error::msg)?;
         if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
-            let why = "the prefix begins with `/` and does not end with it; expected one like /vcpcloud/api/padApi";
-            return Err(HttpSetupError::Url(why.to_owned()));
+            bail!("the prefix begins with `/` and does not end with it; expected one like /vcpcloud/api/padApi");
         }
         Ok(Self {
             origin: base_url.origin().ascii_serialization(),
@@ -373,5 +321,5 @@ fn typed<T: DeserializeOwned>(data: &str) -> Result<T, ApiError> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    unpoisoned(mutex.lock())
 }

@@ -3,15 +3,13 @@
 use super::api::{Accepted, ApiCall, ApiError, Family};
 use super::operations::{Progress, progress};
 use super::{Armcloud, LEAVES_WITHIN};
+use crate::adapter_kit::guard::{CallCounts, GuardState};
+use crate::adapter_kit::shell::Shell;
+use crate::adapter_kit::shown::Showing;
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceId, PowerAction, ProxyScheme, SetPowerArgs, SetProxyArgs,
 };
-use crate::phones::upstream::check::Finding;
-use crate::phones::upstream::guard::{CallCounts, GuardState};
-use crate::phones::upstream::roster::PlatformName;
-use crate::phones::upstream::shell::Shell;
-use crate::phones::upstream::shown::{Direction, Showing};
-use crate::phones::upstream::{Control, Exits, Unreachable};
+use crate::phones::port::{Control, Direction, Exits, Finding, PlatformName, Unreachable};
 use serde_json::{Value, json};
 use std::io;
 use std::net::IpAddr;
@@ -206,7 +204,7 @@ impl Control for Armcloud {
     }
 
     fn state(&self, name: &PlatformName) -> UpstreamState {
-        let GuardState { open, running: _, waiting, calls } = self.api.guard().observe();
+        let GuardState { open, waiting, calls } = self.api.guard().observe();
         let CallCounts { answered, failed, denied, limited, abandoned, withheld, retried } = calls;
         let calls = [
             ("answered", answered),
@@ -221,7 +219,7 @@ impl Control for Armcloud {
             kind: "armcloud",
             reachable: open.is_none() && self.refresh.is_reachable(),
             age_seconds: self.roster.age().map(|age| age.as_secs()),
-            targets: self.roster.len() as u64,
+            targets: self.roster.count() as u64,
             calls: calls.to_vec(),
             waiting: waiting as u64,
             refused: withheld,

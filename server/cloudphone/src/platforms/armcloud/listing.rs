@@ -5,13 +5,12 @@
 //! pass for gone. How a call is made, repeated and limited is [`Lists`]' to know. Start at [`Listing`].
 
 use super::rows::{CodeChanges, Pad, PadRows};
+use crate::adapter_kit::roster::refresh::Source;
+use crate::adapter_kit::roster::{Listed, Recoded, Roster, Row};
 use crate::phones::contract::DeviceId;
-use crate::phones::upstream::Unreachable;
-use crate::phones::upstream::roster::refresh::Source;
-use crate::phones::upstream::roster::{Listed, Recoded, Roster, Row};
+use crate::phones::port::Unreachable;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
@@ -86,15 +85,6 @@ pub enum NoList {
     Failed(Unreachable),
 }
 
-/// What one pad is, read anew.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reread {
-    /// Its row, for [`Roster::note`](crate::phones::upstream::roster::Roster::note), with what was recorded of its code.
-    Found(Box<Pad>, Vec<Recoded>),
-    /// There is no such pad.
-    Gone,
-}
-
 /// Reads lists through `L`.
 pub struct Listing<L> {
     lists: L,
@@ -125,17 +115,18 @@ impl<L: Lists> Listing<L> {
     ) -> Result<Option<Listed<Pad>>, Unreachable> {
         let Some(known) = roster.get(id) else { return Ok(None) };
         let began = clock.now();
-        let Reread::Found(pad, recoded) = self.read_one(&known.row).await? else { return Ok(None) };
-        roster.note(*pad, recoded, began).await;
+        let Some((pad, recoded)) = self.read_one(&known.row).await? else { return Ok(None) };
+        roster.note(pad, recoded, began).await;
         // What was read may have turned out to be another phone.
         Ok(roster.get(id).filter(|listed| listed.read_at >= began))
     }
 
-    /// Reads one pad anew. A pad whose code has changed is found by its seat, or by the records of changed codes.
+    /// Reads one pad anew: its row, and what was recorded of its code. A pad whose code has changed is found by its seat, or by the records
+    /// of changed codes. `None`: there is no such pad.
     ///
     /// # Errors
     /// The platform gave no usable answer.
-    pub async fn read_one(&self, known: &Pad) -> Result<Reread, Unreachable> {
+    pub async fn read_one(&self, known: &Pad) -> Result<Option<(Pad, Vec<Recoded>)>, Unreachable> {
         let code = known.code();
         let seat = known.seat().and_then(|seat| seat.parse().ok());
         let ask = match seat {
@@ -149,19 +140,14 @@ impl<L: Lists> Listing<L> {
             .into_iter()
             .find(|row| if seat.is_some() { row.seat() == known.seat() } else { row.code() == code });
         let (found, recoded) = match (info, of_seat) {
-            (info, Some(row)) if row.code() == code => {
-                (info.map(|info| info.or(row.clone())).or(Some(row)), Vec::new())
-            }
-            (_, Some(row)) => {
-                (Some(self.info(row.code()).await?.map(|info| info.or(row.clone())).unwrap_or(row)), Vec::new())
+            (info, Some(row)) => {
+                let info = if row.code() == code { info } else { self.info(row.code()).await? };
+                (Some(info.unwrap_or_default().or(row)), Vec::new())
             }
             (Some(info), None) => (Some(info), Vec::new()),
             (None, None) => self.recorded(code).await?,
         };
-        Ok(match found.filter(|pad| !pad.is_deleted()) {
-            Some(pad) => Reread::Found(Box::new(pad), recoded),
-            None => Reread::Gone,
-        })
+        Ok(found.filter(|pad| !pad.is_deleted()).map(|pad| (pad, recoded)))
     }
 
     /// Finds a pad that has another code by the records of changed codes.
@@ -330,12 +316,6 @@ fn failed(error: NoList) -> Unreachable {
         NoList::Unsupported => Unreachable("the platform does not have this call".into()),
         NoList::NoSuchPad => Unreachable("the platform has no such pad, and none was asked for".into()),
         NoList::Refused(why) | NoList::Failed(why) => why,
-    }
-}
-
-impl<L> fmt::Debug for Listing<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Listing")
     }
 }
 

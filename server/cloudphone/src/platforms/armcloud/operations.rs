@@ -1,7 +1,7 @@
 //! What the platform says of a task that it has taken: `padTaskDetail`, and how its numbers are read.
 
 use super::api::{Api, ApiCall, ApiError, Int, Rows};
-use crate::phones::upstream::guard::Class;
+use crate::adapter_kit::guard::Class;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolwarrant::{Remark, Sent};
@@ -39,7 +39,7 @@ pub(super) enum Progress {
 pub(super) async fn progress(api: &Api, task_id: i64) -> Result<Progress, ApiError> {
     let asked = json!({"taskIds": [task_id]});
     let rows: Rows<Row> = api.read(Class::Read, ApiCall::TaskDetail, &asked).await?;
-    Ok(rows.0.into_iter().find(|row| row.task_id == Int(task_id)).map_or(Progress::Open, Row::progress))
+    Ok(rows.rows.into_iter().find(|row| row.task_id == Int(task_id)).map_or(Progress::Open, Row::progress))
 }
 
 impl Row {

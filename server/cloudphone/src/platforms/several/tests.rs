@@ -1,6 +1,6 @@
 use super::*;
 use crate::phones::contract::{ClearProxyArgs, DeviceSpec};
-use crate::phones::upstream::{Offers, Paces, Seen, Snapshot};
+use crate::phones::port::{Offers, Paces, Seen, Snapshot};
 use proptest::prelude::*;
 use toolwarrant::Flag;
 

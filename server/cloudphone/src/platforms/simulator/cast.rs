@@ -32,7 +32,7 @@
 
 use super::truth::{Answer, ProxyEndpoint, Reply, State};
 use crate::phones::contract::{DeviceSpec, DeviceState, Port, PowerAction, ProxyScheme};
-use crate::phones::upstream::Snapshot;
+use crate::phones::port::Snapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,22 +181,7 @@ impl Part {
             Self::HttpProxyOnly => phone.proxy_schemes = Cow::Borrowed(&[ProxyScheme::Http]),
             Self::Reticent => phone.spec = Arc::new(UNKNOWN),
             Self::HostileName => phone.name = Untrusted::clean(HOSTILE),
-            Self::Plain
-            | Self::Stopped
-            | Self::Booting
-            | Self::Unreadable
-            | Self::Proxied
-            | Self::Swallowing
-            | Self::Failing
-            | Self::ErringButActing
-            | Self::LosingCommands
-            | Self::LosingAnswers
-            | Self::Late
-            | Self::Leaking
-            | Self::Rotating
-            | Self::Flapping
-            | Self::Slow
-            | Self::Refusing => {}
+            _ => {}
         }
     }
 
@@ -212,21 +197,7 @@ impl Part {
             Self::LosingAnswers => Script { reply: Reply::Lost, ..honest },
             Self::Late => Script { acts_after: Some(WORK + LATE), ..honest },
             Self::Slow => Script { reply: Reply::Held, ..honest },
-            Self::Plain
-            | Self::Stopped
-            | Self::Booting
-            | Self::Unreadable
-            | Self::WithoutProxy
-            | Self::WithoutPower
-            | Self::WithoutSession
-            | Self::WithoutRestart
-            | Self::HttpProxyOnly
-            | Self::Proxied
-            | Self::Reticent
-            | Self::HostileName
-            | Self::Leaking
-            | Self::Rotating
-            | Self::Flapping => honest,
+            _ => honest,
         })
     }
 

@@ -6,6 +6,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, LazyLock};
 use toolwarrant::{SplitMix, Untrusted};
 
+/// Most phones that a fleet has.
+pub const DEVICES_MAX: u32 = 1_000_000;
+
 /// Returns the id of a phone. It has seven digits, so ids and indices have the same order.
 pub(super) fn device_id(index: u32) -> DeviceId {
     let Ok(id) = DeviceId::new(&format!("phone-{index:07}")) else { unreachable!("letters, a dash and seven digits") };

@@ -4,7 +4,7 @@
 //! or takes effect, so the end of the process undoes nothing that a client could have seen. A file that has grown is rewritten as the
 //! states that its old commands led to, and the commands since then. It holds no user name and no password.
 
-use super::DEVICES_MAX;
+use super::fleet::DEVICES_MAX;
 use super::truth::{Folded, SettledPhone, State, Taken, Truth};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use toolwarrant::Timestamp;
+use toolwarrant::{Timestamp, durable};
 
 const VERSION: u32 = 1;
 
@@ -99,14 +99,7 @@ impl Journal {
         for taken in taken {
             text.extend(line(taken)?);
         }
-        let draft = path.with_extension("jsonl.new");
-        let new = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        new.write_all_at(&text, 0)?;
-        new.sync_all()?;
-        fs::rename(&draft, &*path)?;
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
-        }
+        let new = durable::replace(path, |file| file.write_all_at(&text, 0))?;
         (*file, *length) = (new, text.len() as u64);
         *fold_at = FOLD_AT.max(2 * *length);
         Ok(())

@@ -5,10 +5,11 @@
 //! How phones look is not its concern. Start at [`Table::show`].
 
 use super::cast::Part;
-use super::{See, Seen};
 use crate::phones::contract::DeviceState;
+use crate::phones::port::{See, Seen};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockWriteGuard};
+use toolwarrant::unpoisoned;
 
 /// Phones of a piece.
 const PIECE: u32 = 128;
@@ -70,7 +71,7 @@ impl Table {
     ) {
         let Some(first) = indices.clone().next() else { return };
         let piece = self.at(first);
-        let shown = piece.shown.read().unwrap_or_else(PoisonError::into_inner);
+        let shown = unpoisoned(piece.shown.read());
         let mut seen = Vec::with_capacity(indices.size_hint().0);
         let mut was_so = true;
         for index in indices.clone() {
@@ -87,7 +88,7 @@ impl Table {
         }
         drop(seen);
         drop(shown);
-        let mut shown = piece.shown.write().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = unpoisoned(piece.shown.write());
         if shown.is_empty() {
             *shown = (0..PIECE).map(|_| None).collect();
         }

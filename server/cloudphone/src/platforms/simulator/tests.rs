@@ -7,7 +7,7 @@ mod shown;
 use super::cast::WORK;
 use super::*;
 use crate::phones::contract::{Command, DeviceCapability};
-use crate::phones::upstream::Control;
+use crate::phones::port::{Control, Seen};
 use std::net::IpAddr;
 use toolwarrant::Sent;
 
@@ -233,7 +233,7 @@ async fn a_proxy_is_in_force_where_it_was_set_until_it_is_cleared() {
         .await
         .ok()
         .and_then(|exits| exits.through)
-        .map(super::super::Through::address);
+        .map(crate::phones::port::Through::address);
     send(&sim, 1, 1, "set_proxy").await;
     assert_eq!(seen(&sim, 1).await, own);
     wait(&sim, 5_000);

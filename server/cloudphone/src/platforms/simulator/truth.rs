@@ -234,23 +234,11 @@ impl Truth {
         self.requests.get(&request).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns what a request has really done by `now`, in order of time.
-    pub(super) fn deeds(&self, request: TaskId, now: Timestamp) -> Vec<Deed> {
-        let done = self.numbers(request).iter().filter_map(|number| {
-            let Taken { phone, change, acts_at, .. } = self.log.get(*number)?;
-            let at = (*acts_at).filter(|at| *at <= now)?;
-            Some(Deed { at, phone: *phone, change: change.clone() })
-        });
-        let mut done: Vec<_> = done.collect();
-        done.sort_by_key(|deed| deed.at);
-        done
-    }
-
-    /// Returns what was really done on a phone by `now`, in order of time, except what was forgotten.
-    pub(super) fn deeds_of(&self, phone: u32, now: Timestamp) -> Vec<Deed> {
+    /// Returns what the commands that `is_asked` admits have really done by `now`, in order of time, except what was forgotten.
+    pub(super) fn deeds(&self, now: Timestamp, is_asked: impl Fn(&Taken) -> bool) -> Vec<Deed> {
         let done = |taken: &Taken| {
-            let at = taken.acts_at.filter(|at| taken.phone == phone && *at <= now)?;
-            Some(Deed { at, phone, change: taken.change.clone() })
+            let at = taken.acts_at.filter(|at| is_asked(taken) && *at <= now)?;
+            Some(Deed { at, phone: taken.phone, change: taken.change.clone() })
         };
         let mut done: Vec<_> = self.log.taken.iter().filter_map(done).collect();
         done.sort_by_key(|deed| deed.at);
@@ -332,8 +320,8 @@ fn port<'de, D: Deserializer<'de>>(from: D) -> Result<Port, D::Error> {
 
 /// A task id as text.
 mod task_id {
-    use super::{Deserialize, Deserializer, TaskId, de};
-    use serde::Serializer;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+    use toolwarrant::TaskId;
 
     pub(super) fn write<S: Serializer>(id: &TaskId, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(id)

@@ -1,8 +1,8 @@
 //! What shows when a trail is changed, and what does not because nobody has changed it.
 
 use super::*;
-use crate::audit::retention::{self, Retention};
-use crate::audit::verify::{Scope, Verified, verify};
+use crate::retention::{self, Retention};
+use crate::verify::{Scope, Verified, verify};
 
 /// A trail of three days with several flushes each, and what is recorded of it.
 struct Sealed {
@@ -249,7 +249,7 @@ fn what_is_pruned_by_age_or_size_is_not_missing() {
         (by_age, 0, 0, 0),
         (by_size(0), 2, 2, 6),
         (by_size(u64::MAX), 90, 0, 0),
-        (Retention::default(), 2, 0, 0),
+        (Retention { days: Some(retention::DAYS), bytes: retention::BYTES }, 2, 0, 0),
     ];
     for (n, (retention, day, files, last)) in cases.into_iter().enumerate() {
         let mut sealed = Sealed::new(&format!("pruned-{n}"));

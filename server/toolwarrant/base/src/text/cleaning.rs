@@ -3,6 +3,7 @@
 //! The control sequences are those of ECMA-48, as terminals read them: with ESC in 7 bits, or with one of the controls U+0080 to U+009F.
 
 use std::borrow::Cow;
+use toolwarrant_limits::deceives;
 
 /// Cleans a text of any length: it is then one line without control characters, and hides nothing.
 #[must_use]
@@ -111,15 +112,6 @@ fn after_string(kind: char, text: &str) -> &str {
     ""
 }
 
-/// Checks for control characters, line separators, and format characters that hide or reorder text.
-#[must_use]
-pub fn deceives(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +123,7 @@ mod tests {
             ("Tray 1", "Tray 1"),
             (" \t Tray\r\n\u{85}\u{2028}\u{a0} 1 ", "Tray 1"),
             ("a\u{202e}b\u{200b}\u{feff}é日", "abé日"),
+            ("tags \u{e0080}\u{e00ff}", "tags"),
             ("CSI \u{1b}[31mred\u{1b}[0m, \u{9b}1;31mred\u{9b}m", "CSI red, red"),
             ("CSI \u{1b}[3\n1\u{7f}mwith controls", "CSI with controls"),
             ("CSI \u{1b}[31\u{1b}[0mwithin", "CSI within"),

@@ -3,10 +3,8 @@
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
+use toolwarrant_limits::URL_MAX_CHARS;
 use url::Url;
-
-/// Longest address, in characters of its normal form, which is ASCII.
-pub const URL_MAX_CHARS: usize = 2_048;
 
 /// An address of a page: `https`, with a host and without user name or password. It may carry a token, so nothing but an answer shows it.
 #[derive(Clone, PartialEq, Eq)]

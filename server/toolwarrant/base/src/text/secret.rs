@@ -11,23 +11,17 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A value that appears in the one answer it belongs to, and in no log or error. It is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret<T: Zeroize>(T);
+pub struct Secret<T: Zeroize>(Zeroizing<T>);
 
 impl<T: Zeroize> Secret<T> {
     /// Hides `value`.
     pub fn new(value: T) -> Self {
-        Self(value)
+        Self(Zeroizing::new(value))
     }
 
     /// Returns the value. The caller is responsible for where it goes.
     pub fn expose(&self) -> &T {
         &self.0
-    }
-}
-
-impl<T: Zeroize> Drop for Secret<T> {
-    fn drop(&mut self) {
-        self.0.zeroize();
     }
 }
 
@@ -45,7 +39,7 @@ thread_local! {
 impl<T: Zeroize + Serialize> Serialize for Secret<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         HAS_SECRET.set(true);
-        self.0.serialize(serializer)
+        T::serialize(&self.0, serializer)
     }
 }
 
@@ -53,7 +47,7 @@ impl<T: Zeroize + Serialize> Serialize for Secret<T> {
 const ROOM: usize = 2 << 10;
 
 /// Writes a value as JSON. Returns whether a secret is in it: then its text is to be wiped as well.
-pub(crate) fn written(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
+pub fn written(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
     let mut json = Json::of(value)?;
     let text = String::from_utf8(mem::take(&mut json.bytes)).map_err(serde_json::Error::custom)?;
     Ok((text, json.has_secret))
@@ -61,14 +55,16 @@ pub(crate) fn written(value: &impl Serialize) -> serde_json::Result<(String, boo
 
 /// JSON, or a part of it. It is wiped when it is dropped, if a secret is in it.
 #[derive(Default)]
-pub(crate) struct Json {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) has_secret: bool,
+pub struct Json {
+    /// The text.
+    pub bytes: Vec<u8>,
+    /// Whether a secret is in it.
+    pub has_secret: bool,
 }
 
 impl Json {
     /// Writes a value.
-    pub(crate) fn of(value: &impl Serialize) -> serde_json::Result<Self> {
+    pub fn of(value: &impl Serialize) -> serde_json::Result<Self> {
         let outer = HAS_SECRET.replace(false);
         let mut json = Self::with_capacity(ROOM, false);
         let done = serde_json::to_writer(&mut json.bytes, value);
@@ -76,12 +72,14 @@ impl Json {
         done.map(|()| json)
     }
 
-    pub(crate) fn with_capacity(bytes: usize, has_secret: bool) -> Self {
+    /// Makes room for that many bytes.
+    #[must_use]
+    pub fn with_capacity(bytes: usize, has_secret: bool) -> Self {
         Self { bytes: Vec::with_capacity(bytes), has_secret }
     }
 
     /// Makes room for bytes, perhaps with a secret. No copy of one stays behind.
-    pub(crate) fn reserve(&mut self, bytes: usize, has_secret: bool) {
+    pub fn reserve(&mut self, bytes: usize, has_secret: bool) {
         if self.has_secret && self.bytes.capacity() - self.bytes.len() < bytes {
             let mut larger = Vec::with_capacity(self.bytes.len() + bytes);
             larger.extend_from_slice(&self.bytes);

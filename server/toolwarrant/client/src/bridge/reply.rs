@@ -13,7 +13,7 @@ pub(super) struct Reply {
     /// What the client is to read, if anything.
     pub(super) line: Option<Bytes>,
     /// What the server says is wrong with the whole request.
-    complaint: Option<String>,
+    pub(super) complaint: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -54,11 +54,6 @@ impl Reply {
             (_, None) => return None,
         };
         Some(Self { line: Some(line), complaint })
-    }
-
-    /// What the server says is wrong with the whole request.
-    pub(super) fn complaint(&self) -> Option<&str> {
-        self.complaint.as_deref()
     }
 
     /// The revision that an answer to `initialize` agrees on.

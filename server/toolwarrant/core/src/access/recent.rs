@@ -2,7 +2,7 @@
 //!
 //! What a [`Caller`](super::Caller) keeps of the directory is counted where threads do not share the count. Start at [`Recent::principal`].
 
-use super::Application;
+use super::application::Application;
 use std::sync::Arc;
 
 /// A key and its application.
@@ -47,10 +47,10 @@ mod tests {
     use super::super::{Access, Credentials, Grants};
     use super::*;
     use crate::catalogue::PermissionSet;
-    use crate::clock::{Clock, Timestamp};
-    use crate::keyring::KeyRing;
     use crate::limit::Window;
-    use crate::random::Random;
+    use toolwarrant_base::clock::{Clock, Timestamp};
+    use toolwarrant_base::keyring::KeyRing;
+    use toolwarrant_base::random::Random;
 
     #[test]
     fn calls_of_a_thread_share_a_principal_and_a_change_keeps_nothing_of_who_has_gone() {

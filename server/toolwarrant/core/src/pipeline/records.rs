@@ -1,12 +1,12 @@
 //! What is recorded of a call however it ends: its line in the audit, its count and its duration.
 
 use crate::access::Caller;
-use crate::audit::{Line, Slot};
 use crate::catalogue::ToolDef;
-use crate::clock::{Clock, Timestamp};
 use crate::counts::Requests;
 use crate::failure::Failure;
 use crate::handler::Call;
+use toolwarrant_audit::{Line, Slot};
+use toolwarrant_base::clock::{Clock, Timestamp};
 
 /// The line of a call that ends now.
 pub(super) fn line<'a>(
@@ -65,7 +65,7 @@ pub(super) struct CallCounter<'a> {
 
 impl Drop for CallCounter<'_> {
     fn drop(&mut self) {
-        self.counts.ended(self.tool, self.outcome, self.clock.now().since(self.since));
+        self.counts.ended(self.tool, self.outcome, Some(self.clock.now().since(self.since)));
     }
 }
 

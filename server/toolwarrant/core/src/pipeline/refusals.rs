@@ -1,16 +1,11 @@
-//! The failures of the steps of a call, in words that say what to do next, and the refusals that come before a call.
+//! The failures of the steps of a call, in words that say what to do next.
 
-use super::records::line;
-use super::{Admitted, Handlers, Pipeline, permit};
-use crate::access::Caller;
 use crate::advice::Advice;
-use crate::audit::Line;
-use crate::catalogue::{Catalogue, ToolDef};
+use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::handler::{Call, Flag};
 use crate::tasks::WriteRefusal;
-use crate::wording::Words;
-use crate::words;
+use toolwarrant_base::words;
 
 /// The failure for a target that does not exist or is not granted. A client cannot tell which.
 pub(super) fn not_found(call: &Call<'_>) -> Failure {
@@ -49,56 +44,22 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
         }
         WriteRefusal::Full => overloaded(call.catalogue, "the queue of tasks is full"),
         WriteRefusal::Unavailable => overloaded(call.catalogue, "the server cannot write at present"),
-        WriteRefusal::Broken(why) => broken(call.catalogue, call.request_id, &why),
+        WriteRefusal::Broken(why) => broken(call, &why),
     }
 }
 
 /// The failure for a handler that answered for another tool, or is missing. Generated code rules out both.
 #[must_use]
 pub fn unrouted(call: &Call<'_>) -> Failure {
-    broken(call.catalogue, call.request_id, "the handler's answer is not this tool's")
+    broken(call, "the handler's answer is not this tool's")
 }
 
 /// Logs why the server failed. The failure tells the client whom to ask.
-pub(super) fn broken(catalogue: &'static Catalogue, request_id: &str, why: &str) -> Failure {
-    tracing::error!(request_id, why, "internal error");
-    Failure::plain(catalogue.roles.internal).with("request_id", request_id)
+pub(super) fn broken(call: &Call<'_>, why: &str) -> Failure {
+    tracing::error!(request_id = call.request_id, why, "internal error");
+    Failure::plain(call.catalogue.roles.internal).with("request_id", call.request_id)
 }
 
 pub(super) fn overloaded(catalogue: &'static Catalogue, what: &'static str) -> Failure {
     Failure::new(catalogue.roles.overloaded, what)
-}
-
-impl<H: Handlers> Pipeline<H> {
-    /// Refuses a call whose arguments a transport cannot read, with an audit line.
-    ///
-    /// # Errors
-    /// `forbidden`, or else `invalid_argument` with `what`.
-    pub fn reject(
-        &self,
-        Admitted(caller): &Admitted<'_>,
-        tool: &'static ToolDef,
-        request_id: &str,
-        what: Words,
-    ) -> Failure {
-        let Some(slot) = self.audit.reserve() else { return overloaded(H::CATALOGUE, "the audit cannot keep up") };
-        let failure = permit(H::CATALOGUE, caller, tool).err();
-        let failure = failure.unwrap_or_else(|| Failure::new(H::CATALOGUE.roles.invalid_argument, what));
-        slot.refuse(&line(caller, tool, request_id, self.clock.latest(), Some(&failure)));
-        self.counts.called(tool, failure.def().code, 1);
-        failure.told_to(caller.application.permissions)
-    }
-
-    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at most one line a second, which states
-    /// how many calls it covers: refusing must not cost more than serving.
-    pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
-        let now = self.now();
-        let Some(tool) = H::CATALOGUE.tool(name) else { return };
-        self.counts.called(tool, failure.def().code, 1);
-        let Some(calls) = caller.application.window.take_unlogged(now) else { return };
-        if let Some(slot) = self.audit.reserve() {
-            let time = self.clock.latest();
-            slot.write(&Line { calls, ..line(caller, tool, request_id, time, Some(failure)) });
-        }
-    }
 }

@@ -5,9 +5,9 @@ use super::{Handlers, Pipeline};
 use crate::access::Caller;
 use crate::failure::Failure;
 use crate::nonces::{BadNonce, BadTime};
-use crate::wording::Words;
-use crate::words;
 use std::sync::Arc;
+use toolwarrant_base::wording::Words;
+use toolwarrant_base::words;
 use toolwarrant_signing::{SKEW_SECONDS, Signature};
 
 /// A signed request, unchecked. A transport fills it.
@@ -25,12 +25,11 @@ pub struct SignedRequest<'a> {
     pub signature: &'a Signature,
 }
 
-/// Why a signed request is refused.
-enum BadSignature {
-    Time(BadTime),
-    Wrong,
-    Nonce(BadNonce),
-}
+const BEFORE_START: &str = "this request was signed before the server started: sign it again. If that does not help, your clock is \
+                            behind the server's: set it.";
+const WRONG: &str = "no live secret of that key makes this signature: compare `canonical_request`, which the server has built, with \
+                     what was signed, and check key and secret.";
+const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
 
 impl<H: Handlers> Pipeline<H> {
     /// Verifies a signed request and uses its nonce. `reads` says that it cannot change anything.
@@ -38,44 +37,26 @@ impl<H: Handlers> Pipeline<H> {
     /// # Errors
     /// `unauthenticated`, in the same words for every key; `overloaded` where there are too many nonces.
     pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, Failure> {
-        let what = match self.verified(signed, reads) {
-            Ok(caller) => return Ok(caller),
-            Err(BadSignature::Time(BadTime::Behind(seconds))) => off_by(seconds, " s behind"),
-            Err(BadSignature::Time(BadTime::Ahead(seconds))) => off_by(seconds, " s ahead of"),
-            Err(BadSignature::Time(BadTime::BeforeStart)) => {
-                "this request was signed before the server started: sign it again. If that does not help, your clock is behind \
-                 the server's: set it."
-                    .into()
-            }
-            Err(BadSignature::Wrong) => {
-                "no live secret of that key makes this signature: compare `canonical_request`, \
-                                         which the server has built, with what was signed, and check key and secret."
-                    .into()
-            }
-            Err(BadSignature::Nonce(BadNonce::Used)) => {
-                "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.".into()
-            }
-            Err(BadSignature::Nonce(BadNonce::Full)) => {
-                return Err(overloaded(H::CATALOGUE, "too many signed requests came in the last minutes"));
-            }
-        };
-        Err(self.unsigned(what))
+        let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
+        self.nonces.judge(timestamp, reads).map_err(|bad| match bad {
+            BadTime::Behind(seconds) => self.unsigned(off_by(seconds, " s behind")),
+            BadTime::Ahead(seconds) => self.unsigned(off_by(seconds, " s ahead of")),
+            BadTime::BeforeStart => self.unsigned(BEFORE_START.into()),
+        })?;
+        let verified = self.access.verify(key_id, canonical, signature, &self.clock);
+        let mut caller = verified.map_err(|_| self.unsigned(WRONG.into()))?;
+        let used = self.nonces.take(key_id, nonce, timestamp).map_err(|bad| match bad {
+            BadNonce::Used => self.unsigned(USED.into()),
+            BadNonce::Full => overloaded(H::CATALOGUE, "too many signed requests came in the last minutes"),
+        })?;
+        caller.nonce = Some(Arc::new(used));
+        Ok(caller)
     }
 
     /// Refuses a request whose signature cannot be verified, or is wrong.
     pub fn unsigned(&self, what: Words) -> Failure {
         self.counts.unauthenticated.add(1);
         Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
-    }
-
-    fn verified(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, BadSignature> {
-        let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
-        self.nonces.judge(timestamp, reads).map_err(BadSignature::Time)?;
-        let mut caller =
-            self.access.verify(key_id, canonical, signature, &self.clock).map_err(|_| BadSignature::Wrong)?;
-        let used = self.nonces.take(key_id, nonce, timestamp).map_err(BadSignature::Nonce)?;
-        caller.nonce = Some(Arc::new(used));
-        Ok(caller)
     }
 
     /// Puts the nonce of a signed request on the disk if that is due. Called before the answer to every request, and before a call that

@@ -3,7 +3,7 @@
 //! People and scripts name an application by its name or its id, and lists and logs show its name. So a name is a short text that shows
 //! all of itself, and none can be taken for an id.
 
-use crate::text::deceives;
+use toolwarrant_base::text::deceives;
 
 /// The longest name of an application, in characters.
 pub const APPLICATION_NAME_MAX: usize = 64;

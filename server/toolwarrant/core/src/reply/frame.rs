@@ -51,32 +51,3 @@ impl Frame<'_> {
         between.map_or(0, |between| between.len() + plain.len()) + close.len()
     }
 }
-
-/// The length of [`quote`]d JSON.
-pub(super) fn quoted_len(json: &[u8]) -> usize {
-    // JSON has white space below the space, and nothing else. A count that fits a byte is made of many bytes at a time.
-    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    let counts = json.chunks(128).map(|block| block.iter().map(|byte| u8::from(is_escaped(*byte))).sum::<u8>());
-    json.len() + counts.map(usize::from).sum::<usize>()
-}
-
-/// Appends JSON as it stands inside a JSON string.
-pub(super) fn quote(mut json: &[u8], out: &mut Vec<u8>) {
-    while let Some(at) = json.iter().position(|byte| ESCAPES[usize::from(*byte)] != 0) {
-        out.extend_from_slice(&json[..at]);
-        out.extend_from_slice(&[b'\\', ESCAPES[usize::from(json[at])]]);
-        json = &json[at + 1..];
-    }
-    out.extend_from_slice(json);
-}
-
-/// What stands behind a backslash for a byte of JSON that cannot stand in a string as it is; 0 for all others.
-static ESCAPES: [u8; 256] = {
-    let mut escapes = [0; 256];
-    escapes[b'"' as usize] = b'"';
-    escapes[b'\\' as usize] = b'\\';
-    escapes[b'\n' as usize] = b'n';
-    escapes[b'\r' as usize] = b'r';
-    escapes[b'\t' as usize] = b't';
-    escapes
-};

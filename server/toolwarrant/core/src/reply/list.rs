@@ -1,12 +1,13 @@
 //! Results that are lists, joined of items that are rendered already.
 
-use super::frame::{Frame, quote, quoted_len};
+use super::frame::Frame;
 use super::{Form, Rendered, Reply};
-use crate::text::Json;
 use serde::Serialize;
 use serde::ser::Error;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use toolwarrant_base::bytes::{quote, quoted_len};
+use toolwarrant_base::text::Json;
 
 /// A result whose first field is a list.
 pub trait ListResult: Serialize {

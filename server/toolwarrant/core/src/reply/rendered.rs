@@ -1,8 +1,7 @@
 //! Values that are serialised once, for many answers, within a budget of bytes.
 
-use super::frame::{Frame, quote, quoted_len};
+use super::frame::Frame;
 use super::{Form, Reply};
-use crate::text::Json;
 use serde::Serialize;
 use serde::ser::Error;
 use std::fmt;
@@ -10,6 +9,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use toolwarrant_base::bytes::{quote, quoted_len};
+use toolwarrant_base::text::Json;
 
 /// A value as JSON, in both forms in which an answer has it: as it is, and as it stands inside a JSON string.
 pub struct Rendered<T> {
@@ -79,7 +80,7 @@ impl<T> fmt::Debug for Rendered<T> {
 /// The bytes that [`Prepared`] values may keep together.
 #[derive(Debug)]
 pub struct RenderBudget {
-    left: AtomicUsize,
+    pub(super) left: AtomicUsize,
 }
 
 impl RenderBudget {
@@ -87,11 +88,6 @@ impl RenderBudget {
     #[must_use]
     pub const fn new(bytes: usize) -> Self {
         Self { left: AtomicUsize::new(bytes) }
-    }
-
-    /// The bytes that are left.
-    pub fn left(&self) -> usize {
-        self.left.load(Relaxed)
     }
 
     /// Takes bytes, or none if so many are not left.

@@ -1,7 +1,7 @@
 //! Reads a whole request body within the limits on size and time.
 
-use super::Limits;
-use super::connection::{HasPeer, Peer};
+use super::connection::Peer;
+use super::limits::Limits;
 use super::quota::Share;
 use super::turns::hushed;
 use axum::body::HttpBody;
@@ -34,16 +34,16 @@ pub enum BodyError {
 /// Bytes of each body that count for none: the cap on connections bounds them.
 const FREE: usize = 16 * 1024;
 
-/// Reads the whole of `body`, which comes `from` somewhere. A body that arrives in one piece, as small ones do, is returned without a
-/// copy. What a larger one takes of [`Limits::bodies_bytes`] is returned when its bytes are dropped.
+/// Reads the whole of `body`, which `peer` sends; `None` if it comes over no connection. A body that arrives in one piece, as small
+/// ones do, is returned without a copy. What a larger one takes of [`Limits::bodies_bytes`] is returned when its bytes are dropped.
 ///
 /// # Errors
 /// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is read.
-pub async fn read_body<B>(body: B, from: &impl HasPeer, limits: &Limits) -> Result<Bytes, BodyError>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    let peer = from.peer();
+pub async fn read_body(
+    body: impl HttpBody<Data = Bytes> + Unpin,
+    peer: Option<&Peer>,
+    limits: &Limits,
+) -> Result<Bytes, BodyError> {
     let read = read_whole(body, peer, limits).await;
     if let (Err(BodyError::TooLarge | BodyError::Overloaded), Some(peer)) = (&read, peer) {
         peer.connection.refuse_body();
@@ -51,10 +51,11 @@ where
     read
 }
 
-async fn read_whole<B>(mut body: B, peer: Option<&Peer>, limits: &Limits) -> Result<Bytes, BodyError>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
+async fn read_whole(
+    mut body: impl HttpBody<Data = Bytes> + Unpin,
+    peer: Option<&Peer>,
+    limits: &Limits,
+) -> Result<Bytes, BodyError> {
     let most = limits.body_bytes;
     if peer.is_some_and(|peer| peer.crowded) {
         return Err(BodyError::Overloaded);
@@ -65,7 +66,7 @@ where
     let mut deadline = None;
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
-    let mut share = None;
+    let mut share = None::<Share>;
     while !body.is_end_stream() {
         let Some(piece) = next_piece(&mut body, peer, limits, &mut deadline).await? else { break };
         if piece.len() > most - first.len().max(joined.len()) {
@@ -78,7 +79,7 @@ where
                 joined.extend_from_slice(&mem::take(&mut first));
             }
             joined.extend_from_slice(&piece);
-            let counted = share.as_ref().map_or(0, Share::amount);
+            let counted = share.as_ref().map_or(0, |share| share.amount);
             if let Some(peer) = peer.filter(|_| joined.len() > FREE + counted)
                 && !grow(&mut share, peer, joined.len() - FREE - counted)
             {
@@ -116,15 +117,12 @@ impl AsRef<[u8]> for Counted {
 
 /// The next piece of the body, or an empty piece in place of trailers, which no route uses. Reads the clock and sets `deadline`
 /// only if it has to wait.
-async fn next_piece<B>(
-    body: &mut B,
+async fn next_piece(
+    body: &mut (impl HttpBody<Data = Bytes> + Unpin),
     peer: Option<&Peer>,
     limits: &Limits,
     deadline: &mut Option<Instant>,
-) -> Result<Option<Bytes>, BodyError>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
+) -> Result<Option<Bytes>, BodyError> {
     let frame = match poll_fn(|context| Poll::Ready(poll_once(body, context))).await {
         Poll::Ready(frame) => frame,
         Poll::Pending => {
@@ -159,10 +157,9 @@ where
 mod tests {
     use super::*;
     use axum::body::Body;
-    use axum::http::Extensions;
 
     async fn read(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
-        read_body(body, &Extensions::new(), limits).await
+        read_body(body, None, limits).await
     }
 
     #[tokio::test]

@@ -4,14 +4,13 @@
 
 use super::quota::Quota;
 use super::throttle::AuthThrottle;
-use axum::http::Extensions;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::hangup::Hangup;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::hangup::Hangup;
 use toolwarrant_core::tasks::LongPoll;
 
 /// The client is to act: to send a head or a body, or to read an answer.
@@ -56,7 +55,7 @@ pub(super) struct Quotas {
 
 /// An open connection.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// Who has opened it.
     pub(super) address: IpAddr,
     pub(super) quotas: Arc<Quotas>,
@@ -98,7 +97,7 @@ impl Connection {
     }
 
     /// The client has sent what was asked for. Fails if the connection was given up before.
-    pub(super) fn received(&self) -> Result<(), GivenUp> {
+    pub(crate) fn received(&self) -> Result<(), GivenUp> {
         self.state.compare_exchange(WAITING, BUSY, AcqRel, Acquire).map(drop).map_err(|_| GivenUp)
     }
 
@@ -173,7 +172,7 @@ impl Connection {
     }
 
     /// Waits until the connection is given up.
-    pub(super) async fn given_up(&self) {
+    pub(crate) async fn given_up(&self) {
         self.given_up.notified().await;
     }
 }
@@ -193,29 +192,11 @@ pub struct Peer {
     pub(super) connection: Arc<Connection>,
 }
 
-/// What may know where a request comes from: its extensions, where it came through a router.
-pub trait HasPeer {
-    /// Where it comes from. `None` if it came over no connection.
-    fn peer(&self) -> Option<&Peer>;
-}
-
-impl HasPeer for Extensions {
-    fn peer(&self) -> Option<&Peer> {
-        self.get()
-    }
-}
-
-impl HasPeer for Option<&Peer> {
-    fn peer(&self) -> Option<&Peer> {
-        *self
-    }
-}
-
 /// Counts a failed authentication of this request's client, and returns once it may be answered.
 ///
 /// Few answers are delayed at a time. Beyond these the answer is given at once, and the connection ends with it.
-pub(crate) async fn slow_down(throttle: &AuthThrottle, from: &impl HasPeer, now: Timestamp) {
-    let Some(Peer { address, connection, .. }) = from.peer() else { return };
+pub(crate) async fn slow_down(throttle: &AuthThrottle, peer: Option<&Peer>, now: Timestamp) {
+    let Some(Peer { address, connection, .. }) = peer else { return };
     let Some(delay) = throttle.failed(*address, now) else { return };
     match connection.quotas.delayed.take(*address, 1) {
         Some(_share) => sleep(delay).await,
@@ -224,8 +205,8 @@ pub(crate) async fn slow_down(throttle: &AuthThrottle, from: &impl HasPeer, now:
 }
 
 /// How long an answer to this request may be held: until its client closes its side.
-pub(crate) fn patience(from: &impl HasPeer) -> LongPoll<'_> {
-    from.peer().map_or(LongPoll::Allowed, |peer| LongPoll::Until(&peer.connection.hangup))
+pub(crate) fn patience(peer: Option<&Peer>) -> LongPoll<'_> {
+    peer.map_or(LongPoll::Allowed, |peer| LongPoll::Until(&peer.connection.hangup))
 }
 
 #[cfg(test)]
@@ -242,12 +223,11 @@ mod tests {
         let throttle = Arc::new(AuthThrottle::default());
         let fail = |address: [u8; 4]| {
             let permit = limiter.acquire(address.into()).expect("a permit");
-            let (mut extensions, throttle) = (Extensions::new(), Arc::clone(&throttle));
-            let connection = Arc::clone(&permit.connection);
-            extensions.insert(Peer { address: address.into(), crowded: false, connection });
+            let (connection, throttle) = (Arc::clone(&permit.connection), Arc::clone(&throttle));
+            let peer = Peer { address: address.into(), crowded: false, connection };
             async move {
                 let begin = Instant::now();
-                slow_down(&throttle, &extensions, Timestamp(0)).await;
+                slow_down(&throttle, Some(&peer), Timestamp(0)).await;
                 let ends = permit.connection.last.load(Relaxed);
                 (begin.elapsed() >= Duration::from_secs(1), ends)
             }

@@ -4,17 +4,18 @@
 //! doing nothing. That is the oldest one of an address that has more than others. One on which a request was answered since the last look
 //! goes last.
 
-use super::Limits;
-use super::connection::{Connection, GivenUp, Quotas};
+use super::connection::{Connection, Quotas};
+use super::limits::Limits;
 use super::proxies::TrustedProxies;
 use super::quota::{Quota, Share};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use toolwarrant_base::unpoisoned;
 use toolwarrant_core::counts::Count;
 
 /// Connections that were given up and have not ended yet. They are open beyond the cap for a moment.
@@ -28,7 +29,7 @@ const LOOKS: usize = 64;
 
 /// Caps the number of open connections, in all and by address.
 pub struct ConnectionLimiter {
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
     pub(super) proxies: TrustedProxies,
     quotas: Arc<Quotas>,
     by_address: Arc<Quota>,
@@ -51,7 +52,7 @@ struct OpenConnections {
 /// The right to one open connection. Dropping it returns the right to the limiter.
 pub(crate) struct ConnectionPermit {
     limiter: Arc<ConnectionLimiter>,
-    pub(super) connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
     /// Whether a trusted proxy has opened it.
     pub(super) by_proxy: bool,
     _share: Option<Share>,
@@ -76,11 +77,6 @@ impl ConnectionLimiter {
         let by_address = Quota::new(usize::MAX, each);
         let (quotas, open) = (Arc::new(quotas), Mutex::default());
         Arc::new(Self { limits, proxies, quotas, by_address, open, left: Notify::new(), refused: Count::default() })
-    }
-
-    /// Time for the head of a request.
-    pub(crate) fn patience(&self) -> Duration {
-        self.limits.head
     }
 
     /// The number of open connections.
@@ -130,7 +126,7 @@ impl ConnectionLimiter {
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.open.lock())
     }
 }
 
@@ -165,18 +161,6 @@ impl OpenConnections {
         self.places.remove(&connection.place.load(Relaxed));
         self.leaving += 1;
         true
-    }
-}
-
-impl ConnectionPermit {
-    /// The client has sent what was asked for. Fails if the connection was given up before.
-    pub(crate) fn received(&self) -> Result<(), GivenUp> {
-        self.connection.received()
-    }
-
-    /// Waits until the connection is given up.
-    pub(crate) async fn given_up(&self) {
-        self.connection.given_up().await;
     }
 }
 

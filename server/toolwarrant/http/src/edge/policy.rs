@@ -11,8 +11,8 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use toolwarrant_core::wording::{Echo, Words};
-use toolwarrant_core::words;
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
 
 /// The flag that allows a host name, without its dashes.
 pub const ALLOW_HOST: &str = "allow-host";
@@ -52,26 +52,11 @@ impl HostOriginError {
     /// Returns what a client reads: the refused value, and the flag that allows it.
     #[must_use]
     pub fn words(&self) -> Words {
-        match self {
-            Self::Host(host) => {
-                words![
-                    "the host `",
-                    host,
-                    "` is not one that this server answers to; allow it with `--",
-                    ALLOW_HOST,
-                    "`"
-                ]
-            }
-            Self::Origin(origin) => {
-                words![
-                    "pages of the origin `",
-                    origin,
-                    "` may not use this server; allow it with `--",
-                    ALLOW_ORIGIN,
-                    "`"
-                ]
-            }
-        }
+        let (what, refused, why, flag) = match self {
+            Self::Host(host) => ("the host `", host, "` is not one that this server answers to", ALLOW_HOST),
+            Self::Origin(origin) => ("pages of the origin `", origin, "` may not use this server", ALLOW_ORIGIN),
+        };
+        words![what, refused, why, "; allow it with `--", flag, "`"]
     }
 }
 

@@ -51,7 +51,8 @@ impl TrustedProxies {
             let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
             headers.contains_key(name).then(|| values.collect::<Vec<_>>().join(","))
         };
-        let standard = text(&FORWARDED).map(|text| self.first_untrusted(elements(&text).rev().map(forwarded_for)));
+        let standard =
+            text(&FORWARDED).map(|text| self.first_untrusted(split(&text, ',').into_iter().rev().map(forwarded_for)));
         let usual = text(&X_FORWARDED_FOR).map(|text| self.first_untrusted(text.rsplit(',').map(address)));
         let named = match (standard, usual) {
             (Some(one), Some(other)) => one.filter(|_| one == other),
@@ -101,11 +102,6 @@ impl Network {
 
 fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
-}
-
-/// The elements of a `Forwarded` header. A comma in a quoted text separates nothing.
-fn elements(text: &str) -> impl DoubleEndedIterator<Item = &str> {
-    split(text, ',').into_iter()
 }
 
 /// Splits a text at a character, but not within quotes.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+use toolwarrant_base::unpoisoned;
 
 /// So much of something, in all and for one address.
 #[derive(Debug)]
@@ -24,7 +25,8 @@ struct Shares {
 pub(super) struct Share {
     quota: Arc<Quota>,
     address: IpAddr,
-    amount: usize,
+    /// What was taken.
+    pub(super) amount: usize,
 }
 
 impl Quota {
@@ -50,16 +52,11 @@ impl Quota {
     }
 
     fn taken(&self) -> MutexGuard<'_, Shares> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.taken.lock())
     }
 }
 
 impl Share {
-    /// What was taken.
-    pub(super) fn amount(&self) -> usize {
-        self.amount
-    }
-
     /// Takes more. If there is too little left, takes nothing and returns false.
     pub(super) fn grow(&mut self, amount: usize) -> bool {
         let Quota { most, most_each, .. } = *self.quota;

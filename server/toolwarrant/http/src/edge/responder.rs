@@ -14,7 +14,7 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use toolwarrant_core::BoxFuture;
+use toolwarrant_base::BoxFuture;
 use toolwarrant_core::reply::Answer;
 use tower_service::Service;
 
@@ -30,14 +30,9 @@ impl<R: Responder + ?Sized> Responder for Arc<R> {
     }
 }
 
-/// A router finds the peer in the extensions of the request.
+/// A router answers everyone the same.
 impl Responder for Router {
-    fn respond<'a>(
-        &'a self,
-        mut request: Request<Incoming>,
-        peer: Cow<'a, Peer>,
-    ) -> BoxFuture<'a, Response<ResponseBody>> {
-        request.extensions_mut().insert(peer.into_owned());
+    fn respond<'a>(&'a self, request: Request<Incoming>, _: Cow<'a, Peer>) -> BoxFuture<'a, Response<ResponseBody>> {
         let answering = self.clone().call(request);
         Box::pin(async move {
             let Ok(response) = answering.await;

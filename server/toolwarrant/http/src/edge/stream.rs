@@ -1,8 +1,8 @@
 //! A client's stream: ends a connection whose client does not read its answer, notices a client that closes its side, and lets one read
 //! why its body was refused.
 
-use super::Limits;
 use super::connection::Connection;
+use super::limits::Limits;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -102,9 +102,7 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
             }
         }
     }
-}
 
-impl<S: AsyncRead + Unpin> ClientStream<S> {
     /// Drops what the client sends, until it has read the answer and closes. A socket that is closed before would take the answer back.
     fn linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let over = self.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));

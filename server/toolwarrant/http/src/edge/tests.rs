@@ -3,7 +3,7 @@
 use super::*;
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Semaphore, oneshot};
+use toolwarrant_base::BoxFuture;
 
 /// A deadline that should pass during the test.
 const SHORT: Duration = Duration::from_millis(200);
@@ -55,7 +56,7 @@ impl TestServer {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener");
-                serve(listener, router, own, None, async { drop(stopped.await) }).await;
+                serve(listener, PeerRouter(router), own, None, async { drop(stopped.await) }).await;
             });
         });
         Self { address, limiter, waiting, release, stop: Some(stop), thread: Some(thread) }
@@ -89,10 +90,24 @@ impl Drop for TestServer {
     }
 }
 
+/// A router whose handlers find the peer in the extensions of the request.
+struct PeerRouter(Router);
+
+impl Responder for PeerRouter {
+    fn respond<'a>(
+        &'a self,
+        mut request: Request<Incoming>,
+        peer: Cow<'a, Peer>,
+    ) -> BoxFuture<'a, Response<ResponseBody>> {
+        request.extensions_mut().insert(Peer::clone(&peer));
+        self.0.respond(request, peer)
+    }
+}
+
 /// Answers with the length of the body.
 async fn length(State(limits): State<Limits>, request: axum::extract::Request) -> (StatusCode, String) {
     let (head, body) = request.into_parts();
-    match read_body(body, &head.extensions, &limits).await {
+    match read_body(body, head.extensions.get(), &limits).await {
         Ok(bytes) => (StatusCode::OK, bytes.len().to_string()),
         Err(BodyError::TooLarge) => (StatusCode::PAYLOAD_TOO_LARGE, String::new()),
         Err(BodyError::Timeout) => (StatusCode::REQUEST_TIMEOUT, String::new()),
@@ -151,7 +166,7 @@ async fn ends_after(sent: &[(u64, &str)]) -> u128 {
     let (_running, stopping) = watch::channel(());
     let slow = async || sleep(Duration::from_secs(30)).await;
     let router = Router::new().route("/", post(length)).route("/slow", get(slow)).with_state(limiter.limits);
-    let server = Server::new(Arc::new(router), Arc::clone(&limiter), stopping);
+    let server = Server::new(Arc::new(PeerRouter(router)), Arc::clone(&limiter), stopping);
     let (own, stream, mut client) = connection(&limiter);
     let begin = tokio::time::Instant::now();
     let sending = async {
@@ -194,7 +209,7 @@ async fn a_request_that_comes_whole_takes_one_turn_of_its_connection() {
     let limiter = ConnectionLimiter::new(Limits::default());
     let (_running, stopping) = watch::channel(());
     let router = Router::new().route("/", post(length)).with_state(limiter.limits);
-    let server = Server::new(Arc::new(router), Arc::clone(&limiter), stopping);
+    let server = Server::new(Arc::new(PeerRouter(router)), Arc::clone(&limiter), stopping);
     let (own, stream, mut client) = connection(&limiter);
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);

@@ -3,9 +3,10 @@
 use super::quota::network_of;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::unpoisoned;
 
 /// Failures of one address in a minute that are answered at once. A client with a wrong key makes a few at each start.
 const UNDELAYED: u32 = 60;
@@ -29,7 +30,7 @@ impl AuthThrottle {
     /// Counts a failure and returns the delay before its answer, if any. Requests with valid credentials are never delayed.
     pub(crate) fn failed(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
         let address = network_of(address);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = unpoisoned(self.0.lock());
         if all.len() >= CAPACITY && !all.contains_key(&address) {
             all.retain(|_, failures| now < failures.since.plus(MINUTE));
             if all.len() >= CAPACITY {

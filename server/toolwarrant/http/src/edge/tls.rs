@@ -10,11 +10,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
+use toolwarrant_base::unpoisoned;
 
 /// The flag for the file with the certificate, without its dashes.
 pub const TLS_CERT: &str = "tls-cert";
@@ -47,38 +48,8 @@ struct Contents {
 
 /// Why a certificate and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("--{flag} {}: {why}", file.display())]
-    Unreadable {
-        /// The flag that names the file, without its dashes.
-        flag: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What the system says.
-        why: String,
-    },
-    /// A file holds something else than it should.
-    #[error("--{flag} {}: expected {expected} in PEM format", file.display())]
-    NotPem {
-        /// The flag that names the file, without its dashes.
-        flag: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// What it should hold.
-        expected: &'static str,
-    },
-    /// The key is that of another certificate, or the certificate is none that can be used.
-    #[error("--{TLS_CERT} {} and --{TLS_KEY} {} do not go together: {why}", certificate.display(), key.display())]
-    Unfit {
-        /// The file with the certificate.
-        certificate: PathBuf,
-        /// The file with the key.
-        key: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-}
+#[error("--{0}")]
+pub struct TlsError(String);
 
 impl Tls {
     /// Reads a certificate, with those between it and a root if there are any, and its key, both in PEM format.
@@ -126,7 +97,7 @@ impl Tls {
     }
 
     fn pair(&self) -> MutexGuard<'_, Pair> {
-        self.pair.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.pair.lock())
     }
 }
 
@@ -137,15 +108,17 @@ impl Contents {
 
     /// A server with this certificate: TLS 1.2 and 1.3, HTTP/1.1, no certificates of clients.
     fn config(&self, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-        let not_pem = |flag, file: &Path, expected| TlsError::NotPem { flag, file: file.to_owned(), expected };
+        let not_pem = |flag, file: &Path, expected| {
+            TlsError(format!("{flag} {}: expected {expected} in PEM format", file.display()))
+        };
         let chain = CertificateDer::pem_slice_iter(&self.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or_else(|| not_pem(TLS_CERT, certificate, "a certificate"))?;
         let secret = PrivateKeyDer::from_pem_slice(&self.key).ok();
         let secret = secret.ok_or_else(|| not_pem(TLS_KEY, key, "a private key without a password"))?;
         let unfit = |error: rustls::Error| {
-            let why = error.to_string();
-            TlsError::Unfit { certificate: certificate.to_owned(), key: key.to_owned(), why }
+            let (certificate, key) = (certificate.display(), key.display());
+            TlsError(format!("{TLS_CERT} {certificate} and --{TLS_KEY} {key} do not go together: {error}"))
         };
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_protocol_versions(rustls::ALL_VERSIONS).map_err(unfit)?;
@@ -162,7 +135,7 @@ fn read(flag: &'static str, file: &Path) -> Result<Vec<u8>, TlsError> {
         io::ErrorKind::IsADirectory => "it is a folder; a file is expected".to_owned(),
         _ => error.to_string(),
     };
-    fs::read(file).map_err(|error| TlsError::Unreadable { flag, file: file.to_owned(), why: why(error) })
+    fs::read(file).map_err(|error| TlsError(format!("{flag} {}: {}", file.display(), why(error))))
 }
 
 #[cfg(test)]

@@ -2,13 +2,15 @@
 //!
 //! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they were sent.
 
+use crate::context::reason;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
-use toolwarrant_core::wording::{Echo, Words};
-use toolwarrant_core::words;
+use toolwarrant_base::bytes::is_deeper_than;
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
 
 /// What `jsonrpc` is.
 const VERSION: &str = r#""2.0""#;
@@ -104,7 +106,7 @@ impl<'a> Message<'a> {
 pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Unreadable::NotJson(words!["the body is not UTF-8 at byte ", error.valid_up_to()]))?;
-    if is_too_deep(bytes) {
+    if is_deeper_than(MAX_DEPTH, bytes) {
         return Err(Unreadable::NotJson(words!["the body is nested deeper than ", MAX_DEPTH, " levels"]));
     }
     let not_json = |error: serde_json::Error| {
@@ -177,12 +179,6 @@ struct Members<'a> {
 /// Reads a member that is present, even if it is null. A plain `Option` would treat null as absent.
 pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
-}
-
-/// The message of serde_json about JSON of the wrong shape, without the position in the text.
-pub(crate) fn reason(error: &serde_json::Error) -> Echo {
-    let text = error.to_string();
-    Echo::of(text.split(" at line ").next().unwrap_or_default())
 }
 
 fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
@@ -304,32 +300,6 @@ fn is_id(json: &str) -> bool {
     json.starts_with('"') || json.strip_prefix('-').unwrap_or(json).bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether brackets outside of strings nest deeper than [`MAX_DEPTH`]. A body with no more brackets than that is not searched.
-fn is_too_deep(bytes: &[u8]) -> bool {
-    // Both brackets with one comparison, and counts that fit a byte, so that many bytes are looked at together.
-    let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>();
-    if bytes.chunks(128).map(|some| usize::from(count(some))).sum::<usize>() <= MAX_DEPTH {
-        return false;
-    }
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    for byte in bytes {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'[' | b'{' if !quoted => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return true;
-                }
-            }
-            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -378,13 +348,5 @@ mod tests {
         assert_eq!(read, 3 * 2 * 4 * 3, "ids, methods, parameters and ends that are usual");
         let list = r#"["2.0",1,"tools/call",{"name":"x"},null,null]"#;
         assert!(matches!(message(list), Ok(Message::Invalid { id: None, .. })), "the values of a message are none");
-    }
-
-    #[test]
-    fn a_body_is_too_deep_by_its_brackets_outside_of_strings() {
-        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        assert!(!is_too_deep(nested(MAX_DEPTH).as_bytes()) && is_too_deep(nested(MAX_DEPTH + 1).as_bytes()));
-        let texts = format!("{{\"a\":\"{}\\\"\"}}", "{[;".repeat(500));
-        assert!(!is_too_deep(texts.as_bytes()));
     }
 }

@@ -4,8 +4,8 @@
 //! A header that contradicts the body is refused, because what stands between client and server goes by the headers alone. Headers are
 //! compared as they are; `initialize` is served whatever its headers say.
 
-use super::Refusal;
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
+use super::refusal::Refusal;
 use super::session::Method;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
@@ -13,12 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use toolwarrant_base::wording::Echo;
+use toolwarrant_base::words;
 use toolwarrant_core::args::read_text;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::Handlers;
 use toolwarrant_core::revision::Revision;
-use toolwarrant_core::wording::Echo;
-use toolwarrant_core::words;
 
 /// A header that repeats a part of the body.
 struct Mirror {

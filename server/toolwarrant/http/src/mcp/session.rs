@@ -2,13 +2,15 @@
 //!
 //! The outcome of a tool is always a result, also if the tool failed, so that the model reads it.
 
-use super::Refusal;
-use super::answers::{self, error};
+use super::answers::{self, Answers, error};
 use super::envelope::{self, Message, ParamMembers, Params, RpcRequest};
-use crate::Endpoint;
+use super::refusal::Refusal;
+use crate::context::{Context, reason};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::LazyLock;
+use toolwarrant_base::wording::Echo;
+use toolwarrant_base::words;
 use toolwarrant_core::access::Caller;
 use toolwarrant_core::args::read_text;
 use toolwarrant_core::failure::Failure;
@@ -18,8 +20,6 @@ use toolwarrant_core::pipeline::{Admitted, Handlers};
 use toolwarrant_core::reply::Answer;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_core::tasks::LongPoll;
-use toolwarrant_core::wording::Echo;
-use toolwarrant_core::words;
 
 /// A method that requests can call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,8 @@ impl Method {
 
 /// One authenticated HTTP request, whose messages are to be answered.
 pub(super) struct Session<'a, H> {
-    pub(super) endpoint: &'a Endpoint<H>,
+    pub(super) context: &'a Context<H>,
+    pub(super) answers: &'a Answers,
     pub(super) caller: &'a Caller,
     /// What was charged of the budget before the body was read.
     pub(super) charged: Option<HeadCharge>,
@@ -89,7 +90,7 @@ impl<H: Handlers> Session<'_, H> {
 
     fn charge(&self, requests: usize) -> Result<Admitted<'_>, Failure> {
         let cost = u32::try_from(requests.max(1)).unwrap_or(u32::MAX);
-        self.endpoint.pipeline.charge_budget(self.caller, self.charged, cost)
+        self.context.pipeline.charge_budget(self.caller, self.charged, cost)
     }
 
     /// The answer to a message, or its id and the failure; `None` for a notification.
@@ -116,9 +117,9 @@ impl<H: Handlers> Session<'_, H> {
             return error(id, failure);
         }
         if let Ok(call) = self.call_params(request) {
-            self.endpoint.pipeline.refused(self.caller, &call.name, self.request_id, failure);
+            self.context.pipeline.refused(self.caller, &call.name, self.request_id, failure);
         }
-        self.endpoint.answers.failed(id, self.revision, failure)
+        self.answers.failed(id, self.revision, failure)
     }
 
     async fn answer(&self, admitted: &Admitted<'_>, request: &RpcRequest<'_>) -> Result<Answer, Failure> {
@@ -130,7 +131,7 @@ impl<H: Handlers> Session<'_, H> {
             let what = words!["`params` is ", Echo::of(params.get()), ", not an object"];
             return Err(Failure::new(invalid_params, what));
         }
-        let Endpoint { pipeline, answers, .. } = self.endpoint;
+        let (pipeline, answers) = (&self.context.pipeline, self.answers);
         match Method::of(method, self.revision) {
             Some(Method::CallTool) => self.call(admitted, id, &self.call_params(request)?).await,
             Some(Method::ListTools) => match cursor(request) {
@@ -152,7 +153,7 @@ impl<H: Handlers> Session<'_, H> {
 
     async fn call(&self, admitted: &Admitted<'_>, id: &str, call: &CallParams<'_>) -> Result<Answer, Failure> {
         let arguments = call.arguments.unwrap_or(&NO_ARGUMENTS);
-        let Self { endpoint: Endpoint { pipeline, answers, .. }, request_id, hold, revision, .. } = *self;
+        let Self { context: Context { pipeline, .. }, answers, request_id, hold, revision, .. } = *self;
         let frame = answers.frame(id, revision);
         match pipeline.call(admitted, ToolCall { tool: &call.name, arguments, request_id, hold, frame }).await {
             Ok(answer) => Ok(answer),
@@ -177,7 +178,7 @@ impl<H: Handlers> Session<'_, H> {
             .params_json()
             .ok_or_else(|| Failure::new(role, "tools/call needs `params` with the tool's `name`"))?;
         let call: CallParams<'p> = serde_json::from_str(params.get()).map_err(|error| {
-            let what = envelope::reason(&error);
+            let what = reason(&error);
             Failure::new(role, words!["`params` of tools/call: ", what])
         })?;
         match call.arguments {

@@ -3,14 +3,14 @@
 //! Nothing is judged here but the form: which arguments a tool takes, and how often, is said by the tool as on `/mcp`.
 
 use super::routes::Route;
-use crate::mcp::reason;
+use crate::context::reason;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use toolwarrant_base::wording::{Echo, Words};
+use toolwarrant_base::words;
 use toolwarrant_core::args;
-use toolwarrant_core::wording::{Echo, Words};
-use toolwarrant_core::words;
 
 /// The argument whose twin is the header `Idempotency-Key`.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";

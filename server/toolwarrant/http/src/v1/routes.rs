@@ -19,7 +19,7 @@ pub(crate) struct Routes {
     /// The path of a task before its id and after it, with the base path of the public URL.
     task: Option<(String, String)>,
     /// The OpenAPI document.
-    document: Bytes,
+    pub(super) document: Bytes,
 }
 
 /// One tool with its method and path.
@@ -68,11 +68,6 @@ impl Routes {
         let here = format!(r#""servers":[{{"url":{}}}]"#, Value::from(if base.is_empty() { "/" } else { base }));
         let document = catalogue.openapi.replacen(root, &here, 1).into();
         Self { routes, task, document }
-    }
-
-    /// Returns the document that says what is served.
-    pub(super) fn document(&self) -> &Bytes {
-        &self.document
     }
 
     /// Returns the path at which a task is read.

@@ -1,6 +1,6 @@
 //! Words of a service in the help texts of commands that every service has.
 
-use super::resources;
+use clap::builder::{Resettable, Str, StyledStr};
 use toolwarrant_core::catalogue::Catalogue;
 
 /// The words that replace `{...}` in help texts.
@@ -33,31 +33,28 @@ impl HelpWords {
         text.replace("{TARGET}", &target.to_uppercase()).replace("{permissions}", &self.permissions)
     }
 
+    fn help(&self, help: Option<&StyledStr>) -> Resettable<StyledStr> {
+        help.map(|help| self.text(&help.to_string()).into()).into()
+    }
+
     /// Replaces the words in a command, its arguments and its subcommands.
     pub(super) fn fill(&self, command: clap::Command) -> clap::Command {
-        let command = match command.get_about().map(|about| self.text(&about.to_string())) {
-            Some(about) => command.about(about),
-            None => command,
-        };
-        let command = match command.get_long_about().map(|about| self.text(&about.to_string())) {
-            Some(about) => command.long_about(about),
-            None => command,
-        };
+        let (about, long_about) = (self.help(command.get_about()), self.help(command.get_long_about()));
+        let command = command.about(about).long_about(long_about);
         command.mut_args(|arg| self.arg(arg)).mut_subcommands(|inner| self.fill(inner))
     }
 
     fn arg(&self, arg: clap::Arg) -> clap::Arg {
-        let arg = match arg.get_help().map(|help| self.text(&help.to_string())) {
-            Some(help) => arg.help(help),
-            None => arg,
-        };
-        let arg = match arg.get_long().filter(|long| long.contains('{')).map(|long| self.text(long)) {
-            Some(long) => arg.long(long),
-            None => arg,
-        };
+        let (help, long) = (self.help(arg.get_help()), arg.get_long().map(|long| Str::from(self.text(long))));
+        let arg = arg.help(help).long(Resettable::from(long));
         match arg.get_value_names().and_then(|names| names.first()).map(|name| self.text(name)) {
             Some(name) => arg.value_name(name),
             None => arg,
         }
     }
+}
+
+/// The names of the resources of a contract.
+pub(crate) fn resources(catalogue: &Catalogue) -> Vec<&'static str> {
+    catalogue.resources.iter().map(|resource| resource.name).collect()
 }

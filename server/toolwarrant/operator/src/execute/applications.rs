@@ -1,46 +1,15 @@
 //! Commands about applications.
 
+use super::answer::{Answer, noted, owed, refused};
 use super::keys::KeyAnswer;
-use super::{Answer, answer, owed, refused};
 use crate::cli::resources;
 use crate::command::AppCommand;
 use crate::context::OperatorContext;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::registry::NewApplication;
 use toolwarrant_core::store::ApplicationRow;
-
-/// An application in a list.
-#[derive(Serialize)]
-struct ApplicationLine {
-    name: String,
-    id: String,
-    permissions: Vec<String>,
-    /// The number of targets that it sees, or `all`, by the plural of each resource.
-    #[serde(flatten)]
-    sees: Map<String, Value>,
-    live_keys: usize,
-    requests_per_minute: u32,
-}
-
-/// An application in detail.
-#[derive(Serialize)]
-struct ApplicationAnswer {
-    name: String,
-    id: String,
-    permissions: Vec<String>,
-    /// The ids of the targets that it sees, or `all`, by the plural of each resource.
-    #[serde(flatten)]
-    sees: Map<String, Value>,
-    requests_per_minute: u32,
-    created_at: Timestamp,
-    keys: Vec<KeyAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-}
 
 pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> Answer {
     let registry = &context.registry;
@@ -61,11 +30,12 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
             let keys = registry.keys().await;
             let line = |row: ApplicationRow| {
                 let live = keys.iter().filter(|key| key.application == row.id && !key.secrets.is_empty()).count();
-                let sees = sees(context, &row, |ids| json!(ids.len()));
-                let ApplicationRow { id, name, permissions, requests_per_minute, grants: _, created_at: _ } = row;
-                ApplicationLine { name, id, permissions, sees, live_keys: live, requests_per_minute }
+                let mut line = shown(context, &row, |ids| json!(ids.len()));
+                line["live_keys"] = json!(live);
+                line["requests_per_minute"] = json!(row.requests_per_minute);
+                line
             };
-            answer(registry.applications().await.into_iter().map(line).collect::<Vec<_>>())
+            Ok(registry.applications().await.into_iter().map(line).collect())
         }
         AppCommand::Show { app } => show(context, &app, None).await,
         AppCommand::Grant { app, permissions } => {
@@ -99,22 +69,23 @@ pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<Str
     let keys = context.registry.keys().await;
     let keys = keys.iter().filter(|key| key.application == row.id);
     let (off, now) = (context.store.unconfirmed_keys().await?, context.clock.latest());
-    let keys = keys.map(|key| KeyAnswer::of(key, &row.name, &off, now)).collect();
-    let sees = sees(context, &row, |ids| json!(ids));
-    let ApplicationRow { id, name, permissions, requests_per_minute, grants: _, created_at } = row;
-    answer(ApplicationAnswer { name, id, permissions, sees, requests_per_minute, created_at, keys, note })
+    let keys: Vec<_> = keys.map(|key| KeyAnswer::of(key, &row.name, &off, now)).collect();
+    let mut answer = shown(context, &row, |ids| json!(ids));
+    answer["requests_per_minute"] = json!(row.requests_per_minute);
+    answer["created_at"] = json!(row.created_at);
+    answer["keys"] = json!(keys);
+    Ok(noted(answer, note))
 }
 
-/// The targets that an application sees, by the plural of each resource.
-fn sees(
-    context: &OperatorContext,
-    row: &ApplicationRow,
-    show: impl Fn(&BTreeSet<Box<str>>) -> Value,
-) -> Map<String, Value> {
-    let of = |resource| match row.grants.of(resource) {
-        Some(Granted::All) => json!("all"),
-        Some(Granted::Some(ids)) => show(ids),
-        None => show(&BTreeSet::new()),
-    };
-    resources(context.catalogue).into_iter().map(|resource| (format!("{resource}s"), of(resource))).collect()
+/// An application, and the targets that it sees, or `all`, by the plural of each resource.
+fn shown(context: &OperatorContext, row: &ApplicationRow, show: impl Fn(&BTreeSet<Box<str>>) -> Value) -> Value {
+    let mut shown = json!({"name": row.name, "id": row.id, "permissions": row.permissions});
+    for resource in resources(context.catalogue) {
+        shown[format!("{resource}s")] = match row.grants.of(resource) {
+            Some(Granted::All) => json!("all"),
+            Some(Granted::Some(ids)) => show(ids),
+            None => show(&BTreeSet::new()),
+        };
+    }
+    shown
 }

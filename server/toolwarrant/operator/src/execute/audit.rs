@@ -1,18 +1,17 @@
 //! Commands about the audit trail. Files are read on threads that may block.
 
-use super::{Answer, OperatorContext, answer, refused};
+use super::answer::{Answer, refused};
 use crate::command::AuditCommand;
-use crate::context::OperatorError;
+use crate::context::{OperatorContext, OperatorError};
 use crate::data::{AUDIT, read_master_key};
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
-use toolwarrant_core::audit::verify::{Fault, Scope, Verified, verify};
-use toolwarrant_core::audit::{Anchor, tail};
-use toolwarrant_core::keyring::{ChainKey, KeyRing};
-use toolwarrant_core::random::Random;
+use toolwarrant_audit::verify::{Fault, Scope, Verified, verify};
+use toolwarrant_audit::{Anchor, tail};
+use toolwarrant_base::keyring::{ChainKey, KeyRing};
+use toolwarrant_base::random::Random;
 
 /// Most faults that are shown. Further ones are counted.
 const FAULTS_SHOWN: usize = 100;
@@ -35,28 +34,6 @@ pub(super) async fn flush(context: &OperatorContext) {
     }
 }
 
-/// What `audit verify` answers.
-#[derive(Serialize)]
-struct Verification {
-    sound: bool,
-    files: usize,
-    last_seal: u64,
-    pruned_through_seal: u64,
-    sealed_lines: u64,
-    /// Of these, left without a seal by a process that was killed, and sealed by the next one as they were.
-    of_these_found_unsealed: u64,
-    lines_not_sealed: u64,
-    lines_before_the_chain: u64,
-    faults: Vec<FaultShown>,
-}
-
-#[derive(Serialize)]
-struct FaultShown {
-    file: String,
-    lines: String,
-    found: String,
-}
-
 async fn verified(context: &OperatorContext) -> Answer {
     let folder = context.folder.clone();
     let salt = context.names.salt.clone();
@@ -67,7 +44,7 @@ async fn verified(context: &OperatorContext) -> Answer {
     if !found.faults.is_empty() && context.audit.is_some() {
         found = look(context, &key.chain_key()).await?;
     }
-    answer(shown(found))
+    Ok(shown(found))
 }
 
 async fn look(context: &OperatorContext, key: &ChainKey) -> Result<Verified, OperatorError> {
@@ -75,7 +52,7 @@ async fn look(context: &OperatorContext, key: &ChainKey) -> Result<Verified, Ope
     read(context.folder.join(AUDIT), move |folder| verify(folder, &key, anchor.as_ref(), Scope::All)).await
 }
 
-fn shown(found: Verified) -> Verification {
+fn shown(found: Verified) -> Value {
     let Verified {
         files,
         sealed_lines,
@@ -93,21 +70,21 @@ fn shown(found: Verified) -> Verification {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("{first}-{last}"),
         };
-        FaultShown { file, lines, found: what }
+        json!({"file": file, "lines": lines, "found": what})
     };
-    let more =
-        (more > 0).then(|| fault(Fault { file: String::new(), lines: (0, 0), what: format!("and {more} more") }));
-    Verification {
-        sound,
-        files,
-        last_seal,
-        pruned_through_seal: pruned_seal,
-        sealed_lines,
-        of_these_found_unsealed: found_lines,
-        lines_not_sealed: unsealed_lines,
-        lines_before_the_chain,
-        faults: faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(more).collect(),
-    }
+    let more = (more > 0).then(|| json!({"file": "", "lines": "", "found": format!("and {more} more")}));
+    json!({
+        "sound": sound,
+        "files": files,
+        "last_seal": last_seal,
+        "pruned_through_seal": pruned_seal,
+        "sealed_lines": sealed_lines,
+        // Left without a seal by a process that was killed, and sealed by the next one as they were.
+        "of_these_found_unsealed": found_lines,
+        "lines_not_sealed": unsealed_lines,
+        "lines_before_the_chain": lines_before_the_chain,
+        "faults": faults.into_iter().take(FAULTS_SHOWN).map(fault).chain(more).collect::<Value>(),
+    })
 }
 
 /// Reads the trail on a thread that may block.

@@ -1,11 +1,12 @@
 //! Commands about keys.
 
-use super::{Answer, answer, names, owed, refused};
+use super::answer::{Answer, answer, names, noted, owed, refused};
 use crate::command::KeyCommand;
 use crate::context::OperatorContext;
 use serde::Serialize;
+use serde_json::json;
 use std::time::Duration;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::registry::NewKey;
 use toolwarrant_core::store::KeyRow;
 
@@ -19,23 +20,6 @@ pub(crate) struct KeyAnswer {
     live_secrets: usize,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
-}
-
-/// A key that was created or rotated, with its new secret.
-#[derive(Serialize)]
-struct NewKeyAnswer<'a> {
-    key_id: &'a str,
-    secret: &'a str,
-    note: &'a str,
-}
-
-/// A key that was revoked.
-#[derive(Serialize)]
-struct RevokedAnswer {
-    key_id: String,
-    state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
 }
 
 impl KeyAnswer {
@@ -64,7 +48,9 @@ const UNCONFIRMED: &str = "unconfirmed";
 
 pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> Answer {
     let registry = &context.registry;
-    let new = |NewKey { key_id, secret }: &NewKey, note| answer(NewKeyAnswer { key_id, secret: secret.expose(), note });
+    let new = |NewKey { key_id, secret }: &NewKey, note: &str| {
+        Ok(json!({"key_id": key_id, "secret": secret.expose(), "note": note}))
+    };
     match command {
         KeyCommand::Create { app, expires } => {
             let expires_at = expires.map(|days| context.clock.now().plus(Duration::from_hours(24 * u64::from(days))));
@@ -72,16 +58,12 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
             new(&registry.issue_key(&id, expires_at).await?, "the secret is shown this once")
         }
         KeyCommand::List { app } => {
-            let names = names(context).await;
             let only = match &app {
                 Some(app) => Some(registry.find(app).await?.id),
                 None => None,
             };
-            let keys = registry.keys().await;
-            let keys = keys.iter().filter(|key| only.as_ref().is_none_or(|id| key.application == *id));
-            let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
-            let (off, now) = (context.store.unconfirmed_keys().await?, context.clock.latest());
-            answer(keys.map(|key| KeyAnswer::of(key, name(key), &off, now)).collect::<Vec<_>>())
+            let off = context.store.unconfirmed_keys().await?;
+            list(context, &off, |key| only.as_ref().is_none_or(|id| key.application == *id)).await
         }
         KeyCommand::Rotate { key } => {
             if context.store.unconfirmed_keys().await?.contains(&key) {
@@ -96,14 +78,20 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
             let keys = if all { context.store.unconfirmed_keys().await? } else { keys };
             context.store.confirm_keys(keys.clone()).await?;
             registry.reload_keys().await?;
-            let (names, now) = (names(context).await, context.clock.latest());
-            let rows = registry.keys().await.into_iter().filter(|row| keys.contains(&row.id));
-            let name = |key: &KeyRow| names.get(&key.application).cloned().unwrap_or_default();
-            answer(rows.map(|key| KeyAnswer::of(&key, &name(&key), &[], now)).collect::<Vec<_>>())
+            list(context, &[], |key| keys.contains(&key.id)).await
         }
         KeyCommand::Revoke { key } => {
             let note = owed(registry.revoke_key(&key).await?);
-            answer(RevokedAnswer { key_id: key, state: "revoked", note })
+            Ok(noted(json!({"key_id": key, "state": "revoked"}), note))
         }
     }
+}
+
+/// Lists those keys that `shows` takes. `off` are those that are off since a restore.
+async fn list(context: &OperatorContext, off: &[String], shows: impl Fn(&KeyRow) -> bool) -> Answer {
+    let (names, now) = (names(context).await, context.clock.latest());
+    let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);
+    let keys = context.registry.keys().await;
+    let keys = keys.iter().filter(|key| shows(key));
+    answer(keys.map(|key| KeyAnswer::of(key, name(key), off, now)).collect::<Vec<_>>())
 }

@@ -1,6 +1,7 @@
 //! Commands about what tools act on. They are the same for each resource of the contract.
 
-use super::{Answer, applications, owed, refused};
+use super::answer::{Answer, owed, refused};
+use super::applications;
 use crate::cli::resources;
 use crate::command::TargetCommand;
 use crate::context::{Item, OperatorContext, OperatorError};
@@ -62,10 +63,7 @@ async fn change(
 ) -> Result<Kept, OperatorError> {
     let all = resources(context.catalogue);
     let edit = |row: &mut ApplicationRow| {
-        row.grants.spell_out(all);
-        if let Some(granted) = row.grants.resources_mut() {
-            edit(granted.entry(resource.into()).or_insert_with(|| Granted::some([])));
-        }
+        edit(row.grants.spell_out(all).entry(resource.into()).or_insert_with(|| Granted::some([])));
     };
     Ok(context.registry.change(id, edit).await?)
 }

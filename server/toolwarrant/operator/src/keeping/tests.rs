@@ -3,10 +3,11 @@
 use super::*;
 use std::fs;
 use tempfile::TempDir;
-use toolwarrant_core::audit::Line;
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::random::Random;
-use toolwarrant_store::memory::Memory;
+use tokio::task::JoinHandle;
+use toolwarrant_audit::Line;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::random::Random;
+use toolwarrant_store::testing::memory::Memory;
 
 /// 2026-07-28T12:00:00Z.
 const NOON: Timestamp = Timestamp(1_785_240_000_000);
@@ -22,11 +23,11 @@ impl Kept {
         Self { folder: TempDir::new().unwrap(), clock: Clock::manual(NOON), store: Arc::default() }
     }
 
-    async fn start(&self, options: AuditOptions) -> (Audit, RunningKeeper) {
+    async fn start(&self, options: AuditOptions) -> (Audit, JoinHandle<()>) {
         let keyring = KeyRing::new("test", &[7; 32], Random::System);
         let (clock, store) = (self.clock.clone(), self.store.clone());
         let (audit, keeper) = AuditKeeper::start(self.folder.path(), &keyring, clock, store, options).await.unwrap();
-        (audit, keeper.spawn())
+        (audit, tokio::spawn(keeper.run()))
     }
 
     fn put(&self, audit: &Audit) {
@@ -76,7 +77,7 @@ async fn the_newest_seal_is_recorded_each_minute_and_at_the_stop() {
     assert_eq!(kept.recorded().await, 2);
     kept.put(&audit);
     audit.stop();
-    keeper.finish().await;
+    keeper.await.expect("the last seal is recorded");
     assert_eq!(kept.recorded().await, 3);
 }
 
@@ -91,5 +92,5 @@ async fn size_is_bounded_from_the_start_and_age_after_an_hour() {
     kept.clock.advance(PRUNE_EVERY);
     assert_eq!(kept.days(1).await, ["audit-2026-07-27.jsonl"]);
     audit.stop();
-    keeper.finish().await;
+    keeper.await.expect("the last seal is recorded");
 }

@@ -1,22 +1,21 @@
-//! Commands of whoever maintains a contract: the files that are generated from it, and the code.
+//! Commands on a contract: the files that are generated from it, and the code.
 //!
-//! They work on the sources, so no data folder and no server is asked. Under `cargo run` the contract is found where the macro found
-//! it; elsewhere, relative to the folder in which the command is given. The contract of another service is refused.
+//! Under `cargo run` the contract is found where the macro found it; elsewhere, relative to the folder in which the command is given. The
+//! contract of another service is refused.
 
 use clap::{Args, Subcommand};
 use std::env;
 use std::path::{Path, PathBuf};
 use toolwarrant_core::catalogue::Catalogue;
-use toolwarrant_spec::model::Contract;
-use toolwarrant_spec::{Mode, generate, load};
+use toolwarrant_reader::model::Contract;
+use toolwarrant_reader::{Mode, generate, load};
 
 /// The path of the framework in expanded code.
 const RUNTIME: &str = "::toolwarrant::runtime";
 
-/// What a maintainer can ask.
+/// What a maintainer can ask of a contract.
 #[derive(Clone, Debug, Subcommand)]
-#[expect(missing_docs, reason = "flags that several commands share say themselves what they are")]
-pub enum MaintainerCommand {
+pub enum ContractCommand {
     /// Write the files that are generated from the contract: schemas, descriptions and tables, below its folder
     Gen {
         /// Write nothing; fail if something would change
@@ -25,8 +24,6 @@ pub enum MaintainerCommand {
         #[command(flatten)]
         folder: ContractFolder,
     },
-    /// Print all flags with their variables, defaults and help, in Markdown
-    Flags,
     /// Print the code that the contract becomes
     Expand {
         #[command(flatten)]
@@ -42,24 +39,16 @@ pub struct ContractFolder {
     spec: Option<PathBuf>,
 }
 
-/// Carries a command out; answers with what to print. `flags` makes the reference of the service's flags.
-///
-/// # Errors
-/// The mistakes of the contract, the files that are stale, or what cannot be written.
-pub fn maintain(
-    catalogue: &Catalogue,
-    command: &MaintainerCommand,
-    flags: impl FnOnce() -> String,
-) -> Result<String, String> {
+/// Carries a command out; answers with what to print.
+pub(super) fn execute(catalogue: &Catalogue, command: &ContractCommand) -> Result<String, String> {
     match command {
-        MaintainerCommand::Flags => Ok(flags()),
-        MaintainerCommand::Gen { check, folder } => {
+        ContractCommand::Gen { check, folder } => {
             let mode = if *check { Mode::Check } else { Mode::Write };
             let (path, _) = folder.contract(catalogue)?;
             let generated = generate(&path, mode).map_err(|error| error.to_string())?;
             Ok(format!("{generated}\n"))
         }
-        MaintainerCommand::Expand { folder } => {
+        ContractCommand::Expand { folder } => {
             let (_, contract) = folder.contract(catalogue)?;
             Ok(toolwarrant_codegen::expand(&contract, RUNTIME))
         }

@@ -1,10 +1,11 @@
 //! The SQL of applications, grants and keys.
 
-use super::{Fault, millis, moment};
+use super::column::{millis, moment};
+use super::fault::Fault;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::clock::Timestamp;
 use toolwarrant_core::store::{ApplicationRow, KeyRow, SecretRow};
 
 /// Reads all applications and keys in one transaction.
@@ -97,19 +98,18 @@ fn columns(secret: &SecretRow) -> (&[u8; 32], &[u8]) {
 }
 
 fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
-    let mut granted = BTreeMap::<String, Grants>::new();
+    let mut granted = BTreeMap::<String, BTreeMap<Box<str>, Granted>>::new();
     let mut resources = db.prepare_cached("SELECT application, resource, every_target FROM application_resource")?;
     for row in resources.query_map([], |row| row.try_into())? {
         let (application, resource, every): (_, Box<str>, bool) = row?;
         let all = if every { Granted::All } else { Granted::some([]) };
-        let grants = granted.entry(application).or_insert_with(Grants::nothing);
-        grants.resources_mut().and_then(|resources| resources.insert(resource, all));
+        granted.entry(application).or_default().insert(resource, all);
     }
     let mut targets = db.prepare_cached("SELECT application, resource, target FROM resource_target")?;
     for row in targets.query_map([], |row| row.try_into())? {
         let (application, resource, target): (String, String, String) = row?;
-        let resources = granted.get_mut(&application).and_then(Grants::resources_mut);
-        if let Some(Granted::Some(targets)) = resources.and_then(|resources| resources.get_mut(&*resource)) {
+        let granted = granted.get_mut(&application).and_then(|resources| resources.get_mut(&*resource));
+        if let Some(Granted::Some(targets)) = granted {
             targets.insert(target.into());
         }
     }
@@ -121,8 +121,8 @@ fn applications(db: &Connection) -> Result<Vec<ApplicationRow>, Fault> {
         let (id, name, permissions, requests_per_minute, every_target, created_at) = row?;
         let broken = |error| Fault::corrupt(format!("the permissions of the application {id} cannot be read: {error}"));
         let permissions = serde_json::from_str(&permissions).map_err(broken)?;
-        let granted = granted.remove(&id).unwrap_or_else(Grants::nothing);
-        let grants = if every_target { Grants::everything() } else { granted };
+        let granted = granted.remove(&id).unwrap_or_default();
+        let grants = if every_target { Grants::everything() } else { Grants::only(granted) };
         let created_at = moment(created_at);
         Ok(ApplicationRow { id, name, permissions, requests_per_minute, grants, created_at })
     })

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-use toolwarrant_core::clock::{Clock, Timestamp};
+use toolwarrant_base::clock::{Clock, Timestamp};
 
 /// Longest time from a commit until it is in the database itself and below the watermark.
 pub(super) const EVERY: Duration = Duration::from_mins(1);

@@ -1,10 +1,11 @@
 //! The SQL of what is kept, and for how long: what is recorded of the audit trail, cool-downs that are over, and figures.
 
-use super::{Fault, millis, moment};
+use super::column::{millis, moment};
+use super::fault::Fault;
 use crate::Figure;
 use rusqlite::{Connection, OptionalExtension, Row};
-use toolwarrant_core::audit::{Anchor, Birth, Head};
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_audit::{Anchor, Birth, Head};
+use toolwarrant_base::clock::Timestamp;
 
 /// Most rows of tasks that are kept. Beyond that, ended tasks go before their time.
 pub(super) const TASKS_MAX: u64 = 5_000_000;

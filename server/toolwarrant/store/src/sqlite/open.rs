@@ -2,10 +2,11 @@
 
 use super::connection::connection;
 use super::error::DatabaseError;
+use super::fault::Fault;
 use super::ownership::Ownership;
-use super::{Fault, keeper, watermark};
+use super::{keeper, watermark};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -40,6 +41,17 @@ const TARGET_LOCKS: &str = "
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
 
+/// How to open a database.
+#[derive(Debug)]
+pub struct OpenOptions<'a, Lock> {
+    /// The path of its file.
+    pub path: &'a Path,
+    /// The resource of grants from before layout 5, which name none: the first resource of the contract.
+    pub former_resource: &'a str,
+    /// Keeps other processes away. Dropped after the database is closed.
+    pub lock: Lock,
+}
+
 /// The connections to one database.
 pub(super) struct Connections {
     pub(super) writer: Connection,
@@ -56,7 +68,7 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     watermark::check(path)?;
     let path = path.to_owned();
     // SQLite would create it readable by everybody. It gives its other files the mode of this one.
-    let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let made = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
     made.map_err(|source| DatabaseError::File { path: path.clone(), source })?;
     let failed = |source| DatabaseError::Database { path: path.clone(), source };
 

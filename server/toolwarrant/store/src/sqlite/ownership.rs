@@ -3,7 +3,7 @@
 //! Files can be moved, replaced or removed while they are open. SQLite writes on to what nobody will find, so such a commit must not
 //! be acknowledged. Another process that opens the database becomes its owner, whatever became of the locks between the two.
 
-use super::Fault;
+use super::fault::Fault;
 use rusqlite::Connection;
 use std::io;
 use std::os::unix::fs::MetadataExt;

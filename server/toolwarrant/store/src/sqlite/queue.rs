@@ -1,6 +1,6 @@
 //! A bounded queue of jobs with threads that do them. It connects async callers with SQLite, which blocks.
 
-use super::Fault;
+use super::fault::Fault;
 use std::io;
 use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};

@@ -1,10 +1,11 @@
 //! The reading threads, each with its own connection. They do not wait for the writer.
 
-use super::Fault;
+use super::fault::Fault;
 use super::queue::Queue;
 use rusqlite::Connection;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use toolwarrant_base::unpoisoned;
 use toolwarrant_core::store::Stored;
 
 /// Reads committed data.
@@ -23,7 +24,7 @@ impl Readers {
         for connection in connections {
             let jobs = Arc::clone(&jobs);
             // The lock is held while a thread waits for a job, not while it works.
-            let next = move || jobs.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+            let next = move || unpoisoned(jobs.lock()).blocking_recv();
             queue.spawn("store-reader", move || {
                 while let Some(job) = next() {
                     job(&connection);

@@ -4,13 +4,15 @@
 //! became of tasks in flight, which nonces were used. So the keys are off until an operator confirms them, the tasks end as
 //! `timeout` and nothing more is sent for them, and the moment of the restore is kept, for nothing signed before is taken.
 
+use super::column::{millis, moment};
 use super::error::DatabaseError;
-use super::open;
-use super::{Fault, OpenOptions, directory, millis, moment, tasks};
+use super::fault::Fault;
+use super::open::{self, OpenOptions};
+use super::{directory, tasks};
 use crate::recovery::not_off;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{ApplicationRow, KeyRow};
 use toolwarrant_tasks::machine::abandoned;
 use toolwarrant_tasks::store::Advance;

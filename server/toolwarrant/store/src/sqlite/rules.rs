@@ -3,12 +3,14 @@
 //! `Refunds` is checked often, so it reads only rows about refunds; the others may read everything. A task whose state cannot be
 //! read breaks `Records`; all rules still check the other tasks.
 
-use super::{Fault, millis, open};
+use super::column::millis;
+use super::fault::Fault;
+use super::open;
 use crate::rules::charged;
 use crate::{IntegrityRule, VIOLATIONS_MAX};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::task::{Status, Task, TaskId};
 
 /// A task, and what is wrong with its refund.

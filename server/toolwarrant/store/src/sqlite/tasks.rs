@@ -2,13 +2,14 @@
 //!
 //! Only one connection writes, so what a write has read still holds when it writes. Indexes guard uniqueness in addition.
 
-use super::{Fault, millis, moment};
+use super::column::{millis, moment};
+use super::fault::Fault;
 use crate::CoolDown;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,
@@ -74,19 +75,7 @@ pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acce
                                     terminal, wake_at, state, sealed)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, ?9, ?10, ?11)";
     let (created_at, wake_at, state) = (millis(*at), millis(start), later.as_deref().unwrap_or(state));
-    let values = rusqlite::params![
-        stored,
-        application,
-        key,
-        fingerprint,
-        tool,
-        resource,
-        target,
-        created_at,
-        wake_at,
-        state,
-        sealed
-    ];
+    let values = (stored, application, key, fingerprint, tool, resource, target, created_at, wake_at, state, sealed);
     db.prepare_cached(insert)?.execute(values)?;
     Ok(Acceptance::Fresh { wake_at: start })
 }

@@ -6,6 +6,7 @@ mod layouts;
 mod loss;
 mod model;
 
+use super::column::{millis, moment};
 use super::writer::{Request, Write, commit};
 use super::*;
 use crate::Store;
@@ -18,10 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::Random;
 use toolwarrant_core::access::{Granted, Grants};
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::random::Random;
-use toolwarrant_core::store::SecretRow;
+use toolwarrant_core::store::{SecretRow, StoreError};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::task::{Phase, Status, Task};
 

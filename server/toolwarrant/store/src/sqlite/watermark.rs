@@ -4,17 +4,16 @@
 //! watermark is raised, a number in the database goes up by one and then, once that is on the disk, the number in the file. All
 //! commits before are in front of that one, so a database with a lower number has lost something.
 
+use super::column::{millis, moment};
 use super::connection::connection;
 use super::error::DatabaseError;
-use super::{millis, moment};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::hex;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::{durable, hex};
 use toolwarrant_tasks::task::TaskId;
 
 /// What a database has held.
@@ -46,14 +45,8 @@ pub(super) fn raise(db: &Connection, at: Timestamp) -> rusqlite::Result<Watermar
 impl Watermark {
     /// Writes the file beside a database, durably: after a crash it is this one or the one before.
     pub(super) fn write(&self, database: &Path) -> io::Result<()> {
-        let path = path_of(database);
-        let draft = path.with_extension("watermark.new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        serde_json::to_writer(&mut file, self)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&draft, &path)?;
-        File::open(path.parent().unwrap_or(&path))?.sync_all()
+        let line = serde_json::to_string(self)? + "\n";
+        durable::replace(&path_of(database), |file| file.write_all(line.as_bytes())).map(drop)
     }
 }
 

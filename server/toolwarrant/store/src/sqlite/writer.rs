@@ -6,9 +6,8 @@
 //! writes would be lost, that holds for all that wait, so all are refused at once. If the thread panics, the transaction is rolled
 //! back, and waiting and later requests are answered with a [`Fault`].
 
-use super::Fault;
-use super::WriteCounts;
 use super::connection::BUSY;
+use super::fault::Fault;
 use super::ownership::Ownership;
 use super::queue::{Queue, Reply};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -17,6 +16,7 @@ use std::iter;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::Stored;
 
 /// Most requests in one commit.
@@ -28,6 +28,17 @@ const WINDOW: Duration = Duration::from_millis(2);
 
 /// How long to wait for another program's transaction, once one has not ended within [`BUSY`].
 const STILL_BUSY: Duration = Duration::from_millis(100);
+
+/// Counters of writes since the store was opened.
+#[derive(Debug, Default)]
+pub struct WriteCounts {
+    /// Committed transactions.
+    pub commits: Count,
+    /// Requests in committed transactions.
+    pub requests: Count,
+    /// Failed transactions.
+    pub failures: Count,
+}
 
 /// Runs writes, one after the other.
 pub(super) struct Writer {
@@ -150,18 +161,18 @@ pub(super) fn commit(
         }
         return all;
     }
-    let requests = taken.len();
+    // Whoever is answered may stop the store, which then raises the watermark above what is counted.
+    if committed.is_ok() {
+        counts.commits.add(1);
+        counts.requests.add(taken.len() as u64);
+    } else {
+        counts.failures.add(1);
+    }
     for request in taken {
         request.answer(match &committed {
             Ok(()) => Ok(()),
             Err(Failed::Everything(why) | Failed::Commit(why)) => Err(why.clone()),
         });
-    }
-    if committed.is_ok() {
-        counts.commits.add(1);
-        counts.requests.add(requests as u64);
-    } else {
-        counts.failures.add(1);
     }
     committed
 }

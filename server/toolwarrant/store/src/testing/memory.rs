@@ -7,9 +7,10 @@ use crate::recovery::Recovery;
 use crate::rules::{Figure, Integrity, IntegrityRule, VIOLATIONS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use toolwarrant_core::audit::Anchor;
-use toolwarrant_core::clock::Timestamp;
+use std::sync::{Mutex, MutexGuard};
+use toolwarrant_audit::Anchor;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::unpoisoned;
 use toolwarrant_core::store::{ApplicationRow, AuditStore, DirectoryStore, KeyRow, StoreError, Stored};
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
@@ -51,17 +52,21 @@ struct Row {
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, Tables> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.0.lock())
     }
 }
 
 /// An answer that is ready at once.
+fn answered<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Stored<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
+
 fn now<'a, T: Send + 'a>(answer: T) -> Stored<'a, T> {
-    Box::pin(std::future::ready(Ok(answer)))
+    answered(Ok(answer))
 }
 
 fn conflict<'a, T: Send + 'a>(why: String) -> Stored<'a, T> {
-    Box::pin(std::future::ready(Err(StoreError::Conflict(why))))
+    answered(Err(StoreError::Conflict(why)))
 }
 
 impl TaskStore for Memory {
@@ -70,13 +75,11 @@ impl TaskStore for Memory {
     }
 
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance> {
-        let accepted = self.lock().accept(new);
-        Box::pin(std::future::ready(accepted))
+        answered(self.lock().accept(new))
     }
 
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced> {
-        let advanced = self.lock().advance(advance);
-        Box::pin(std::future::ready(advanced))
+        answered(self.lock().advance(advance))
     }
 
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>> {
@@ -136,8 +139,7 @@ impl TaskStore for Memory {
 
     fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()> {
         let mut tables = self.lock();
-        let marked = tables.unmarked(&marks).map(|()| tables.mark(marks));
-        Box::pin(std::future::ready(marked))
+        answered(tables.unmarked(&marks).map(|()| tables.mark(marks)))
     }
 
     fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>> {
@@ -146,8 +148,7 @@ impl TaskStore for Memory {
             .marks
             .keys()
             .filter(|(known, key)| *known == space && after.as_ref().is_none_or(|after| key > after));
-        let page = above.map(|(_, key)| key.clone()).take(limit as usize).collect();
-        Box::pin(std::future::ready(Ok(page)))
+        now(above.map(|(_, key)| key.clone()).take(limit as usize).collect())
     }
 
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32> {
@@ -194,13 +195,12 @@ impl DirectoryStore for Memory {
     }
 
     fn seen(&self) -> Stored<'_, Option<Timestamp>> {
-        let seen = self.lock().seen;
-        Box::pin(async move { Ok(seen) })
+        now(self.lock().seen)
     }
 
     fn see(&self, now: Timestamp) -> Stored<'_, ()> {
         self.lock().seen = Some(now);
-        Box::pin(async { Ok(()) })
+        self::now(())
     }
 
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()> {

@@ -1,11 +1,11 @@
 //! What is read of tasks and the ledger, in which order and in which pages; and what is forgotten.
 
 use super::*;
-use toolwarrant_core::audit::{Anchor, Birth, Head};
+use toolwarrant_audit::{Anchor, Birth, Head};
 
 pub(super) async fn a_timeline_tells_every_phase_in_order(store: Arc<dyn Store>) {
     let mut number = 0;
-    for status in Status::ALL {
+    for status in Status::ALL.iter().copied() {
         number += 1;
         let target = format!("t{number}");
         accept(&store, new(number, &target, &target)).await;

@@ -1,6 +1,6 @@
 //! The runner: takes a due task, steps it, stores the step, performs its effect and feeds the result back.
 
-use super::due::{State, Wake};
+use super::due::{RETRY, State, Wake};
 use super::{Engine, Parts};
 use crate::executor::Write;
 use crate::machine::{Effect, Event, READ_PATIENCE, SEND_PATIENCE, Sent, Step, step};
@@ -8,18 +8,15 @@ use crate::store::{Advance, Advanced, Record};
 use crate::task::{Reading, Status, Task, TaskId, Verdict};
 use std::mem::{replace, take};
 use std::pin::pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use toolwarrant_core::reading::TASKS_KEPT_DAYS;
+use toolwarrant_base::{survive, unpoisoned};
 use toolwarrant_core::store::StoreError;
-use toolwarrant_core::survive;
+use toolwarrant_limits::TASKS_KEPT_DAYS;
 
 /// Most tasks that are driven at a time. The others wait; their deadlines do not.
 const DRIVEN_MAX: usize = 4_096;
-
-/// Wait after a failure of ours until the task is driven again.
-pub(super) const RETRY: Duration = Duration::from_secs(3);
 
 /// How long an ended task can be read.
 const RETENTION: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
@@ -56,7 +53,7 @@ impl Engine {
                 () = clock.sleep_until(next) => {}
             }
         }
-        let mut accepting = take(&mut *self.accepting.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut accepting = take(&mut *unpoisoned(self.accepting.lock()));
         let drained = async {
             while accepting.join_next().await.is_some() {}
             while driven.join_next().await.is_some() {}
@@ -90,8 +87,14 @@ impl Engine {
         };
         loop {
             let (now, what) = (clock.now(), event.to_string());
-            let facts = || self.unsealed(&record).map(|write| executor.facts(&write)).unwrap_or_default();
+            let write = self.unsealed(&record);
+            let facts = || write.as_ref().map(|write| executor.facts(write)).unwrap_or_default();
             let Step { task, entries, effect } = step(record.task.clone(), event, now, &facts);
+            // If no effect follows, this wipes the arguments before the step is stored.
+            let effect = effect.map(|effect| {
+                let (baseline, operation) = (task.baseline.clone(), task.operation.clone());
+                (effect, write.map(|write| Write { baseline, operation, ..write }))
+            });
             let what = match &task.hindrance {
                 Some(why) => format!("{what}; {why}"),
                 None => what,
@@ -105,7 +108,7 @@ impl Engine {
             }
             record.task = task;
             match (effect, record.task.wake_at) {
-                (Some(effect), _) => event = self.perform(&record, effect).await,
+                (Some((effect, write)), _) => event = self.perform(effect, write).await,
                 (None, Some(at)) => {
                     self.due.add(id, at, Wake { state: State::Left(record.version), ..wake });
                     return Ok(());
@@ -140,9 +143,8 @@ impl Engine {
     }
 
     /// Performs an effect within its time limit.
-    async fn perform(&self, record: &Record, effect: Effect) -> Event {
+    async fn perform(&self, effect: Effect, write: Result<Write, String>) -> Event {
         let Parts { executor, clock, .. } = &self.parts;
-        let write = self.unsealed(record);
         let begun = clock.now();
         let late = begun.plus(READ_PATIENCE);
         match (effect, write) {

@@ -3,9 +3,14 @@
 use super::in_flight::WriteHash;
 use crate::task::TaskId;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::Notify;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::unpoisoned;
+
+/// Wait after a failure of ours until the task is driven again.
+pub(super) const RETRY: Duration = Duration::from_secs(3);
 
 /// Waiting tasks by due time. A task that is being driven is not in the list.
 #[derive(Debug, Default)]
@@ -64,6 +69,6 @@ impl DueList {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(Timestamp, TaskId), Wake>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.waiting.lock())
     }
 }

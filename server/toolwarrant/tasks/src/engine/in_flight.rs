@@ -5,7 +5,8 @@
 use crate::store::Identity;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+use toolwarrant_base::unpoisoned;
 
 /// The identities of all tasks in flight, by hash.
 #[derive(Debug, Default)]
@@ -67,7 +68,7 @@ impl InFlightIndex {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.taken.lock())
     }
 }
 

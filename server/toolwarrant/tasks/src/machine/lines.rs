@@ -3,7 +3,7 @@
 use super::{Event, Sent};
 use crate::task::Reading;
 use std::fmt;
-use toolwarrant_core::text::Remark;
+use toolwarrant_base::text::Remark;
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use super::super::task::{Probe, TaskPolicy};
 use super::*;
-use toolwarrant_core::random::SplitMix;
+use toolwarrant_base::random::SplitMix;
 
 mod means;
 
@@ -68,14 +68,13 @@ struct Row {
     ends: Option<Status>,
 }
 
-#[test]
-fn every_row_of_the_decision_table_ends_as_it_says() {
+fn decision_table() -> Vec<Row> {
     use Verdict::{Absent, Present, Unreadable};
     let sighted = || policy(probe(false), true);
     let once = || policy(probe(false), false);
     let blind = || policy(None, false);
     let row = |name, policy, sent, then: &[(u64, Event)], ends| Row { name, policy, sent, then: then.to_vec(), ends };
-    let rows = [
+    vec![
         row("ok, present", sighted(), Sent::Ok, &[(1, reading(Present))], Some(Status::Success)),
         row("err, present", sighted(), err(), &[(1, reading(Present))], Some(Status::Success)),
         row("none, present", sighted(), none(), &[(1, reading(Present))], Some(Status::Success)),
@@ -145,8 +144,12 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
             &[(2, Event::Due), (2, Event::Sent(not_sent())), (6, Event::Due), (6, Event::Sent(not_sent()))],
             Some(Status::Failed),
         ),
-    ];
-    for Row { name, policy, sent, then, ends } in rows {
+    ]
+}
+
+#[test]
+fn every_row_of_the_decision_table_ends_as_it_says() {
+    for Row { name, policy, sent, then, ends } in decision_table() {
         let events = [vec![(0, Event::Due), (0, Event::Sent(sent))], then].concat();
         let (task, entries, _) = run(policy, Facts::default(), &events);
         assert_eq!(task.status(), ends, "{name}: {task:?}");
@@ -204,6 +207,21 @@ fn a_target_cools_down_until_the_last_send_and_its_answer_have_settled() {
         release(Sent::Ok, &[(10, reading(Verdict::Absent)), (30, reading(Verdict::Absent))]),
         Some(Entry::Release(at(30)))
     );
+}
+
+/// Asserts that an end says no more than could be shown.
+fn assert_no_hope(seed: u64, task: &Task, means: Means) {
+    let reported = task.outcome.map(|(upstream, _)| upstream);
+    match (task.status(), means) {
+        (Some(Status::FailedSilent), Means::Presence | Means::Nothing(_)) => {
+            panic!("seed {seed}: a refund of hope")
+        }
+        (Some(Status::Success), Means::Absence | Means::Nothing(_)) => panic!("seed {seed}: a success of hope"),
+        (Some(Status::Timeout), Means::Nothing(_)) if task.policy.probe.is_some() => {
+            assert_ne!(reported, Some(UpstreamAnswer::Ok), "seed {seed}: nothing was to be waited for");
+        }
+        _ => {}
+    }
 }
 
 /// Answers each effect at random, loses some to crashes, and echoes events that are out of place.
@@ -280,17 +298,7 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
         // A look-up and a reading, and as much again for each process that died.
         let overrun = Duration::from_secs(62 * (1 + deaths));
         assert!(now <= task.deadline_at.plus(overrun), "seed {seed}: ends at {now}");
-        let reported = task.outcome.map(|(upstream, _)| upstream);
-        match (task.status(), facts.means) {
-            (Some(Status::FailedSilent), Means::Presence | Means::Nothing(_)) => {
-                panic!("seed {seed}: a refund of hope")
-            }
-            (Some(Status::Success), Means::Absence | Means::Nothing(_)) => panic!("seed {seed}: a success of hope"),
-            (Some(Status::Timeout), Means::Nothing(_)) if task.policy.probe.is_some() => {
-                assert_ne!(reported, Some(UpstreamAnswer::Ok), "seed {seed}: nothing was to be waited for");
-            }
-            _ => {}
-        }
+        assert_no_hope(seed, &task, facts.means);
         let after = step(task.clone(), Event::Due, now.plus(Duration::from_secs(1)), facts);
         assert_eq!((after.task, after.entries, after.effect), (task, Vec::new(), None), "seed {seed}: an end is final");
     }

@@ -4,9 +4,9 @@ use super::{Mutant, Nature, short};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::{StoreError, Stored};
-use toolwarrant_store::memory::Memory;
+use toolwarrant_store::testing::memory::Memory;
 use toolwarrant_tasks::machine::Entry;
 use toolwarrant_tasks::store::{
     Acceptance, Advance, Advanced, DuplicateOf, Identity, LedgerRow, Mark, NewTask, OpenTask, Record, TaskFilter,

@@ -13,15 +13,16 @@ mod sight;
 mod wheels;
 
 use disk::{Disk, Platters};
+use serde::Deserialize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
-use toolwarrant_core::clock::{Clock, Timestamp};
-use toolwarrant_core::keyring::KeyRing;
-use toolwarrant_core::random::{Random, SplitMix};
-use toolwarrant_core::tasks::{AcceptedTask, Tasks, WriteRefusal, WriteRequest};
-use toolwarrant_core::text::Secret;
+use toolwarrant_base::clock::{Clock, Timestamp};
+use toolwarrant_base::keyring::KeyRing;
+use toolwarrant_base::random::{Random, SplitMix};
+use toolwarrant_base::text::Secret;
+use toolwarrant_core::tasks::{AcceptedTask, Repeat, Tasks, WriteRefusal, WriteRequest};
 use toolwarrant_tasks::engine::{Engine, Parts};
 use toolwarrant_tasks::store::TaskStore;
 use toolwarrant_tasks::task::TaskId;
@@ -348,21 +349,21 @@ impl World {
             let Call { application, wheel, act, key, patience } = call;
             let now = nature.clock.now();
             let arguments = Secret::new(act.written(wheel));
-            let proposal = WriteRequest {
+            let request = WriteRequest {
                 application,
                 tool: act.tool(),
                 resource: "wheel",
-                target: wheel.to_string().into(),
-                key: key.map(Box::from),
+                target: wheel.to_string(),
+                key: key.map(str::to_owned),
                 policy,
                 arguments: arguments.clone(),
                 nonce: None,
                 now,
             };
             let asking = async {
-                match engine.repeat(&proposal).await? {
-                    Some(hit) => Ok(hit),
-                    None => engine.accept(&proposal, arguments).await,
+                match engine.repeat(request).await? {
+                    Repeat::Hit(task) => Ok(task),
+                    Repeat::Fresh(write) => engine.accept(write, arguments).await,
                 }
             };
             let impatient = patience.filter(|_| nature.chance(nature.weather.impatient));
@@ -418,9 +419,22 @@ fn told(seed: u64, mutant: Option<Mutant>) -> String {
     format!("{}\n\nseed {seed}:\n{}", history.join("\n"), violations.join("\n"))
 }
 
-/// A number from the environment.
-fn given(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+/// Which worlds are tried.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Worlds {
+    worlds: u64,
+    first: u64,
+    /// This one alone, to print its history.
+    seed: Option<u64>,
+}
+
+impl Worlds {
+    /// The options of `cargo xtask drill soak`, which passes them on as one JSON value. A few worlds if it does not run this.
+    fn asked() -> Self {
+        let few = Self { worlds: 2_000, first: 0, seed: None };
+        std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))
+    }
 }
 
 /// Worlds outside the usual range that once broke a promise. They are always run.
@@ -428,13 +442,13 @@ const BROKEN_ONCE: [u64; 3] = [674_487, 10_649_353, 12_925_087];
 
 #[test]
 fn no_world_breaks_a_promise() {
-    if let Some(seed) = given("WORLD") {
+    let Worlds { worlds, first, seed } = Worlds::asked();
+    if let Some(seed) = seed {
         return println!("{}", told(seed, None));
     }
     for seed in BROKEN_ONCE {
         assert_eq!(live(seed, None, false).violations, [""; 0], "world {seed}");
     }
-    let (first, worlds) = (given("FIRST_WORLD").unwrap_or(0), given("WORLDS").unwrap_or(2_000));
     if let Some(seed) = first_violation(first..first + worlds, None) {
         panic!("{}", told(seed, None));
     }

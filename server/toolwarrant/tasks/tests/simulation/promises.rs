@@ -5,7 +5,7 @@ use super::wheels::Truth;
 use super::{Said, World, short};
 use std::collections::HashMap;
 use std::time::Duration;
-use toolwarrant_core::clock::Timestamp;
+use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::tasks::AcceptedTask;
 use toolwarrant_store::{Integrity, IntegrityRule};
 use toolwarrant_tasks::machine::Means;

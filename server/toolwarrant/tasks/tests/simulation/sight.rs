@@ -3,9 +3,9 @@
 
 use super::START;
 use std::time::Duration;
+use toolwarrant_base::clock::Timestamp;
+use toolwarrant_base::random::SplitMix;
 use toolwarrant_core::catalogue::PolicyDef;
-use toolwarrant_core::clock::Timestamp;
-use toolwarrant_core::random::SplitMix;
 use toolwarrant_tasks::machine::{Facts, Means};
 use toolwarrant_tasks::task::Verdict;
 

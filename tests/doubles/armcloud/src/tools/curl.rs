@@ -1,6 +1,6 @@
 //! `curl`, as far as an ordinary command uses it: one plain HTTP request, perhaps through a proxy.
 
-use super::{Failure, Phone};
+use super::phone::{Failure, Phone};
 use crate::net::{self, Reply};
 use crate::traffic::{Hop, Way};
 use std::fs;

@@ -1,6 +1,6 @@
 //! The tools of toybox: `cat`, `getprop`, `sleep`, `wget` and `nc`, by their own names or after `toybox`.
 
-use super::{Failure, Phone};
+use super::phone::{Failure, Phone};
 use crate::net::{self, Reply};
 use crate::traffic::Way;
 use std::fs;

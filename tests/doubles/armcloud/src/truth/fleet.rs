@@ -1,6 +1,6 @@
 //! How the pads of a fleet come to be, out of their number and a seed.
 
-use super::{Condition, Kind, Pad, Seat};
+use super::pad::{Condition, Kind, Pad, Seat};
 use crate::sign::hex;
 use sha2::{Digest as _, Sha256};
 

@@ -1,12 +1,28 @@
 //! One pad: what it is, the condition that it is in, and the conditions that it was in, for lists that lag.
 
-use super::Seat;
 use crate::sign::hex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// A list can show nothing that is older than this many changes of its pad.
 const REMEMBERED: usize = 32;
+
+/// The place of a pad in the fleet, from 0. It stays when the pad's code changes; its `equipmentId` is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Seat(pub(crate) usize);
+
+impl Seat {
+    const FIRST_EQUIPMENT: i64 = 5_000_001;
+
+    /// The purchased seat's number.
+    pub(crate) fn equipment(self) -> i64 {
+        Self::FIRST_EQUIPMENT + i64::try_from(self.0).unwrap_or(i64::MAX / 2)
+    }
+
+    pub(crate) fn of_equipment(equipment: i64) -> Option<Self> {
+        usize::try_from(equipment - Self::FIRST_EQUIPMENT).ok().map(Self)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Pad {

@@ -19,7 +19,7 @@ fn case(switches: Value, seen: &'static str, did: bool) -> Case {
 #[tokio::test]
 async fn each_switch_of_a_call_shows_in_the_answer_and_acts_or_does_not() {
     let double = Double::start(&["--pads", "200", "--set", "online_ms=0"]).await;
-    let state = double.get("/state").await;
+    let state = double.get("state").await;
     let pads = state["pads"].as_array().unwrap().iter().filter(|pad| pad["kind"] == "ordinary");
     let mut pads = pads.map(|pad| pad["pad_code"].as_str().unwrap().to_owned());
     let cases = [

@@ -25,13 +25,13 @@ async fn a_wrong_switch_is_refused_with_what_is_allowed() {
         (json!([]), "the body is to be a JSON object"),
     ];
     for (switches, why) in cases {
-        let (status, answer) = double.put(&format!("/pads/{}/switches", double.pads[0]), &switches).await;
+        let (status, answer) = double.put(&format!("pads/{}/switches", double.pads[0]), &switches).await;
         let error = answer["error"].as_str().unwrap().to_owned();
         assert!(status == 400 && error.contains(why), "{switches}: {error}");
     }
-    let (status, _) = double.put("/pads/AC1/switches", &json!({})).await;
+    let (status, _) = double.put("pads/AC1/switches", &json!({})).await;
     assert_eq!(status, 404);
-    assert_eq!(double.get(&format!("/pads/{}/switches", double.pads[0])).await, json!({}));
+    assert_eq!(double.get(&format!("pads/{}/switches", double.pads[0])).await, json!({}));
 }
 
 #[tokio::test]
@@ -83,11 +83,11 @@ async fn the_journal_says_of_each_request_what_became_of_it_and_is_also_a_file()
     let pad = &double.pads[0];
     double.set(pad, json!({"drop_after_acting": {"value": true, "calls": 1}})).await;
     double.send("restart", &json!({"padCodes": [pad]})).await.expect_err("no answer");
-    let last = double.get("/journal").await["last"].as_u64().unwrap();
+    let last = double.get("journal").await["last"].as_u64().unwrap();
     let task = double.submit("restart", pad, json!({})).await;
     double.ended(task).await;
     double.shell(pad, "echo 'a word'").await;
-    let all = double.get("/journal").await;
+    let all = double.get("journal").await;
     let entries = all["entries"].as_array().unwrap();
     let dropped = &entries[0];
     assert_eq!(dropped["endpoint"], "restart");
@@ -99,18 +99,18 @@ async fn the_journal_says_of_each_request_what_became_of_it_and_is_also_a_file()
     let command = entries.iter().find(|entry| entry["operation"] == "command");
     // A pad that is still offline runs nothing.
     assert!(command.is_none_or(|command| command["script"] == "echo 'a word'"));
-    let later = double.get(&format!("/journal?after={last}")).await;
+    let later = double.get(&format!("journal?after={last}")).await;
     assert_eq!(later["entries"][0]["n"], last + 1);
     let lines = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(lines.lines().count() as u64, double.get("/journal").await["last"].as_u64().unwrap());
-    assert!(double.get("/journal?since=1").await["error"].as_str().unwrap().contains("after=N"));
+    assert_eq!(lines.lines().count() as u64, double.get("journal").await["last"].as_u64().unwrap());
+    assert!(double.get("journal?since=1").await["error"].as_str().unwrap().contains("after=N"));
 }
 
 #[tokio::test]
 async fn the_same_seed_makes_the_same_fleet() {
     let shown = |seed: &'static str| async move {
         let double = Double::start(&["--seed", seed]).await;
-        let state = double.get("/state").await;
+        let state = double.get("state").await;
         state["pads"]
             .as_array()
             .unwrap()

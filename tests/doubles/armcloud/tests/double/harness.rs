@@ -4,55 +4,47 @@ use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::net::SocketAddr;
-use std::process::Stdio;
+use std::ops::Deref;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::process::{Child, Command};
 
 pub(crate) const VMOS: &str = "/vcpcloud/api/padApi";
 pub(crate) const ARMCLOUD: &str = "/openapi/open";
 
 /// The program, which ends with the test.
 pub(crate) struct Double {
-    pub(crate) url: String,
-    pub(crate) control: String,
+    inner: driver::DoubleProcess,
     pub(crate) pads: Vec<String>,
     pub(crate) proxies: Vec<Value>,
     http: Client,
-    _child: Child,
+}
+
+impl Deref for Double {
+    type Target = driver::DoubleProcess;
+    fn deref(&self) -> &driver::DoubleProcess {
+        &self.inner
+    }
 }
 
 impl Double {
     /// Starts it with short times and these further flags.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         let times = ["task_ms=20", "restart_ms=40", "online_ms=40", "power_ms=20", "command_ms=5"];
-        let mut child = Command::new(env!("CARGO_BIN_EXE_armcloud-double"))
-            .args(times.iter().flat_map(|time| ["--set", time]))
-            .args(flags)
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("the double starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-        let hello = lines.next_line().await.expect("its output").expect("a first line");
-        let hello: Value = serde_json::from_str(&hello).expect("JSON");
-        let text = |name: &str| hello[name].as_str().expect("as documented").to_owned();
-        let pads = hello["pads"]
-            .as_array()
-            .expect("as documented")
-            .iter()
-            .map(|code| code.as_str().expect("as documented").to_owned())
-            .collect();
-        let proxies = hello["proxies"].as_array().expect("as documented").clone();
+        let flags: Vec<_> = times.iter().flat_map(|time| ["--set", time]).chain(flags.iter().copied()).collect();
+        let program = Path::new(env!("CARGO_BIN_EXE_armcloud-double"));
+        let inner = driver::DoubleProcess::start(program, &flags).await.expect("the double starts");
+        let list = |name: &str| inner.greeting[name].as_array().expect("as documented").clone();
+        let pads = list("pads").iter().map(|code| code.as_str().expect("as documented").to_owned()).collect();
         let http = Client::builder()
             .timeout(Duration::from_secs(60))
             .redirect(reqwest::redirect::Policy::none())
             .pool_max_idle_per_host(0)
             .build()
             .expect("a client");
-        Self { url: text("url"), control: text("control"), pads, proxies, http, _child: child }
+        Self { pads, proxies: list("proxies"), inner, http }
     }
 
     /// Sends a request under `/vcpcloud/api/padApi`, signed by V2; the error is the transport's.
@@ -127,33 +119,30 @@ impl Double {
 
     /// Sets the switches of a pad, and no others of it.
     pub(crate) async fn set(&self, pad: &str, switches: Value) {
-        let (status, answer) = self.put(&format!("/pads/{pad}/switches"), &switches).await;
-        assert_eq!(status, 200, "{answer}");
+        self.switch(Some(pad), &switches).await.expect("switches");
     }
 
     /// Sets the switches of all.
     pub(crate) async fn set_all(&self, switches: Value) {
-        let (status, answer) = self.put("/switches", &switches).await;
-        assert_eq!(status, 200, "{answer}");
+        self.switch(None, &switches).await.expect("switches");
     }
 
     pub(crate) async fn put(&self, path: &str, body: &Value) -> (u16, Value) {
-        let request = self.http.put(format!("{}{path}", self.control)).body(body.to_string());
-        let answer = request.send().await.expect("an answer");
-        (answer.status().as_u16(), json_of(answer).await)
+        let answer = self.inner.put(path, body).await.expect("an answer");
+        (answer.status, serde_json::from_str(&answer.body).expect("JSON"))
     }
 
     pub(crate) async fn post(&self, path: &str) -> Value {
-        json_of(self.http.post(format!("{}{path}", self.control)).send().await.expect("an answer")).await
+        self.inner.post(path).await.expect("JSON")
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {
-        json_of(self.http.get(format!("{}{path}", self.control)).send().await.expect("an answer")).await
+        self.inner.get(path).await.expect("JSON")
     }
 
     /// What the double says of a pad.
     pub(crate) async fn truth(&self, pad: &str) -> Value {
-        self.get(&format!("/pads/{pad}")).await
+        self.get(&format!("pads/{pad}")).await
     }
 
     /// Waits until something was done to a pad, for a minute.
@@ -164,9 +153,8 @@ impl Double {
 
     /// What was really done to a pad, in order: each operation.
     pub(crate) async fn did(&self, pad: &str) -> Vec<String> {
-        let journal = self.get("/journal").await;
-        let entries = journal["entries"].as_array().expect("as documented").iter();
-        let own = entries.filter(|entry| entry["kind"] == "did" && entry["pad"] == pad);
+        let entries = self.journal(0).await.expect("as documented");
+        let own = entries.iter().filter(|entry| entry["kind"] == "did" && entry["pad"] == pad);
         own.map(|entry| entry["operation"].as_str().expect("as documented").to_owned()).collect()
     }
 }

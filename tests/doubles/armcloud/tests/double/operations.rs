@@ -54,7 +54,7 @@ async fn a_proxy_is_set_at_the_end_of_its_task_and_cleared_again_and_the_journal
     // SHA-256 of `user:hunter2`.
     let login = "277880dd89cb42d055c35348fba850f5a1688dae2a42df036fb883d431b3465a";
     assert_eq!((&set["host"], &set["login"]), (&json!("203.0.113.7"), &json!(login)));
-    let journal = double.get("/journal").await.to_string();
+    let journal = double.get("journal").await.to_string();
     assert!(journal.contains("203.0.113.7") && !journal.contains("hunter2"), "{journal}");
     let wrong_names = json!({"enable": true, "proxyIp": "203.0.113.8", "proxyPort": 1080});
     let nothing = double.submit("setProxy", pad, wrong_names).await;
@@ -122,7 +122,7 @@ async fn screens_have_tokens_of_their_pad_which_end_one_by_one_or_together() {
     assert_eq!(dissolved["successList"][0]["padCode"], *pad);
     assert_eq!(dissolved["failList"][0]["errorCode"], 120_004);
     assert_eq!(double.call("clearStsToken", &json!({"token": second})).await["code"], 120_008);
-    assert!(!double.get("/journal").await.to_string().contains(second.as_str().unwrap()));
+    assert!(!double.get("journal").await.to_string().contains(second.as_str().unwrap()));
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_seat_keeps_its_number_when_its_pad_is_replaced_and_the_change_is_list
     let double = Double::start(&[]).await;
     let pad = &double.pads[5];
     let seat = double.call("userPadList", &json!({"padCode": pad})).await["data"][0]["equipmentId"].clone();
-    let replaced = double.post(&format!("/pads/{pad}/replace")).await;
+    let replaced = double.post(&format!("pads/{pad}/replace")).await;
     let new = replaced["new"].as_str().unwrap();
     let listed = double.call("userPadList", &json!({"equipmentIds": [seat]})).await;
     assert_eq!(listed["data"][0]["padCode"], new);

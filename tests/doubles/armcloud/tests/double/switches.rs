@@ -36,7 +36,7 @@ async fn tasks_end_as_they_are_switched_and_act_or_do_not() {
         case(json!({"task_end": 77}), 77, false),
         case(json!({"restart_ends_in": 14}), 3, true),
     ];
-    let pads = double.get("/state").await["pads"].clone();
+    let pads = double.get("state").await["pads"].clone();
     let pads = pads.as_array().unwrap().iter().filter(|pad| pad["kind"] == "ordinary");
     for (Case { switches, status, did }, pad) in cases.into_iter().zip(pads) {
         let pad = pad["pad_code"].as_str().unwrap();
@@ -74,7 +74,7 @@ async fn a_submission_is_told_that_there_is_such_a_task() {
     assert_eq!(first["taskId"], second["taskId"]);
     double.set(pad, json!({"submit": "exists"})).await;
     assert_eq!(restart().await, second);
-    assert_eq!(double.get("/state").await["tasks"], 1);
+    assert_eq!(double.get("state").await["tasks"], 1);
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn every_switch_is_shown_by_a_test() {
         include_str!("switches.rs"),
     ]
     .concat();
-    for row in double.get("/switches").await["known"].as_array().unwrap() {
+    for row in double.get("switches").await["known"].as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
         let shown = [format!("\"{name}\":"), format!("\"{name}=")].iter().any(|way| tests.contains(way));
         assert!(shown, "no test sets `{name}`");

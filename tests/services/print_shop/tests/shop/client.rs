@@ -1,13 +1,13 @@
 //! The commands of a client: this service has them like every other, under its own names.
 
-use crate::process::{Process, program};
+use crate::process::{Shop, program};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 /// A command of a client, with the key of the first start.
-fn client(shop: &Process, arguments: &[&str]) -> Command {
+fn client(shop: &Shop, arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(arguments).env_clear().env("PRINT_SHOP_URL", &shop.url).kill_on_drop(true);
     command.env("PRINT_SHOP_KEY", format!("{}:{}", shop.demo.id, shop.demo.secret));
@@ -16,7 +16,7 @@ fn client(shop: &Process, arguments: &[&str]) -> Command {
 
 #[tokio::test]
 async fn a_page_is_called_for_and_waited_for_either_way() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     for (printer, way, status, code) in [
         ("printer_id=p-1", &[][..], "success", 0),
         ("printer_id=p-1", &["--v1"], "success", 0),
@@ -38,7 +38,7 @@ async fn a_page_is_called_for_and_waited_for_either_way() {
 
 #[tokio::test]
 async fn its_bridge_lists_its_tools_and_says_how_a_key_is_made_for_it() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     let mut bridge =
         client(&shop, &["bridge"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();

@@ -1,6 +1,6 @@
 //! Whose a data folder is.
 
-use crate::process::{Process, json_of, operate, program};
+use crate::process::{Shop, json_of, operate};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
@@ -16,15 +16,10 @@ async fn a_folder_of_another_service_is_refused_by_its_name() {
     std::fs::create_dir(&unnamed).expect("a folder");
     std::fs::write(unnamed.join("cloudphone.db"), "something").expect("a database");
     for folder in [named, unnamed] {
-        let start = program().args(["--listen", "127.0.0.1:0", "--data"]).arg(&folder).kill_on_drop(true).output();
-        let start = start.await.expect("the program runs");
-        let said = String::from_utf8_lossy(&start.stderr);
-        assert!(
-            !start.status.success() && said.contains("is a folder of cloudphone, and this is print-shop"),
-            "{said}"
-        );
-        let (code, said) = operate(&folder, "app list").await;
-        assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
+        for line in ["--listen 127.0.0.1:0", "app list"] {
+            let (code, said) = operate(&folder, line).await;
+            assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{line}: {said}");
+        }
     }
 }
 
@@ -59,7 +54,7 @@ async fn a_server_of_another_service_is_not_asked() {
 
 #[tokio::test]
 async fn a_backup_that_is_taken_while_it_serves_is_restored_with_its_keys_off() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     let home = TempDir::new().expect("a temporary folder");
     let (file, restored) = (home.path().join("shop.tar"), home.path().join("restored"));
     json_of(&shop.data, &format!("backup {}", file.display())).await;

@@ -1,15 +1,15 @@
 //! What an application sees: by resource and by id, so that a tray is not the printer of the same name.
 
-use crate::process::{Process, call, json_of, operate, program};
+use crate::process::{Shop, call, json_of, operate};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     let feeder = shop.application("feeder", &["print", "service"]).await;
     let (code, said) = operate(&shop.data, "tray assign feeder p-1").await;
     assert_eq!(code, 0, "{said}");
-    let ask = async |tool, arguments| call(&shop.url, &feeder, tool, arguments).await;
+    let ask = async |tool, arguments| call(shop.address, &feeder, tool, arguments).await;
     let code = |answer: Result<Value, Value>| answer.expect_err("it is refused")["code"].clone();
 
     assert_eq!(ask("list_machines", json!({})).await, Ok(json!({"printers": [], "trays": ["p-1"]})));
@@ -40,23 +40,22 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
 /// Takes a tray away, and gives the printer of the same name.
 #[tokio::test]
 async fn what_is_unassigned_of_one_resource_stays_assigned_of_the_other() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     let feeder = shop.application("feeder", &["look"]).await;
     for line in ["tray assign feeder p-1 p-3", "printer assign feeder p-1", "tray unassign feeder p-1"] {
         let (code, said) = operate(&shop.data, line).await;
         assert_eq!(code, 0, "{line}: {said}");
     }
-    let floor = call(&shop.url, &feeder, "list_machines", json!({})).await;
+    let floor = call(shop.address, &feeder, "list_machines", json!({})).await;
     assert_eq!(floor, Ok(json!({"printers": ["p-1"], "trays": ["p-3"]})));
 }
 
 #[tokio::test]
 async fn what_cannot_be_a_name_or_an_id_is_refused() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     let id = json_of(&shop.data, "app show demo").await["id"].as_str().expect("an id").to_owned();
     for name in ["", "a\nb", "a\u{1b}[31m", &"x".repeat(65), &id] {
-        let output = program().args(["app", "create", name, "--permission", "look", "--data"]).arg(&shop.data).output();
-        let said = String::from_utf8(output.await.expect("the program runs").stderr).expect("text");
+        let (_, said) = shop.operator.run(["app", "create", name, "--permission", "look"]).await.expect("it runs");
         assert!(said.contains("an application cannot be named"), "{name:?}: {said}");
     }
     let (code, said) = operate(&shop.data, "tray assign demo NOT/AN/ID").await;

@@ -1,8 +1,10 @@
 //! What a person reads first: the help, the welcome and the README.
 
-use crate::process::{Process, program};
+use crate::process::{Shop, program};
+use driver::{Process, Start};
 use print_shop::machines::{Habit, PRINTERS, TRAYS, USAGE};
 use std::fmt::Write;
+use tempfile::TempDir;
 use tokio::process::Command;
 
 const README: &str = include_str!("../../README.md");
@@ -19,12 +21,17 @@ async fn help_speaks_of_this_services_permissions_resources_and_machines() {
 
 #[tokio::test]
 async fn the_printed_curl_line_works_as_pasted() {
-    let shop = Process::start().await;
-    let (_, after) = shop.welcome.split_once("Try it:").expect("a line to paste");
+    let home = TempDir::new().expect("a temporary folder");
+    let start = Start::new(env!("CARGO_BIN_EXE_print-shop"), home.path()).flags(&["--demo"]);
+    let mut shop = Process::start(start.command().expect("a log")).expect("it starts");
+    let welcome = shop.until("Ctrl-C").await.expect("it serves");
+    let (_, after) = welcome.split_once("Try it:").expect("a line to paste");
     let (curl, _) = after.split_once("Connect a client").expect("its end");
     let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
     let answer = String::from_utf8_lossy(&output.stdout);
     assert!(answer.contains("dispatched") && answer.contains("\"isError\":false"), "{curl}\n{answer}");
+    let (status, last) = shop.stop().await.expect("it ends");
+    assert!(status.success() && last == "print-shop has stopped\n", "{last}");
 }
 
 /// The table that people read has a line for each machine, under its kind.
@@ -46,7 +53,7 @@ fn the_table_of_machines_is_whole() {
 /// The README's lines, as written: those that start the program aside, which a test does on a port and a folder of its own.
 #[tokio::test]
 async fn the_readme_can_be_followed() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     let blocks: Vec<_> = README.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("")).collect();
     let (started, blocks) = blocks.split_at(2);
     assert!(started[0].contains("cargo run --package print-shop\n") && started[1].contains("export URL="));

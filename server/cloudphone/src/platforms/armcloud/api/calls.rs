@@ -38,17 +38,6 @@ pub enum Family {
     Armcloud,
 }
 
-impl Family {
-    /// The prefix of VMOS Cloud's paths or of ARMCloud's. VSPhone's is `/vsphone/api/padApi`.
-    #[must_use]
-    pub fn usual_prefix(self) -> &'static str {
-        match self {
-            Self::PadApi => "/vcpcloud/api/padApi",
-            Self::Armcloud => "",
-        }
-    }
-}
-
 impl ApiCall {
     /// Returns the path after the prefix, or `None` where the family has no such call.
     #[must_use]

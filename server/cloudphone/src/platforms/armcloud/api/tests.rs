@@ -21,7 +21,7 @@ fn api(platform: &Platform, scheme: Scheme) -> (Api, Clock) {
     let clock = Clock::manual(Timestamp(1_767_323_045_000));
     let settings = ApiSettings {
         base_url: platform.url.clone(),
-        prefix: Family::PadApi.usual_prefix().to_owned(),
+        prefix: "/vcpcloud/api/padApi".to_owned(),
         family: Family::PadApi,
         scheme,
         read_within: LONG,
@@ -67,12 +67,12 @@ fn told<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
     }
 }
 
-#[tokio::test]
-async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_sent_twice() {
+/// Answers to a call that changes something, each with what it is taken for.
+fn answers() -> Vec<(Act, &'static str)> {
     let code = |code: Value| Act::json(200, json!({"code": code, "msg": "m\u{1b}[31m", "data": null}));
     let row = json!({"taskId": 7, "padCode": PAD, "vmStatus": 1, "taskStatus": 1});
     let done = "Accepted { task_id: 7 }";
-    let cases: Vec<(Act, &str)> = vec![
+    vec![
         (accepted(json!([row])), done),
         (accepted(row.clone()), done),
         (accepted(json!({"successList": [row], "failList": []})), done),
@@ -142,8 +142,12 @@ async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_s
             "unknown: the connection ended",
         ),
         (Act::Hold, "unknown: there was no whole answer"),
-    ];
-    for (act, expected) in cases {
+    ]
+}
+
+#[tokio::test]
+async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_sent_twice() {
+    for (act, expected) in answers() {
         let shown = format!("{act:?}").chars().take(200).collect::<String>();
         let platform = Platform::start(vec![act]).await;
         let (api, clock) = api(&platform, Scheme::V4);
@@ -156,7 +160,7 @@ async fn each_answer_to_a_call_that_changes_something_is_judged_and_nothing_is_s
 
 #[test]
 fn rows_come_in_every_shape_and_numbers_as_texts() {
-    let rows = |data: Value| serde_json::from_str::<Rows<Int>>(&data.to_string()).ok().map(|Rows(rows)| rows);
+    let rows = |data: Value| serde_json::from_str::<Rows<Int>>(&data.to_string()).ok().map(|Rows { rows, .. }| rows);
     for (data, expected) in [
         (json!([1, "2", " 3 "]), Some(vec![Int(1), Int(2), Int(3)])),
         (json!({"total": 1, "pageData": ["-4"], "page": 1}), Some(vec![Int(-4)])),
@@ -170,8 +174,8 @@ fn rows_come_in_every_shape_and_numbers_as_texts() {
     ] {
         assert_eq!(rows(data.clone()), expected, "{data}");
     }
-    let one = serde_json::from_value::<Rows<BTreeMap<String, Int>>>(json!({"code": "6"})).expect("one row");
-    assert_eq!(one, Rows(vec![BTreeMap::from([("code".to_owned(), Int(6))])]));
+    let one = serde_json::from_str::<Rows<BTreeMap<String, Int>>>(r#"{"code": "6"}"#).expect("one row");
+    assert_eq!(one, Rows { rows: vec![BTreeMap::from([("code".to_owned(), Int(6))])], form: Form::One });
 }
 
 #[tokio::test]
@@ -211,7 +215,7 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
     .await;
     let (api, clock) = api(&platform, Scheme::V2);
     let rows = infos(&api, &clock).await.expect("the fourth answer");
-    assert_eq!(rows, Rows(vec![json!({"padCode": PAD})]));
+    assert_eq!(rows, Rows { rows: vec![json!({"padCode": PAD})], form: Form::Page });
     assert_eq!((platform.requests().len(), api.guard().observe().calls.retried), (4, 3));
     // Two of five retries are left; then each call costs one request, until the circuit opens.
     for seen in [7, 8, 9, 9, 9] {
@@ -258,7 +262,7 @@ async fn what_the_platform_refuses_is_not_asked_again() {
     let (api, clock) = self::api(&platform, Scheme::V4);
     assert!(restart(&api, &clock).await.is_err());
     let until = Timestamp(1_767_323_105_000);
-    assert_eq!(api.guard().would_refuse(), Some(crate::phones::upstream::guard::Withheld::Paused(until)));
+    assert_eq!(api.guard().would_refuse(), Some(crate::adapter_kit::guard::Withheld::Paused(until)));
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Lists from platforms that page as they like.
 
 use super::*;
-use crate::phones::upstream::roster::refresh::Refresh;
-use crate::phones::upstream::roster::{PlatformName, Roster};
+use crate::adapter_kit::roster::Roster;
+use crate::adapter_kit::roster::refresh::Refresh;
+use crate::phones::port::PlatformName;
 use serde_json::json;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -241,10 +242,10 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
     ] {
         let known: Pad = serde_json::from_str(known).unwrap();
         let described = match listing(state).read_one(&known).await.unwrap() {
-            Reread::Gone => "gone".to_owned(),
-            Reread::Found(pad, recoded) => {
+            None => "gone".to_owned(),
+            Some((pad, recoded)) => {
                 let records = recoded.iter().map(|Recoded { from, to }| format!(" {from}>{to}"));
-                told(&[*pad]) + &records.collect::<String>()
+                told(&[pad]) + &records.collect::<String>()
             }
         };
         assert_eq!(described, found, "{known:?}");
@@ -304,7 +305,7 @@ async fn ten_thousand_pads_at_rest_cost_fewer_than_60_calls_a_minute() {
         () = refresh.run() => unreachable!("it never ends"),
         () = tokio::time::sleep(Duration::from_mins(3) - Duration::from_secs(1)) => {}
     }
-    assert_eq!((roster.len(), roster.age()), (10_000, Some(Duration::from_secs(29))));
+    assert_eq!((roster.count(), roster.age()), (10_000, Some(Duration::from_secs(29))));
     // In each half minute eleven pages, of which the last is empty, and the list of seats; no records.
     assert_eq!(platform.lists.state().calls.len(), 6 * 12);
 }

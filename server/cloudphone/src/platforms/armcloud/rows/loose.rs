@@ -1,16 +1,13 @@
 //! Members that have the type of the day. What is neither a text nor a number is as if it were not there.
 
+use crate::platforms::armcloud::api::Int;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toolwarrant::Untrusted;
 
 /// A whole number, or a text of one.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::Number(number) => number.as_i64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    })
+    Ok(Int::of(&Value::deserialize(from)?).map(|Int(number)| number))
 }
 
 /// Longest id, in bytes.

@@ -1,20 +1,10 @@
-//! What the platform's lists tell of a phone, a *pad*: read from whatever form the answer has, and shown in our terms.
-//!
-//! The lists are not of one mind: a number may be a string, a member may be missing, null or of another type, and the rows may be an
-//! array or stand in an object. What cannot be read is as if it were not there; a row without a code is none. [`conditions`] is the one
-//! table of states, [`shown`] makes a snapshot of a row. Sends nothing.
+//! What the platform's lists tell of one pad.
 
-mod conditions;
-mod loose;
-mod shown;
-
-pub use shown::{Abilities, PadViews, Reach};
-
-use super::super::roster::{Recoded, Row};
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
-use std::fmt;
+use super::{conditions, loose};
+use crate::adapter_kit::roster::Row;
+use crate::phones::port::Seen;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, OnceLock};
 use toolwarrant::Untrusted;
 
 /// What the lists tell of a pad. Members have the platform's names, in answers and in the roster's file.
@@ -25,39 +15,39 @@ use toolwarrant::Untrusted;
 pub struct Pad {
     /// The platform's id of the pad, which may pass to another.
     #[serde(deserialize_with = "loose::id")]
-    pad_code: Option<String>,
+    pub(super) pad_code: Option<String>,
     /// The seat that was purchased (VMOS, VSPhone).
     #[serde(deserialize_with = "loose::id", skip_serializing_if = "Option::is_none")]
-    equipment_id: Option<String>,
+    pub(super) equipment_id: Option<String>,
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    pad_name: Option<Untrusted>,
+    pub(super) pad_name: Option<Untrusted>,
     /// `infos`.
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
-    pad_status: Option<i64>,
+    pub(super) pad_status: Option<i64>,
     /// `userPadList`.
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
-    cvm_status: Option<i64>,
+    pub(super) cvm_status: Option<i64>,
     /// Whether the platform is connected to the pad: 0 or 1 (ARMCloud).
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
-    online: Option<i64>,
+    pub(super) online: Option<i64>,
     /// `13` or `Android13`.
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    android_version: Option<Untrusted>,
+    pub(super) android_version: Option<Untrusted>,
     /// `android14`.
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    image_version: Option<Untrusted>,
+    pub(super) image_version: Option<Untrusted>,
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    rom_version: Option<Untrusted>,
+    pub(super) rom_version: Option<Untrusted>,
     /// `m2-3`.
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    pad_grade: Option<Untrusted>,
+    pub(super) pad_grade: Option<Untrusted>,
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    config_name: Option<Untrusted>,
+    pub(super) config_name: Option<Untrusted>,
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    good_name: Option<Untrusted>,
+    pub(super) good_name: Option<Untrusted>,
     /// The data centre.
     #[serde(deserialize_with = "loose::untrusted", skip_serializing_if = "Option::is_none")]
-    idc_code: Option<Untrusted>,
+    pub(super) idc_code: Option<Untrusted>,
 }
 
 impl Pad {
@@ -100,97 +90,6 @@ impl Row for Pad {
     }
 }
 
-/// The rows of an answer of `infos` or `userPadList`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PadRows {
-    /// The pads that could be read.
-    pub pads: Vec<Pad>,
-    /// All rows, those too that could not be read.
-    pub count: usize,
-    /// Whether they came as a page, an object, and not as a plain array.
-    pub paged: bool,
-}
-
-impl<'de> Deserialize<'de> for PadRows {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Found { rows, paged } = Found::deserialize(from)?;
-        let count = rows.len();
-        let pad = |row: Box<RawValue>| serde_json::from_str::<Pad>(row.get()).ok();
-        let pads = rows.into_iter().filter_map(pad).filter(|pad| pad.pad_code.is_some()).collect();
-        Ok(Self { pads, count, paged })
-    }
-}
-
-/// The answer of `queryPadIdChangeRecords`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CodeChanges(pub Vec<Recoded>);
-
-impl<'de> Deserialize<'de> for CodeChanges {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Change {
-            #[serde(deserialize_with = "loose::id")]
-            old_pad_code: Option<String>,
-            #[serde(deserialize_with = "loose::id")]
-            new_pad_code: Option<String>,
-        }
-        let change = |row: Box<RawValue>| {
-            let Change { old_pad_code, new_pad_code } = serde_json::from_str(row.get()).ok()?;
-            Some(Recoded { from: old_pad_code?, to: new_pad_code? })
-        };
-        Ok(Self(Found::deserialize(from)?.rows.into_iter().filter_map(change).collect()))
-    }
-}
-
-/// Rows in whatever they come: an array, an object that has one, or nothing.
-#[derive(Default)]
-struct Found {
-    rows: Vec<Box<RawValue>>,
-    paged: bool,
-}
-
-/// Members in which rows were seen. `rows` is a number: the size of a page.
-const ROWS: [&str; 3] = ["pageData", "records", "data"];
-
-impl<'de> Deserialize<'de> for Found {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Found;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("rows, or an object with rows in `pageData` or `records`")
-            }
-
-            fn visit_unit<E>(self) -> Result<Found, E> {
-                Ok(Found::default())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Found, A::Error> {
-                let mut rows = Vec::new();
-                while let Some(row) = from.next_element()? {
-                    rows.push(row);
-                }
-                Ok(Found { rows, paged: false })
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Found, A::Error> {
-                let mut found = None;
-                while let Some(name) = from.next_key::<String>()? {
-                    let value: Box<RawValue> = from.next_value()?;
-                    if ROWS.contains(&name.as_str()) {
-                        found = serde_json::from_str::<Option<Vec<Box<RawValue>>>>(value.get()).ok().or(found);
-                    }
-                }
-                // An object of another form must not pass for a platform without pads.
-                let rows = found.ok_or_else(|| serde::de::Error::custom("an object without rows"))?;
-                Ok(Found { rows: rows.unwrap_or_default(), paged: true })
-            }
-        }
-        from.deserialize_any(Any)
-    }
-}
-
-#[cfg(test)]
-mod tests;
+/// What is shown of a pad, each made once for a row: while the row is to be believed, and while it is not.
+#[derive(Debug, Default)]
+pub struct PadViews(pub(super) [OnceLock<Arc<Seen>>; 2]);

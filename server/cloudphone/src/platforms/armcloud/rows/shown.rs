@@ -1,12 +1,12 @@
 //! A row as clients see it: what the pad truly offers, and no state that may be out of date.
 
-use super::Pad;
 use super::conditions::{Condition, Way, condition};
+use super::pad::{Pad, PadViews};
+use crate::adapter_kit::roster::{KeptRow, Row, is_current};
 use crate::phones::contract::{DeviceId, DeviceSpec, PowerAction, ProxyScheme, SessionMode, texts};
-use crate::phones::upstream::roster::{KeptRow, Row, is_current};
-use crate::phones::upstream::{Offers, Paces, Seen, Snapshot};
+use crate::phones::port::{Offers, Paces, Seen, Snapshot};
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use toolwarrant::{Flag, Timestamp, Untrusted};
 
 /// What the pads of one account can do beyond what their rows say.
@@ -18,10 +18,6 @@ pub struct Abilities {
     /// How long writes take.
     pub paces: Paces,
 }
-
-/// What is shown of a pad, each made once for a row: while the row is to be believed, and while it is not.
-#[derive(Debug, Default)]
-pub struct PadViews([OnceLock<Arc<Seen>>; 2]);
 
 /// Whether the platform answers at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

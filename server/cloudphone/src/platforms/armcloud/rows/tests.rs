@@ -2,12 +2,12 @@
 
 use super::conditions::{CVM_STATUS, PAD_STATUS, condition};
 use super::*;
+use crate::adapter_kit::roster::{KeptRow, Row, SHOWN_FOR};
 use crate::phones::contract::{DeviceCapability, DeviceId, DeviceState};
-use crate::phones::upstream::Snapshot;
-use crate::phones::upstream::roster::{KeptRow, SHOWN_FOR};
+use crate::phones::port::Snapshot;
 use std::fmt::Write;
 use std::time::Duration;
-use toolwarrant::{Flag, Timestamp};
+use toolwarrant::{Flag, Timestamp, Untrusted};
 
 fn read(data: &str) -> PadRows {
     serde_json::from_str(data).unwrap()

@@ -6,7 +6,7 @@ use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use toolwarrant_core::random::SplitMix;
+use toolwarrant_base::random::SplitMix;
 
 /// What SQLite says of a database that nobody has open.
 fn verdict(folder: &Path) -> String {

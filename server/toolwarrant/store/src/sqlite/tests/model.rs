@@ -1,7 +1,7 @@
 //! The store on a disk and the one in memory, asked the same: every answer of both is compared.
 
 use super::*;
-use crate::memory::Memory;
+use crate::testing::memory::Memory;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeSet;

@@ -1,10 +1,11 @@
 //! A platform on this machine that does what it is told to, one act for each request.
 
 use serde_json::Value;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use toolwarrant::unpoisoned;
 use url::Url;
 
 /// What is done with a request, once it was read.
@@ -54,7 +55,7 @@ impl Platform {
 
     /// The requests, each as it came.
     pub(super) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        unpoisoned(self.requests.lock()).clone()
     }
 
     /// Nothing listens any more.
@@ -67,7 +68,7 @@ impl Platform {
 async fn serve(mut stream: TcpStream, acts: Vec<Act>, seen: Arc<Mutex<Vec<String>>>) {
     while let Some(request) = read(&mut stream).await {
         let act = {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = unpoisoned(seen.lock());
             seen.push(request);
             acts[(seen.len() - 1).min(acts.len() - 1)].clone()
         };

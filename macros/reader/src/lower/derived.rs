@@ -1,0 +1,39 @@
+//! Makes the fields and types that no contract writes.
+
+use crate::model::{Field, Kind, NamedType, Type};
+use std::sync::Arc;
+
+/// The fields of the answers about tasks, besides the one for the target.
+pub(super) const FIELDS: &str = "task_id tool status terminal idempotent_hit request_matches poll_after_seconds next_step created_at \
+    deadline_at finished_at evidence refund";
+
+/// A required field without flags.
+pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
+    Field {
+        name: name.to_owned(),
+        doc: doc.to_owned(),
+        ty,
+        optional: false,
+        nullable: false,
+        secret: false,
+        untrusted: false,
+        ours: false,
+        told: false,
+        default: None,
+    }
+}
+
+/// A text in our own words.
+pub(super) fn ours(name: &str, doc: &str) -> Field {
+    Field { ours: true, ..plain(name, doc, Type::String) }
+}
+
+/// A field whose name does not say enough.
+pub(super) fn told(name: &str, doc: &str, ty: Type) -> Field {
+    Field { told: true, ..plain(name, doc, ty) }
+}
+
+/// A named type.
+pub(super) fn named(name: &str, doc: &str, kind: Kind) -> Arc<NamedType> {
+    Arc::new(NamedType { name: name.to_owned(), doc: doc.to_owned(), kind })
+}

@@ -1,0 +1,71 @@
+//! What the platform's lists tell of a phone, a *pad*: read from whatever form the answer has, and shown in our terms.
+//!
+//! The lists are not of one mind: a number may be a string, a member may be missing, null or of another type, and the rows may be an
+//! array or stand in an object. What cannot be read is as if it were not there; a row without a code is none. [`conditions`] is the one
+//! table of states, [`shown`] makes a snapshot of a row. Sends nothing.
+
+mod conditions;
+mod loose;
+mod pad;
+mod shown;
+
+pub use pad::{Pad, PadViews};
+pub use shown::{Abilities, Reach};
+
+use super::api::{Form, Rows};
+use crate::adapter_kit::roster::Recoded;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// The rows of an answer of `infos` or `userPadList`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PadRows {
+    /// The pads that could be read.
+    pub pads: Vec<Pad>,
+    /// All rows, those too that could not be read.
+    pub count: usize,
+    /// Whether they came as a page, an object, and not as a plain array.
+    pub paged: bool,
+}
+
+impl<'de> Deserialize<'de> for PadRows {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Rows { rows, form } = listed(from)?;
+        let count = rows.len();
+        let pad = |row: &RawValue| serde_json::from_str::<Pad>(row.get()).ok();
+        let pads = rows.into_iter().filter_map(pad).filter(|pad| pad.pad_code.is_some()).collect();
+        Ok(Self { pads, count, paged: form == Form::Page })
+    }
+}
+
+/// The answer of `queryPadIdChangeRecords`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeChanges(pub Vec<Recoded>);
+
+impl<'de> Deserialize<'de> for CodeChanges {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Change {
+            #[serde(deserialize_with = "loose::id")]
+            old_pad_code: Option<String>,
+            #[serde(deserialize_with = "loose::id")]
+            new_pad_code: Option<String>,
+        }
+        let change = |row: &RawValue| {
+            let Change { old_pad_code, new_pad_code } = serde_json::from_str(row.get()).ok()?;
+            Some(Recoded { from: old_pad_code?, to: new_pad_code? })
+        };
+        Ok(Self(listed(from)?.rows.into_iter().filter_map(change).collect()))
+    }
+}
+
+/// The rows of a list. An object of another form must not pass for a platform without pads.
+fn listed<'de, D: Deserializer<'de>>(from: D) -> Result<Rows<&'de RawValue>, D::Error> {
+    let rows = Rows::deserialize(from)?;
+    if rows.form == Form::One { Err(D::Error::custom("an object without rows")) } else { Ok(rows) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Files that are replaced whole: after a crash, the file is the new one or the one before, never a part.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Replaces a file with what `write` writes, readable by its owner alone, and returns it. It is on the disk by then.
+///
+/// A draft named `PATH.new` stays behind after a crash; the next replacement overwrites it.
+///
+/// # Errors
+/// The draft cannot be written, or not take the place of the file. The file stays as it was.
+pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let draft = path.with_added_extension("new");
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    write(&mut file)?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    sync_folder(path.parent().unwrap_or(path))?;
+    Ok(file)
+}
+
+/// Makes the names of the files in a folder durable.
+///
+/// # Errors
+/// The folder cannot be opened or synced.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_is_replaced_whole_or_stays_as_it_was() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("list.json");
+        replace(&path, |file| file.write_all(b"a longer text")).unwrap();
+        let broken = |file: &mut File| file.write_all(b"half").and(Err(io::Error::other("the disk is full")));
+        assert!(replace(&path, broken).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"a longer text");
+        replace(&path, |file| file.write_all(b"text")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"text");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+}

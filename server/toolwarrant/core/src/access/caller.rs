@@ -1,0 +1,51 @@
+//! A caller: the proof that a request came with a live secret of a key.
+
+use super::recent::Principal;
+use crate::nonces::UsedNonce;
+use std::ops::Deref;
+use std::sync::Arc;
+use toolwarrant_base::Timestamp;
+use toolwarrant_base::keyring::Digest;
+
+/// What a request shows to prove who sent it, unchecked. A transport fills it.
+#[derive(Clone, Copy)]
+pub struct Credentials<'a> {
+    /// The id of the key.
+    pub key_id: &'a str,
+    /// A live secret of the key.
+    pub secret: &'a str,
+}
+
+/// Proof that a request came with a live secret of a key. Dereferences to whose key it is.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub(super) principal: Arc<Principal>,
+    /// The nonce of a signed request.
+    pub nonce: Option<Arc<UsedNonce>>,
+    pub(super) proof: Proof,
+}
+
+impl Deref for Caller {
+    type Target = Principal;
+    fn deref(&self) -> &Principal {
+        &self.principal
+    }
+}
+
+/// What a caller was judged by. Only authentication makes one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Proof {
+    /// The verifier of the secret that it has.
+    pub(super) verifier: Digest,
+    pub(super) expires_at: Option<Timestamp>,
+    /// The version of the directory.
+    pub(super) version: u64,
+}
+
+impl Caller {
+    /// When its key ends by itself, unless that changes.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.proof.expires_at
+    }
+}

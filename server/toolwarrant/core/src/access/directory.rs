@@ -1,0 +1,87 @@
+//! The directory: the keys that can call, with what verifies their secrets. Holds no secret, only verifiers and seals.
+
+use super::application::Application;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use toolwarrant_base::Timestamp;
+use toolwarrant_base::keyring::{Digest, KeyRing, SecretRow};
+use toolwarrant_signing::Signer;
+
+/// Most live secrets of a key: the one in use and its successor.
+pub(crate) const LIVE_SECRETS: usize = 2;
+
+/// Fills the place of a missing secret. Nobody can find a secret with this verifier.
+pub(super) const VACANT: Digest = [0; 32];
+
+/// The keys that can call, each with its application.
+#[derive(Clone, Default)]
+pub struct Directory {
+    pub(super) keys: HashMap<Arc<str>, Key>,
+    /// The number of changes that led here.
+    pub(super) version: u64,
+}
+
+/// A key with what verifies its secrets.
+#[derive(Clone)]
+pub(super) struct Key {
+    pub(super) application: Arc<Application>,
+    /// Verifiers, the latest first. Every one is compared each time, so that timing does not tell how many there are.
+    pub(super) live: [Digest; LIVE_SECRETS],
+    /// The same secrets, sealed: signatures are verified with the secret itself.
+    pub(super) sealed: [Option<Arc<Sealed>>; LIVE_SECRETS],
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+/// A secret that is opened once, for the first signature.
+pub(super) struct Sealed {
+    purpose: Arc<str>,
+    bytes: Box<[u8]>,
+    signer: OnceLock<Option<Signer>>,
+}
+
+impl Sealed {
+    /// Signs with the secret. `None` if it cannot be opened.
+    pub(super) fn signer(&self, keyring: &KeyRing) -> Option<&Signer> {
+        let open = || keyring.open(&self.purpose, &self.bytes).ok().map(|secret| Signer::new(secret.expose()));
+        self.signer.get_or_init(open).as_ref()
+    }
+}
+
+impl Directory {
+    /// Puts a key with its live secrets, the latest first. Removes a key without any.
+    pub fn put_key(
+        &mut self,
+        id: &str,
+        application: &Arc<Application>,
+        secrets: &[SecretRow],
+        expires_at: Option<Timestamp>,
+    ) {
+        if secrets.is_empty() {
+            self.keys.remove(id);
+            return;
+        }
+        let live = std::array::from_fn(|n| secrets.get(n).map_or(VACANT, |secret| secret.verifier));
+        let purpose: Arc<str> = purpose(&application.id, id).into();
+        let seal = |secret: &SecretRow| {
+            Arc::new(Sealed {
+                purpose: Arc::clone(&purpose),
+                bytes: secret.sealed.as_slice().into(),
+                signer: OnceLock::new(),
+            })
+        };
+        let sealed = std::array::from_fn(|n| secrets.get(n).map(seal));
+        self.keys.insert(id.into(), Key { application: Arc::clone(application), live, sealed, expires_at });
+    }
+
+    /// Replaces an application for all its keys.
+    pub fn put_application(&mut self, application: &Arc<Application>) {
+        for key in self.keys.values_mut().filter(|key| key.application.id == application.id) {
+            key.application = Arc::clone(application);
+        }
+    }
+}
+
+/// The purpose that the secrets of a key are sealed for.
+pub(crate) fn purpose(application: &str, key_id: &str) -> String {
+    format!("{application} {key_id}")
+}

@@ -1,0 +1,29 @@
+//! What any service needs, whatever its contract is about and whatever carries its requests.
+//!
+//! [`pipeline`] holds the order in which a call is checked. [`catalogue`] is the contract as the generator writes it. [`handler`]
+//! has the types that handlers use. This crate knows no transport, no database and no command line.
+
+pub mod access;
+pub mod advice;
+pub mod args;
+pub mod catalogue;
+pub mod counts;
+pub mod failure;
+#[doc(hidden)]
+pub mod generated;
+pub mod handler;
+pub mod limit;
+pub mod nonces;
+pub mod permissions;
+pub mod pipeline;
+pub mod reading;
+pub mod registry;
+pub mod reply;
+pub mod report;
+pub mod revision;
+pub mod store;
+pub mod tasks;
+
+/// Generated code finds here what it needs of the base.
+#[doc(hidden)]
+pub use toolwarrant_base::{Timestamp, text, wording};

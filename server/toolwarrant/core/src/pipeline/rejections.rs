@@ -1,0 +1,44 @@
+//! The refusals that come before a call, with their audit lines.
+
+use super::records::line;
+use super::refusals::overloaded;
+use super::{Admitted, Handlers, Pipeline, permit};
+use crate::access::Caller;
+use crate::catalogue::ToolDef;
+use crate::failure::Failure;
+use toolwarrant_audit::Line;
+use toolwarrant_base::wording::Words;
+
+impl<H: Handlers> Pipeline<H> {
+    /// Refuses a call whose arguments a transport cannot read, with an audit line.
+    ///
+    /// # Errors
+    /// `forbidden`, or else `invalid_argument` with `what`.
+    pub fn reject(
+        &self,
+        Admitted(caller): &Admitted<'_>,
+        tool: &'static ToolDef,
+        request_id: &str,
+        what: Words,
+    ) -> Failure {
+        let Some(slot) = self.audit.reserve() else { return overloaded(H::CATALOGUE, "the audit cannot keep up") };
+        let failure = permit(H::CATALOGUE, caller, tool).err();
+        let failure = failure.unwrap_or_else(|| Failure::new(H::CATALOGUE.roles.invalid_argument, what));
+        slot.refuse(&line(caller, tool, request_id, self.clock.latest(), Some(&failure)));
+        self.counts.ended(tool, failure.def().code, None);
+        failure.told_to(caller.application.permissions)
+    }
+
+    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at most one line a second, which states
+    /// how many calls it covers: refusing must not cost more than serving.
+    pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
+        let now = self.now();
+        let Some(tool) = H::CATALOGUE.tool(name) else { return };
+        self.counts.ended(tool, failure.def().code, None);
+        let Some(calls) = caller.application.window.take_unlogged(now) else { return };
+        if let Some(slot) = self.audit.reserve() {
+            let time = self.clock.latest();
+            slot.write(&Line { calls, ..line(caller, tool, request_id, time, Some(failure)) });
+        }
+    }
+}

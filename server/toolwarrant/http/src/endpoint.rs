@@ -1,0 +1,69 @@
+//! The endpoint: leads each request to its transport.
+
+use crate::context::{Context, body_of, refuse, respond};
+use crate::edge::{AuthThrottle, HostOriginPolicy, Limits, Peer, Responder, ResponseBody};
+use crate::ids::RequestIds;
+use crate::{mcp, v1};
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::State;
+use axum::http::{Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use hyper::body::Incoming;
+use std::borrow::Cow;
+use std::sync::Arc;
+use toolwarrant_base::BoxFuture;
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::{Handlers, Pipeline};
+
+/// A pipeline with all that is needed to serve it over HTTP.
+pub struct Endpoint<H> {
+    context: Context<H>,
+    routes: v1::Routes,
+    answers: mcp::Answers,
+}
+
+impl<H: Handlers> Endpoint<H> {
+    /// Serves `pipeline` to the requests that `policy` allows. `base` is the path of the public URL, without a slash at its end.
+    /// `process` identifies this process in request ids.
+    pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, base: &str, process: u32) -> Self {
+        let (throttle, ids) = (AuthThrottle::default(), RequestIds::of_process(process));
+        Self {
+            context: Context { pipeline, policy, limits, throttle, ids },
+            routes: v1::Routes::new(H::CATALOGUE, base),
+            answers: mcp::Answers::of(&H::CATALOGUE.service),
+        }
+    }
+
+    /// The endpoint for whoever has no connection: a router with all that is served.
+    pub fn router(self: Arc<Self>) -> Router {
+        let answer = async |State(endpoint): State<Arc<Self>>, request: Request<Body>| {
+            endpoint.answer(request, None).await.map(Body::new)
+        };
+        Router::new().fallback(answer).with_state(self)
+    }
+
+    /// Answers one request: on `/mcp`, on everything below `/v1`, and clearly on other paths that clients try.
+    async fn answer(
+        &self,
+        request: Request<impl HttpBody<Data = Bytes> + Unpin>,
+        peer: Option<Cow<'_, Peer>>,
+    ) -> Response<ResponseBody> {
+        match request.uri().path() {
+            "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, request, peer.as_deref()).await,
+            path if v1::owns(path) => v1::serve(&self.context, &self.routes, request, peer.as_deref()).await,
+            // Clients without credentials try to register with an OAuth server here, and show the answer to their user.
+            "/register" if request.method() == Method::POST => {
+                let failure = Failure::new(H::CATALOGUE.roles.unauthenticated, "this server has no OAuth");
+                respond(StatusCode::BAD_REQUEST, body_of(&failure), self.context.ids.of(request.headers()))
+            }
+            _ => refuse(&Failure::plain(H::CATALOGUE.roles.no_route), &self.context.ids.of(request.headers())),
+        }
+    }
+}
+
+impl<H: Handlers> Responder for Endpoint<H> {
+    fn respond<'a>(&'a self, request: Request<Incoming>, peer: Cow<'a, Peer>) -> BoxFuture<'a, Response<ResponseBody>> {
+        Box::pin(self.answer(request, Some(peer)))
+    }
+}

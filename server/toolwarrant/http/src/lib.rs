@@ -1,0 +1,19 @@
+//! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC at `/mcp`, `v1` serves signed
+//! HTTP below `/v1`, [`monitor`] serves health and metrics, and [`echo`] tells where requests come from.
+//!
+//! No transport knows a tool by name. `context` is what they share, and [`Endpoint`] leads each request to its transport. No other
+//! crate of the server uses axum or hyper. Start at `Endpoint::answer`.
+
+mod context;
+mod credentials;
+pub mod echo;
+pub mod edge;
+mod endpoint;
+mod head;
+mod ids;
+mod mcp;
+pub mod monitor;
+mod v1;
+
+pub use axum::Router;
+pub use endpoint::Endpoint;

@@ -1,0 +1,41 @@
+//! The refusal of a whole HTTP request, as a JSON-RPC error with a status of HTTP.
+
+use super::answers::error;
+use crate::context::{challenge, respond, status};
+use crate::edge::ResponseBody;
+use axum::http::Response;
+use axum::http::header::HeaderValue;
+use toolwarrant_base::wording::Words;
+use toolwarrant_core::catalogue::ErrorDef;
+use toolwarrant_core::failure::Failure;
+use toolwarrant_core::pipeline::Handlers;
+
+/// A refusal of the whole HTTP request.
+pub(super) struct Refusal {
+    pub(super) failure: Failure,
+    /// The id of the message as JSON; `null` if it could not be read.
+    pub(super) id: String,
+}
+
+impl Refusal {
+    pub(super) fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
+        Failure::new(def, what).into()
+    }
+
+    pub(super) fn respond<H: Handlers>(self, request_id: &HeaderValue) -> Response<ResponseBody> {
+        let mut response = respond(status(&self.failure), error(&self.id, &self.failure), request_id);
+        challenge::<H>(&mut response, "Bearer");
+        response
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self { failure, id: "null".to_owned() }
+    }
+}
+
+/// Refuses a request of which no message is known.
+pub(super) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<ResponseBody> {
+    respond(status(failure), error("null", failure), request_id)
+}

@@ -1,0 +1,37 @@
+//! What the answers to commands have in common.
+
+pub(super) use crate::context::answer;
+use crate::context::{OperatorContext, OperatorError};
+use serde_json::Value;
+use std::collections::HashMap;
+use toolwarrant_core::registry::Kept;
+
+/// The answer to a command.
+pub(crate) type Answer = Result<Value, OperatorError>;
+
+/// What an operator must know of a change that is in force and not yet stored.
+pub(super) fn owed(kept: Kept) -> Option<String> {
+    match kept {
+        Kept::Stored => None,
+        Kept::Owed(why) => Some(format!(
+            "in force, and not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
+        )),
+    }
+}
+
+/// Adds a note to an answer, if there is one.
+pub(super) fn noted(mut answer: Value, note: Option<String>) -> Value {
+    if let Some(note) = note {
+        answer["note"] = note.into();
+    }
+    answer
+}
+
+pub(super) fn refused(why: String) -> OperatorError {
+    OperatorError::Refused(why)
+}
+
+/// The names of applications by id.
+pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> {
+    context.registry.applications().await.into_iter().map(|row| (row.id, row.name)).collect()
+}

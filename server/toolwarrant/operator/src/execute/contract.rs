@@ -1,0 +1,30 @@
+//! Shows the contract as an agent sees it.
+
+use super::answer::{Answer, refused};
+use serde_json::{Value, json};
+use toolwarrant_core::catalogue::{Catalogue, ToolDef};
+
+/// Returns a schema as a value. The generator has written it as JSON.
+fn schema(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+/// Lists all tools, or shows the tool of that name.
+pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer {
+    let Some(name) = name else {
+        let line = |tool: &ToolDef| json!({"tool": tool.name, "permission": tool.permission.name, "title": tool.title});
+        return Ok(catalogue.tools.iter().map(line).collect());
+    };
+    let tool = catalogue.tool(name).ok_or_else(|| {
+        let names: Vec<_> = catalogue.tools.iter().map(|tool| tool.name).collect();
+        refused(format!("there is no tool `{name}`; there are {}", names.join(", ")))
+    })?;
+    Ok(json!({
+        "name": tool.name,
+        "title": tool.title,
+        "permission": tool.permission.name,
+        "description": tool.description,
+        "input_schema": schema(tool.input_schema),
+        "output_schema": schema(tool.output_schema),
+    }))
+}

@@ -1,0 +1,64 @@
+//! The core of a server, over an opened data folder: audit, engine, nonces and pipeline. The program and the servers of tests compose
+//! it here.
+
+use crate::service::required;
+use anyhow::{Context, Result};
+use std::sync::Arc;
+use toolwarrant_base::random::Random;
+use toolwarrant_core::nonces::Nonces;
+use toolwarrant_core::pipeline::{Handlers, Pipeline};
+use toolwarrant_operator::OpenedData;
+use toolwarrant_operator::data::{AUDIT, DataFolder};
+use toolwarrant_operator::flags::DATA;
+use toolwarrant_operator::keeping::{AuditKeeper, AuditOptions};
+use toolwarrant_store::Store;
+use toolwarrant_tasks::engine::{Engine, Parts};
+use toolwarrant_tasks::executor::Executor;
+
+/// The parts of a core.
+pub(crate) struct CoreParts<'a, H, D> {
+    pub(crate) handlers: H,
+    pub(crate) executor: Option<Arc<dyn Executor>>,
+    /// The data folder and what is in it. The audit trail is written there.
+    pub(crate) folder: &'a DataFolder,
+    pub(crate) data: &'a OpenedData<D>,
+    pub(crate) random: Random,
+    pub(crate) audit: AuditOptions,
+    /// Maximum number of tasks in flight.
+    pub(crate) max_in_flight: usize,
+}
+
+/// A composed core. Of its parts, only the writer of the audit runs yet.
+pub(crate) struct Core<H> {
+    pub(crate) pipeline: Pipeline<H>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) keeper: AuditKeeper,
+}
+
+impl<H: Handlers> Core<H> {
+    /// Starts the audit, and reads what is in flight.
+    ///
+    /// # Errors
+    /// The trail cannot be written, the store cannot be read, or there is no executor for the tasks of the contract.
+    pub(crate) async fn compose<D: Store>(parts: CoreParts<'_, H, D>) -> Result<Self> {
+        let CoreParts { handlers, executor, folder, data, random, audit, max_in_flight } = parts;
+        let OpenedData { registry, keyring, database, clock } = data;
+        let trail = folder.join(AUDIT);
+        let audit = AuditKeeper::start(&trail, keyring, clock.clone(), database.clone(), audit).await;
+        let (audit, keeper) =
+            audit.with_context(|| format!("cannot write to {}; --{DATA} names another folder", trail.display()))?;
+        let engine = Engine::start(Parts {
+            store: database.clone(),
+            executor: required(executor, H::CATALOGUE)?,
+            keyring: keyring.clone(),
+            clock: clock.clone(),
+            random,
+            max_in_flight,
+        });
+        let engine = engine.await.context("cannot read the tasks in flight")?;
+        let kept = engine.kept_nonces().await.context("cannot read the nonces of signed requests")?;
+        let nonces = Nonces::starting(clock.clone(), kept).since(database.restored_at());
+        let pipeline = Pipeline::new(handlers, registry.access(), audit, engine.clone(), nonces, clock.clone());
+        Ok(Self { pipeline, engine, keeper })
+    }
+}

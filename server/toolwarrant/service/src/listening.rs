@@ -1,0 +1,119 @@
+//! What a server listens on, and what clients are served with there.
+
+use crate::open_files;
+use anyhow::{Context, Result, anyhow, bail};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use toolwarrant_base::clock::Clock;
+use toolwarrant_http::edge::{ConnectionLimiter, HostOriginPolicy, Limits, Tls, TrustedProxies};
+use toolwarrant_http::monitor::Monitor;
+use toolwarrant_operator::Names;
+use toolwarrant_operator::cli::{EdgeOptions, ServeOptions};
+use toolwarrant_operator::flags::{ADMIN_LISTEN, LISTEN, MAX_CONNECTIONS, TLS_CERT, TLS_KEY};
+use toolwarrant_operator::metrics::ServiceStatus;
+
+/// The listeners of a server, and what it judges connections and requests by.
+pub(crate) struct Listening {
+    pub(crate) listener: TcpListener,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) limits: Limits,
+    pub(crate) limiter: Arc<ConnectionLimiter>,
+    pub(crate) policy: HostOriginPolicy,
+    /// The URL at which clients reach the server.
+    pub(crate) url: String,
+    pub(crate) monitor: Option<(Monitor, Arc<ServiceStatus>)>,
+}
+
+impl Listening {
+    /// Listens, for the monitor first.
+    ///
+    /// # Errors
+    /// An option is wrong, or an address cannot be listened on. The message names the flag that helps.
+    pub(crate) async fn open(options: ServeOptions, names: &Arc<Names>) -> Result<Self> {
+        let ServeOptions {
+            listen,
+            admin_listen,
+            public_url,
+            allow_hosts,
+            allow_origins,
+            demo: _,
+            allow_core_dumps: _,
+            json: _,
+            edge,
+            audit: _,
+        } = options;
+        let (tls, proxies, limits) = edge_of(edge)?;
+        if admin_listen == Some(listen) && listen.port() != 0 {
+            bail!("--{LISTEN} and --{ADMIN_LISTEN} are both {listen}; each needs a port of its own");
+        }
+        let monitor = match admin_listen {
+            Some(address) => {
+                let policy = HostOriginPolicy::keyless(public_url.as_deref(), &allow_hosts)?;
+                let status = Arc::new(ServiceStatus::new(Arc::clone(names), Clock::system().now()));
+                let monitor = Monitor::listen(address, policy, status.clone()).await;
+                Some((monitor.map_err(|error| cannot_listen(ADMIN_LISTEN, address, &error))?, status))
+            }
+            None => None,
+        };
+        let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(LISTEN, listen, &error))?;
+        let bound = listener.local_addr().context("cannot read the address that is listened on")?;
+        if let Some(why) = in_clear(bound, tls.as_ref()) {
+            tracing::warn!("{why}");
+        }
+        let policy = HostOriginPolicy::new(bound, public_url.as_deref(), &allow_hosts, &allow_origins)?;
+        let url = public_url.unwrap_or_else(|| url_of(bound, tls.as_ref()));
+        Ok(Self { listener, tls, limits, limiter: ConnectionLimiter::behind(proxies, limits), policy, url, monitor })
+    }
+}
+
+/// What clients are served with: a certificate, proxies that are believed, and limits.
+fn edge_of(options: EdgeOptions) -> Result<(Option<Arc<Tls>>, TrustedProxies, Limits)> {
+    let EdgeOptions { tls_cert, tls_key, trust_proxies, max_connections, max_connections_per_address } = options;
+    let tls = match (tls_cert, tls_key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
+        _ => bail!("--{TLS_CERT} and --{TLS_KEY} go together; give both, or neither"),
+    };
+    let [connections, connections_per_address] = [max_connections, max_connections_per_address].map(|n| n as usize);
+    let asked = Limits { connections, connections_per_address, ..Limits::default() };
+    let open_files = open_files::raise();
+    let limits = asked.within(open_files);
+    if limits.connections < connections {
+        let connections = limits.connections;
+        tracing::warn!(
+            connections,
+            open_files,
+            "the limit on open files leaves fewer connections than --{MAX_CONNECTIONS}"
+        );
+    }
+    Ok((tls, TrustedProxies::new(&trust_proxies)?, limits))
+}
+
+/// What an operator has to know of a listener whose clients others than this machine can overhear.
+pub(crate) fn in_clear(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> Option<String> {
+    let overheard = tls.is_none() && !bound.ip().to_canonical().is_loopback();
+    let advice = format!("--{TLS_CERT} and --{TLS_KEY} encrypt them, or a proxy in front does");
+    overheard.then(|| format!("keys and answers cross the network in clear at {bound}; {advice}"))
+}
+
+pub(crate) fn url_of(bound: SocketAddr, tls: Option<&Arc<Tls>>) -> String {
+    format!("{}://{bound}", if tls.is_some() { "https" } else { "http" })
+}
+
+/// The path of a URL, without a slash at its end.
+pub(crate) fn base_path(url: &str) -> &str {
+    let after = url.split_once("://").map_or("", |(_, after)| after);
+    after.find('/').map_or("", |at| after[at..].trim_end_matches('/'))
+}
+
+fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) -> anyhow::Error {
+    let why = match error.kind() {
+        io::ErrorKind::AddrInUse => "another program listens there",
+        io::ErrorKind::PermissionDenied => "ports below 1024 are for privileged programs",
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+        _ => return anyhow!("cannot listen on {address}: {error}; choose another with --{flag}"),
+    };
+    anyhow!("cannot listen on {address}: {why}; choose another with --{flag}")
+}

@@ -1,0 +1,3 @@
+//! What tests use in place of a disk.
+
+pub mod memory;

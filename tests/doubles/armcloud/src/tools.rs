@@ -1,0 +1,49 @@
+//! The tools of a phone: this program under the names that stand in a pad's PATH. Each takes the options that it is listed with, and
+//! refuses others as the real one does. None of them reaches anything but this machine's loopback addresses.
+
+mod curl;
+mod phone;
+mod toybox;
+
+use phone::Failure;
+pub(crate) use phone::Phone;
+use std::process::ExitCode;
+
+/// What every phone has. `cat` shows the pad's own values of some files of /proc.
+pub(crate) const ALWAYS: [&str; 4] = ["cat", "getprop", "sleep", "toybox"];
+
+/// Whether a phone may have a tool of this name.
+pub(crate) fn is_tool(name: &str) -> bool {
+    ALWAYS.contains(&name) || ["curl", "wget", "nc"].contains(&name)
+}
+
+/// Runs a tool to its end.
+pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
+    let Some(phone) = Phone::read() else {
+        eprintln!("{name}: this runs in the shell of a pad alone: `{}` names no phone", Phone::VARIABLE);
+        return ExitCode::from(126);
+    };
+    let ended = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => {
+            let ended = runtime.block_on(async {
+                match name {
+                    "curl" => curl::run(&phone, arguments).await,
+                    _ => toybox::run(&phone, name, arguments).await,
+                }
+            });
+            // Nobody waits for a stdin that stays open.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(error) => Err(Failure::new(126, format!("{name}: {error}"))),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { status, message }) => {
+            if !message.is_empty() {
+                eprintln!("{message}");
+            }
+            ExitCode::from(status)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! HTTP/1.1 with a connection for each request, as far as tests and measurements need it.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, ToSocketAddrs};
+
+/// An answer that came whole.
+#[derive(Clone, Debug)]
+pub struct HttpAnswer {
+    /// The status.
+    pub status: u16,
+    /// The lines of the head.
+    head: String,
+    /// The body.
+    pub body: String,
+}
+
+impl HttpAnswer {
+    /// Returns the value of a header. `name` is in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let headers = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        headers.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// Returns the body, which must be JSON.
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.body).with_context(|| format!("status {}, no JSON: {}", self.status, self.body))
+    }
+}
+
+/// Sends a request whole, which must ask for the end of the connection, and reads the answer.
+pub async fn exchange(address: impl ToSocketAddrs, request: &[u8]) -> Result<HttpAnswer> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(request).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("closed without an answer")?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("a status")?;
+    let answer = HttpAnswer { status, head: head.to_owned(), body: body.to_owned() };
+    let length = answer.header("content-length").unwrap_or("0");
+    ensure!(length.parse() == Ok(body.len()) || request.starts_with(b"HEAD"), "closed within the answer");
+    Ok(answer)
+}
+
+/// Asks for what is at a URL of plain HTTP.
+pub async fn get(url: &str) -> Result<HttpAnswer> {
+    send("GET", url, "").await
+}
+
+/// Sends a body to a URL of plain HTTP.
+pub(crate) async fn send(method: &str, url: &str, body: &str) -> Result<HttpAnswer> {
+    let rest = url.strip_prefix("http://").with_context(|| format!("{url} is no URL of plain HTTP"))?;
+    let (address, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}");
+    exchange(address, format!("{head}\r\n\r\n{body}").as_bytes()).await
+}

@@ -1,0 +1,65 @@
+//! Keys, and calls of tools over `/mcp`.
+
+use crate::http::exchange;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+
+/// A key of an application, with its secret.
+#[derive(Clone, Debug)]
+pub struct KeyPair {
+    /// The id.
+    pub id: String,
+    /// The secret.
+    pub secret: String,
+}
+
+impl KeyPair {
+    /// Reads a key as programs print it.
+    pub fn read(printed: &Value) -> Result<Self> {
+        let text = |name: &str| printed[name].as_str().map(str::to_owned).with_context(|| format!("no {name}"));
+        Ok(Self { id: text("key_id")?, secret: text("secret")? })
+    }
+
+    /// Returns a request to `/mcp` with this message and these further header lines.
+    #[must_use]
+    pub fn request(&self, message: &str, headers: &str) -> String {
+        let (Self { id, secret }, length) = (self, message.len());
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nx-api-key: {id}\r\n\
+             x-api-secret: {secret}\r\n{headers}content-length: {length}\r\n\r\n{message}"
+        )
+    }
+
+    /// Returns a request that calls a tool.
+    #[must_use]
+    pub fn calling(&self, tool: &str, arguments: &Value, headers: &str) -> String {
+        self.request(&message("tools/call", &json!({"name": tool, "arguments": arguments})), headers)
+    }
+}
+
+fn message(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+/// Sends one message to the endpoint at this address, and returns the whole answer, whatever its status.
+pub async fn rpc(address: SocketAddr, key: &KeyPair, method: &str, params: &Value) -> Result<Value> {
+    let request = key.request(&message(method, params), "connection: close\r\n");
+    exchange(address, request.as_bytes()).await?.json()
+}
+
+/// Calls a tool. The inner error is a failure of the tool.
+pub async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: &Value) -> Result<Result<Value, Value>> {
+    outcome(&rpc(address, key, "tools/call", &json!({"name": tool, "arguments": arguments})).await?)
+}
+
+/// Reads the one text item of a tool's answer: its result, or its failure.
+pub fn outcome(answer: &Value) -> Result<Result<Value, Value>> {
+    let content = answer["result"]["content"].as_array().with_context(|| format!("no result: {answer}"))?;
+    ensure!(content.len() == 1, "not one item: {answer}");
+    let value = serde_json::from_str(content[0]["text"].as_str().context("an item without text")?)?;
+    match answer["result"]["isError"].as_bool().with_context(|| format!("no `isError`: {answer}"))? {
+        true => Ok(Err(value)),
+        false => Ok(Ok(value)),
+    }
+}

@@ -1,0 +1,115 @@
+//! A program that runs: what it prints, the signals that it gets, and what the system says of it.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs;
+use std::process::{ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// A program that runs. Dropping it kills it, and waits until the system has taken it away.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    /// Starts a program whose standard output is read here.
+    pub fn start(command: impl Into<Command>) -> Result<Self> {
+        let mut command = command.into();
+        let child = command.stdout(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| format!("cannot run {:?}", command.as_std()))?;
+        let output = child.stdout.take().context("the program has no output")?;
+        Ok(Self { child, output: BufReader::new(output).lines() })
+    }
+
+    /// Reads the next line, which must be JSON: with it a program says that it listens, and where.
+    pub async fn greeting(&mut self) -> Result<Value> {
+        let line = self.output.next_line().await?.context("the program ended before it listened")?;
+        serde_json::from_str(&line).with_context(|| format!("the program prints no JSON: {line}"))
+    }
+
+    /// Reads up to a line that has this text in it, and returns all lines.
+    pub async fn until(&mut self, text: &str) -> Result<String> {
+        let all = self.lines(Some(text)).await?;
+        ensure!(all.contains(text), "the program ended before it printed {text:?}: {all}");
+        Ok(all)
+    }
+
+    async fn lines(&mut self, until: Option<&str>) -> Result<String> {
+        let mut all = String::new();
+        while let Some(line) = self.output.next_line().await? {
+            all += &format!("{line}\n");
+            if until.is_some_and(|text| line.contains(text)) {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the id of the process.
+    pub fn id(&self) -> Result<u32> {
+        self.child.id().context("the program has ended")
+    }
+
+    /// Sends a signal, by its name as in `TERM`.
+    pub async fn signal(&self, name: &str) -> Result<()> {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id()?.to_string()).status().await?;
+        ensure!(sent.success(), "`kill` failed");
+        Ok(())
+    }
+
+    /// Ends it with SIGKILL.
+    pub async fn kill(&mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Asks it to stop, as an operator does, and waits for [its end](Self::end).
+    pub async fn stop(&mut self) -> Result<(ExitStatus, String)> {
+        self.signal("TERM").await?;
+        self.end().await
+    }
+
+    /// Waits until it has ended. Returns the exit status, and the lines that it printed since the last read.
+    pub async fn end(&mut self) -> Result<(ExitStatus, String)> {
+        let last = self.lines(None).await?;
+        Ok((self.child.wait().await?, last))
+    }
+
+    /// Reads what the system says of it in a file below `/proc/PID`, as `status`.
+    pub fn proc(&self, file: &str) -> Result<String> {
+        let path = format!("/proc/{}/{file}", self.id()?);
+        fs::read_to_string(&path).context(path)
+    }
+
+    /// Returns a value of `/proc/PID/status` in KiB, as `VmRSS`.
+    pub fn memory(&self, field: &str) -> Result<u64> {
+        let status = self.proc("status")?;
+        let kib = |line: &str| line.strip_prefix(field)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.parse().ok();
+        status.lines().find_map(kib).with_context(|| field.to_owned())
+    }
+
+    /// Returns the CPU time of all its threads so far.
+    pub fn cpu(&self) -> Result<Duration> {
+        let mut nanos = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.id()?))? {
+            // A thread may end meanwhile.
+            let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
+            nanos += text.split(' ').next().context("a figure")?.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(nanos))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The next program may use its folder. A process that was killed is gone within moments.
+        let _ = self.child.start_kill();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A service that serves: how it is started, where it listens, what it counts.
+
+use crate::http::{HttpAnswer, get};
+use crate::mcp::{self, KeyPair};
+use crate::operator::Operator;
+use crate::process::Process;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
+use std::process::Stdio;
+use tokio::process::Command;
+
+/// How a service is started. Its data folder is `data` in a home folder, its log is appended to `log` there.
+#[derive(Debug)]
+pub struct Start {
+    program: PathBuf,
+    home: PathBuf,
+    through: Vec<String>,
+    flags: Vec<String>,
+    log: Option<Stdio>,
+}
+
+impl Start {
+    /// A start without further flags.
+    pub fn new(program: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), home: home.into(), through: Vec::new(), flags: Vec::new(), log: None }
+    }
+
+    /// Adds flags. `--listen` is one of them only if it is not to be a free port of this machine.
+    #[must_use]
+    pub fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Runs the program through a command that takes it and its flags as further words, and becomes it.
+    #[must_use]
+    pub fn through(mut self, command: &[&str]) -> Self {
+        self.through.extend(command.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Runs the program in a shell, after this line of shell.
+    #[must_use]
+    pub fn after(self, line: &str) -> Self {
+        self.through(&["sh", "-c", &format!(r#"{line} && exec "$0" "$@""#)])
+    }
+
+    /// Sends the log elsewhere.
+    #[must_use]
+    pub fn log(self, log: impl Into<Stdio>) -> Self {
+        Self { log: Some(log.into()), ..self }
+    }
+
+    /// Starts it, and waits until it listens.
+    pub async fn ready(self) -> Result<Instance> {
+        let (log, operator) = (self.home.join("log"), self.operator());
+        let started = Instance::ready(self.spawn()?, operator).await;
+        started.with_context(|| fs::read_to_string(&log).unwrap_or_default())
+    }
+
+    /// Starts it, and does not wait until it listens.
+    pub fn spawn(self) -> Result<Process> {
+        let mut command = self.command()?;
+        command.arg("--json");
+        Process::start(command)
+    }
+
+    /// Returns the command, which prints text for people.
+    pub fn command(self) -> Result<Command> {
+        let data = self.operator().data;
+        let Self { program, home, through, flags, log } = self;
+        let mut words = through.iter().map(AsRef::as_ref).chain([program.as_os_str()]);
+        let mut command = Command::new(words.next().context("a program")?);
+        command.args(words).arg("--data").arg(data);
+        if !flags.iter().any(|flag| flag == "--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        let file = || File::options().create(true).append(true).open(home.join("log"));
+        command.args(flags).stderr(log.map_or_else(|| file().map(Stdio::from), Ok)?);
+        Ok(command)
+    }
+
+    fn operator(&self) -> Operator {
+        Operator { program: self.program.clone(), data: self.home.join("data") }
+    }
+}
+
+/// A service that serves.
+#[derive(Debug)]
+pub struct Instance {
+    process: Process,
+    /// Its operator.
+    pub operator: Operator,
+    /// The endpoint, as clients reach it.
+    pub url: String,
+    /// The address that it listens on.
+    pub address: SocketAddr,
+    /// Where `/healthz`, `/readyz` and `/metrics` are.
+    pub monitor: Option<String>,
+    /// The keys that this start made.
+    pub keys: Vec<KeyPair>,
+}
+
+impl Deref for Instance {
+    type Target = Process;
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for Instance {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
+}
+
+impl Instance {
+    /// Waits until a program that was started with `--json` listens.
+    pub async fn ready(mut process: Process, operator: Operator) -> Result<Self> {
+        let told = process.greeting().await?;
+        let keys = told["keys"].as_array().context("no keys")?.iter().map(KeyPair::read).collect::<Result<_>>()?;
+        let text = |name: &str| told[name].as_str().map(str::to_owned);
+        let (url, monitor) = (text("url").context("no URL")?, text("monitor"));
+        let address = text("listens").context("no address")?.parse()?;
+        Ok(Self { process, operator, url, address, monitor, keys })
+    }
+
+    /// Calls a tool with the first of its keys. The inner error is a failure of the tool.
+    pub async fn call(&self, tool: &str, arguments: &Value) -> Result<Result<Value, Value>> {
+        mcp::call(self.address, self.keys.first().context("no key")?, tool, arguments).await
+    }
+
+    /// Returns what `/readyz` or `/metrics` says.
+    pub async fn watch(&self, path: &str) -> Result<HttpAnswer> {
+        get(&format!("{}{path}", self.monitor.as_deref().context("it has no monitor")?)).await
+    }
+
+    /// Returns the value of a metric, by its name without that of the program, labels included. `None`: it has no sample.
+    pub async fn metric(&self, name: &str) -> Result<Option<u64>> {
+        Ok(sample(&self.watch("/metrics").await?.body, name))
+    }
+
+    /// Returns what it has logged into its home folder so far.
+    pub fn log(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.operator.data.with_file_name("log"))?)
+    }
+}
+
+fn sample(page: &str, name: &str) -> Option<u64> {
+    let samples = page.lines().filter_map(|line| line.split_once('_')?.1.rsplit_once(' '));
+    samples.filter(|(known, _)| *known == name).find_map(|(_, value)| value.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample;
+
+    #[test]
+    fn a_metric_is_found_by_its_name_and_labels() {
+        let page = "# TYPE shop_calls counter\nshop_calls_total 3\nshop_calls{of=\"a b\"} 4\nshop_calls{of=\"c\"} 5\n";
+        assert_eq!(
+            ["calls_total", "calls{of=\"a b\"}", "calls"].map(|name| sample(page, name)),
+            [Some(3), Some(4), None]
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! The program itself, started as users start it, and the commands of its operator.
+
+use crate::harness::Key;
+use driver::{Operator, Start, exchange};
+use serde_json::{Value, json};
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// The flags of a program that is watched.
+pub(crate) const WATCHED: &[&str] = &["--admin-listen", "127.0.0.1:0", "--log-format", "json"];
+
+/// The program, running. It ends with the test.
+pub(crate) struct Program {
+    inner: driver::Instance,
+    pub(crate) data: PathBuf,
+    pub(crate) home: Arc<TempDir>,
+}
+
+impl Deref for Program {
+    type Target = driver::Instance;
+    fn deref(&self) -> &driver::Instance {
+        &self.inner
+    }
+}
+
+impl DerefMut for Program {
+    fn deref_mut(&mut self) -> &mut driver::Instance {
+        &mut self.inner
+    }
+}
+
+/// The program: the one that the environment names, or the one that cargo has built with these tests.
+pub(crate) fn binary() -> PathBuf {
+    std::env::var_os("PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_cloudphone").into(), PathBuf::from)
+}
+
+/// A start of the program in this folder. The first one there makes the keys of `demo` and of `demo-read`.
+pub(crate) fn start(home: &TempDir) -> Start {
+    Start::new(binary(), home.path()).flags(&["--demo"])
+}
+
+impl Program {
+    /// Starts it in a new folder with these flags.
+    pub(crate) async fn start(flags: &[&str]) -> Self {
+        Self::start_by(|start| start.flags(flags)).await
+    }
+
+    /// Starts it in a new folder in another way than usual.
+    pub(crate) async fn start_by(way: impl FnOnce(Start) -> Start) -> Self {
+        let home = Arc::new(TempDir::new().expect("a temporary folder"));
+        let start = way(start(&home));
+        Self::started(home, start).await
+    }
+
+    /// Starts another one in the folder of this one, which has ended.
+    pub(crate) async fn again(&self, flags: &[&str]) -> Self {
+        Self::start_at(Arc::clone(&self.home), flags).await
+    }
+
+    /// Starts it in this folder, where an earlier one may have been.
+    pub(crate) async fn start_at(home: Arc<TempDir>, flags: &[&str]) -> Self {
+        let start = start(&home).flags(flags);
+        Self::started(home, start).await
+    }
+
+    /// Starts it as `start` says.
+    pub(crate) async fn started(home: Arc<TempDir>, start: Start) -> Self {
+        let inner = start.ready().await.expect("it starts");
+        Self { data: inner.operator.data.clone(), inner, home }
+    }
+
+    /// What a tool answers.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
+        self.inner.call(tool, &arguments).await.expect("an answer")
+    }
+
+    /// What a task is at its end.
+    pub(crate) async fn task(&self, id: &Value) -> Value {
+        for _ in 0..10 {
+            let asked = json!({"task_id": id, "wait_seconds": 50});
+            let task = self.call("get_task", asked).await.expect("a task");
+            if task["terminal"] == true {
+                return task;
+            }
+        }
+        panic!("{id} never ends");
+    }
+
+    /// The status that those credentials are answered with.
+    pub(crate) async fn status(&self, id: &str, secret: &str) -> u16 {
+        let key = Key { id: id.to_owned(), secret: secret.to_owned() };
+        let ping = key.request(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "connection: close\r\n");
+        exchange(self.address, ping.as_bytes()).await.expect("an answer").status
+    }
+
+    /// Where it is watched.
+    pub(crate) fn monitor(&self) -> &str {
+        self.monitor.as_deref().expect("the monitor's URL")
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        self.inner.log().expect("a log")
+    }
+
+    /// Names it to the system.
+    pub(crate) fn id(&self) -> u32 {
+        self.inner.id().expect("it runs")
+    }
+
+    /// Ends it with SIGKILL.
+    pub(crate) async fn kill(&mut self) {
+        self.inner.kill().await.expect("it ran");
+    }
+
+    /// Asks it to end, as an operator does.
+    pub(crate) async fn ask_to_stop(&self) {
+        self.signal("TERM").await.expect("it runs");
+    }
+
+    /// The same, and waits for its end.
+    pub(crate) async fn stop(&mut self) {
+        self.ask_to_stop().await;
+        self.ended().await;
+    }
+
+    /// Waits until it has ended as it should.
+    pub(crate) async fn ended(&mut self) {
+        let (status, last) = self.end().await.expect("text");
+        assert!(status.success() && last.is_empty(), "{status} {last}{}", self.log());
+    }
+}
+
+fn operator(data: &Path) -> Operator {
+    Operator { program: binary(), data: data.to_owned() }
+}
+
+/// Runs one command on a data folder: exit code, and all that it prints.
+pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
+    operator(data).run(line.split(' ')).await.expect("the program runs")
+}
+
+/// Starts the program with flags with which it must refuse to: all that it says.
+pub(crate) async fn refused(flags: &[&str]) -> String {
+    let output = Command::new(binary()).args(flags).kill_on_drop(true).output();
+    // That it serves after all shows in a minute; no other time is measured.
+    let output = tokio::time::timeout(Duration::from_secs(60), output).await.expect("it is refused");
+    let output = output.expect("the program runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.code().is_some_and(|code| code != 0) && !said.contains("panicked"), "{said}");
+    said
+}
+
+/// The JSON that a command prints.
+pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
+    operator(data).json(line.split(' ')).await.expect("JSON")
+}
+
+/// A new key of an application.
+pub(crate) async fn key_of(data: &Path, application: &str) -> Key {
+    operator(data).key(application).await.expect("a key")
+}
+
+/// Text without what is different each time: digits of ids, secrets and times become `0`, and runs of blanks one.
+pub(crate) fn steady(text: &str, folder: &Path) -> String {
+    let text = text.replace(&folder.display().to_string(), "DATA");
+    let word = |word: &str| {
+        let (name, rest) = word.split_once('_').unwrap_or(("", word));
+        match name {
+            "app" | "cpk" | "cps" | "task" if rest.len() >= 16 => format!("{name}_0"),
+            _ if word.len() >= 20 && word.ends_with('Z') => "TIME".to_owned(),
+            _ => word.to_owned(),
+        }
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Status, media type and text of an answer.
+pub(crate) async fn get(url: &str) -> (u16, String, String) {
+    let answer = driver::get(url).await.expect("an answer");
+    (answer.status, answer.header("content-type").expect("a type").to_owned(), answer.body)
+}
+
+/// Asks until the answer has that status: its text.
+pub(crate) async fn until(url: &str, status: u16) -> String {
+    for _ in 0..600 {
+        match get(url).await {
+            (found, _, text) if found == status => return text,
+            _ => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+    panic!("{url} never answers {status}");
+}

@@ -1,0 +1,68 @@
+//! Writes on simulated phones: their arguments, and what the store says of them.
+
+use crate::harness::Server;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+use toolwarrant_tasks::store::{LedgerRow, TaskStore};
+
+/// The id of a phone.
+pub(crate) fn phone(number: u32) -> String {
+    format!("phone-{number:07}")
+}
+
+/// The arguments that give a phone a proxy.
+pub(crate) fn proxy(number: u32, key: &str) -> Value {
+    json!({"device_id": phone(number), "scheme": "http", "host": "proxy.example.com", "port": 8080,
+        "username": "user", "password": "hunter2", "idempotency_key": key})
+}
+
+/// The arguments that switch a phone.
+pub(crate) fn power(number: u32, action: &str) -> Value {
+    json!({"device_id": phone(number), "action": action})
+}
+
+/// The ledger.
+pub(crate) async fn ledger(server: &Server) -> Vec<LedgerRow> {
+    server.store.ledger(0, 1_000).await.expect("a store")
+}
+
+/// How many of its entries are of that kind.
+pub(crate) async fn entries(server: &Server, kind: &str) -> usize {
+    ledger(server).await.iter().filter(|row| row.kind == kind).count()
+}
+
+/// A call that restarts a phone.
+pub(crate) fn restart(number: u32) -> (&'static str, Value) {
+    ("set_power", power(number, "restart"))
+}
+
+/// The database, as a second reader sees it.
+pub(crate) fn database(data: &Path) -> Connection {
+    Connection::open_with_flags(data.join("cloudphone.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database")
+}
+
+/// The phase of each task in flight, by its device.
+pub(crate) fn phases(data: &Path) -> HashMap<String, String> {
+    let db = database(data);
+    let mut select = db
+        .prepare("SELECT target, json_extract(state, '$.phase') FROM task WHERE terminal = 0")
+        .expect("the table that it is");
+    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+    rows.collect::<Result<_, _>>().expect("text")
+}
+
+/// Returns once each of these phones is in that phase.
+pub(crate) async fn reached(data: &Path, expected: &[(u32, &str)]) {
+    for _ in 0..3_000 {
+        let phases = phases(data);
+        let is = |(number, phase): &(u32, &str)| phases.get(&phone(*number)).is_some_and(|at| at == phase);
+        if expected.iter().all(is) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never at once: {expected:?}; they are {:?}", phases(data));
+}

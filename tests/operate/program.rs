@@ -1,0 +1,146 @@
+//! The program as users start it: what it prints, what is pasted from that, how it stops, and what a wrong start says.
+
+use crate::harness::program::{Program, binary, operate, refused, start};
+use driver::{Process, Start};
+use serde_json::json;
+use std::fs::File;
+use tempfile::TempDir;
+use tokio::process::Command;
+use toolwarrant_audit::is_chain_line;
+
+#[tokio::test]
+async fn the_printed_curl_line_works_as_pasted() {
+    let home = TempDir::new().expect("a temporary folder");
+    let mut program = Process::start(start(&home).command().expect("a log")).expect("it starts");
+    let welcome = program.until("Ctrl-C").await.expect("it serves");
+    let (_, after) = welcome.split_once("Try it:").expect("a line to paste");
+    let (curl, _) = after.split_once("Connect a client").expect("its end");
+    let output = Command::new("sh").arg("-c").arg(curl).output().await.expect("a shell");
+    let answer = String::from_utf8_lossy(&output.stdout);
+    assert!(answer.contains("phone-0000001") && answer.contains("\"isError\":false"), "{curl}\n{answer}");
+    let (status, last) = program.stop().await.expect("it ends");
+    assert!(status.success() && last == "cloudphone has stopped\n", "{last}");
+}
+
+#[tokio::test]
+async fn with_json_it_prints_one_line_with_the_keys_that_it_made_and_nothing_else() {
+    let home = TempDir::new().expect("a temporary folder");
+    for (flags, monitor, applications) in
+        [(&[][..], false, &[][..]), (&["--demo", "--admin-listen", "127.0.0.1:0"], true, &["demo", "demo-read"])]
+    {
+        let mut program = Start::new(binary(), home.path()).flags(flags).spawn().expect("it starts");
+        let greeting = program.greeting().await.expect("JSON");
+        let members: Vec<_> = greeting.as_object().expect("an object").keys().collect();
+        assert_eq!(members, ["url", "listens", "monitor", "keys"]);
+        assert_eq!(greeting["url"], format!("http://{}/mcp", greeting["listens"].as_str().expect("an address")));
+        assert_eq!(greeting["monitor"].is_string(), monitor, "{greeting}");
+        let made: Vec<_> = greeting["keys"].as_array().expect("keys").iter().map(|key| &key["application"]).collect();
+        assert_eq!(made, applications);
+        let (status, last) = program.stop().await.expect("it ends");
+        assert!(status.success() && last.is_empty(), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn it_stops_when_asked_and_its_audit_is_whole() {
+    let mut program = Program::start(&["--sim-devices", "5"]).await;
+    for _ in 0..20 {
+        let page = driver::call(program.address, &program.keys[1], "list_devices", &json!({})).await;
+        assert!(page.expect("an answer").expect("a page").to_string().contains("phone-0000005"));
+    }
+    program.stop().await;
+    let audit = program.data.join("audit");
+    let files = std::fs::read_dir(audit).expect("the audit's folder");
+    let text: String = files.map(|file| std::fs::read_to_string(file.expect("a file").path()).expect("text")).collect();
+    assert_eq!(text.lines().filter(|line| !is_chain_line(line.as_bytes())).count(), 20);
+}
+
+#[tokio::test]
+async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
+    let running = Program::start(&[]).await;
+    let taken = running.address.to_string();
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let cases: &[(&[&str], &str)] = &[
+        (&["--listen", &taken], "another program listens there; choose another with --listen"),
+        (&["--listen", "192.0.2.1:80"], "this machine has no such address; choose another with --listen"),
+        (&["--listen", "nonsense"], "invalid value 'nonsense' for '--listen <ADDRESS:PORT>'"),
+        (
+            &["--listen", "127.0.0.1:9", "--admin-listen", "127.0.0.1:9"],
+            "are both 127.0.0.1:9; each needs a port of its own",
+        ),
+        (&["--data", file], "for '--data <DIR>': it is a file; a folder is expected"),
+        (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "--data names another folder"),
+        (&["--sim-devices", "0"], "0 is not in 1..=1000000"),
+        (&["--listen", "127.0.0.1:0", "--public-url", "ftp://x"], "--public-url"),
+        (&["--listen", "127.0.0.1:0", "--allow-origin", "example.com"], "--allow-origin"),
+        (&["--sim-device", "3"], "a similar argument exists: '--sim-devices'"),
+    ];
+    for (flags, expected) in cases {
+        let said = refused(flags).await;
+        assert!(said.contains(expected), "{flags:?} said: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_in_a_private_network_is_the_operators_to_allow() {
+    for (flags, allowed) in
+        [(&[][..], true), (&["--allow-private-proxy"], true), (&["--allow-private-proxy=false"], false)]
+    {
+        let program = Program::start(flags).await;
+        let proxy = json!({"device_id": "phone-0000001", "scheme": "socks5", "host": "10.0.0.1", "port": 1080});
+        let answer = program.call("set_proxy", proxy).await;
+        assert_eq!(answer.is_ok(), allowed, "{flags:?}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn help_names_every_flag_and_its_environment_variable() {
+    let output = Command::new(binary()).arg("--help").output().await.expect("the program runs");
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+}
+
+#[tokio::test]
+async fn a_master_key_that_is_not_this_folders_is_refused_at_the_start() {
+    let mut program = Program::start(&[]).await;
+    program.stop().await;
+    std::fs::write(program.data.join("master.key"), format!("{}\n", "ab".repeat(32))).expect("written");
+    let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
+    assert!(said.contains("the master key is not the one that this data was made with"), "{said}");
+}
+
+#[tokio::test]
+async fn an_emptied_database_is_refused_at_the_start_and_left_as_it_is() {
+    let mut program = Program::start(&[]).await;
+    program.stop().await;
+    let database = program.data.join("cloudphone.db");
+    File::create(&database).expect("emptied");
+    let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
+    assert!(said.contains("cloudphone.db is empty, beside a master key; restore it from a backup"), "{said}");
+    assert_eq!(database.metadata().expect("a file").len(), 0);
+    std::fs::remove_file(&database).expect("removed");
+    let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
+    assert!(said.contains("it is missing; it held everything until") && said.contains("`restore`"), "{said}");
+    std::fs::remove_file(database.with_extension("watermark")).expect("removed");
+    assert_eq!(program.again(&[]).await.keys.len(), 2, "it begins anew");
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_stops_nothing() {
+    // A full disk that has the log as well, or a pipe that nobody reads any more, is the same to the program.
+    let full = File::options().write(true).open("/dev/full").expect("a full device");
+    let program = Program::start_by(|start| start.log(full)).await;
+    let write = async |phone: u32| {
+        let arguments = json!({"device_id": format!("phone-{phone:07}"), "action": "boot"});
+        program.call("set_power", arguments).await.map_err(|failure| failure["code"].clone())
+    };
+    write(1).await.expect("accepted");
+    // The store fails once: somebody has the database locked for longer than it waits, which it logs.
+    let db = rusqlite::Connection::open(program.data.join("cloudphone.db")).expect("a database");
+    db.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    assert_eq!(write(7).await, Err(json!("overloaded")));
+    db.execute_batch("ROLLBACK").expect("no lock");
+    write(8).await.expect("it writes again");
+}

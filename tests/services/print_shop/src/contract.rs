@@ -1,0 +1,3 @@
+//! What the contract in `spec/` says, as Rust.
+
+toolwarrant::contract!("spec");

@@ -1,0 +1,101 @@
+//! The program, running; and what a test asks of it.
+
+use driver::{KeyPair, Operator, Process};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+/// The shop, running. It ends with the test.
+pub(crate) struct Shop {
+    inner: driver::Instance,
+    /// The key of its first start.
+    pub(crate) demo: KeyPair,
+    pub(crate) data: PathBuf,
+    _home: TempDir,
+}
+
+impl Deref for Shop {
+    type Target = driver::Instance;
+    fn deref(&self) -> &driver::Instance {
+        &self.inner
+    }
+}
+
+impl Shop {
+    /// Starts it on a free port with a new data folder.
+    pub(crate) async fn start() -> Self {
+        Self::configured("").await
+    }
+
+    /// Starts it with these lines in its configuration file, beside the data folder.
+    pub(crate) async fn configured(lines: &str) -> Self {
+        let home = TempDir::new().expect("a temporary folder");
+        let data = home.path().join("data");
+        let log = File::create(home.path().join("log")).expect("a log");
+        let file = home.path().join("shop.toml");
+        let flags = "data = \"data\"\ndemo = true\nlisten = \"127.0.0.1:0\"\n";
+        std::fs::write(&file, format!("{flags}{lines}")).expect("a file");
+        let mut command = program();
+        command.arg("--json").arg("--config").arg(&file).current_dir("/").stderr(log);
+        let process = Process::start(command).expect("the program starts");
+        let inner = driver::Instance::ready(process, operator(&data)).await.expect("it serves");
+        Self { demo: inner.keys[0].clone(), inner, data, _home: home }
+    }
+
+    /// What a tool answers to the key of the first start.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
+        call(self.address, &self.demo, tool, arguments).await
+    }
+
+    /// The job of a write, at its end.
+    pub(crate) async fn end(&self, job: &Value) -> Value {
+        loop {
+            let ask = json!({"task_id": job["task_id"], "wait_seconds": 50});
+            let job = self.call("get_job", ask).await.expect("a job");
+            if job["terminal"] == true {
+                return job;
+            }
+        }
+    }
+
+    /// A new application with these permissions, and a key of it.
+    pub(crate) async fn application(&self, name: &str, permissions: &[&str]) -> KeyPair {
+        let permissions: String = permissions.iter().map(|name| format!(" --permission {name}")).collect();
+        json_of(&self.data, &format!("app create {name}{permissions}")).await;
+        self.operator.key(name).await.expect("a key")
+    }
+
+    /// Stops it as an operator does, and waits.
+    pub(crate) async fn stop(&mut self) {
+        let (status, last) = self.inner.stop().await.expect("it runs");
+        assert!(status.success() && last.is_empty(), "{status} {last}");
+    }
+}
+
+/// What a tool answers at that endpoint: its result, or its failure.
+pub(crate) async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: Value) -> Result<Value, Value> {
+    driver::call(address, key, tool, &arguments).await.expect("an answer")
+}
+
+/// The program that cargo has built with these tests.
+pub(crate) fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_print-shop"))
+}
+
+fn operator(data: &Path) -> Operator {
+    Operator { program: env!("CARGO_BIN_EXE_print-shop").into(), data: data.to_owned() }
+}
+
+/// Runs one command on a data folder: exit code, and all that it prints.
+pub(crate) async fn operate(data: &Path, line: &str) -> (i32, String) {
+    operator(data).run(line.split(' ')).await.expect("the program runs")
+}
+
+/// The JSON that a command prints.
+pub(crate) async fn json_of(data: &Path, line: &str) -> Value {
+    operator(data).json(line.split(' ')).await.expect("JSON")
+}

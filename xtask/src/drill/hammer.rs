@@ -1,0 +1,30 @@
+//! `cargo xtask drill hammer`: requests that nobody should send, and properties of what reads them, for as long as is asked.
+
+use super::ignored::{test, tests_of_the_product};
+use anyhow::Result;
+use serde_json::json;
+use std::path::Path;
+
+/// How much.
+#[derive(clap::Args)]
+pub(crate) struct Blows {
+    /// Malformed requests in the process of the test
+    #[arg(long, default_value_t = 1_000_000)]
+    requests: u64,
+    /// Malformed requests over the wire
+    #[arg(long, default_value_t = 50_000)]
+    wire: u64,
+    /// Seconds for each property
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Decides what is sent
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Sends them, and prints a line for each kind.
+pub(crate) fn run(root: &Path, Blows { requests, wire, seconds, seed }: &Blows) -> Result<()> {
+    let options = json!({"requests": requests, "wire": wire, "seconds": seconds, "seed": seed});
+    let failure = "a request made the server fail, or a property does not hold; which is above";
+    test(root, "hammer", tests_of_the_product("drills::hammer::"), &options, failure)
+}

@@ -1,0 +1,31 @@
+//! Drills that are tests which no other run includes. They get the options of the command line as one JSON value in one variable.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// The variable from which the tests of a drill read its options.
+const OPTIONS: &str = "DRILL";
+
+/// The command that runs the tests of the product whose names begin so, one at a time.
+pub(super) fn tests_of_the_product(prefix: &str) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--locked", "--package", "cloudphone", "--test", "all", "--", "--ignored", "--nocapture"]);
+    command.args(["--test-threads", "1", prefix]);
+    command
+}
+
+/// Runs the tests of a drill with its options. `failure` says what it means that they fail.
+pub(super) fn test(
+    root: &Path,
+    name: &str,
+    mut command: Command,
+    options: &Value,
+    failure: &'static str,
+) -> Result<()> {
+    println!("\n> cargo xtask drill {name}: {options}");
+    let status = command.env(OPTIONS, options.to_string()).current_dir(root).status().context("cannot run cargo")?;
+    ensure!(status.success(), failure);
+    Ok(())
+}
