@@ -36,8 +36,9 @@ pub(crate) fn expand(folder: &LitStr, runtime: &syn::Path) -> TokenStream {
             // The compiler adds the word "error" itself.
             let errors = problems.iter().map(|problem| error(folder, problem.rendered.trim_start_matches("error")));
             let names = names.iter().map(|name| Ident::new(name, Span::call_site()));
-            // Failed imports cause no error in a module that has errors, nor do imports from such a module by name. As the names
-            // stand here, imports by `*` cause none either.
+            // In a module that has errors, the compiler does not report failed imports, nor failed
+            // imports from it by name. The names are re-exported here, so imports by `*` do not
+            // fail either.
             quote!(#tracked #(#errors)* pub use self::{#(#names),*};)
         }
     }

@@ -11,11 +11,13 @@ use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 
 /// Expands to the code of the contract in a folder. Give it a module of its own: `mod contract { toolwarrant::contract!("spec"); }`
 ///
-/// The folder is relative to that of the crate's `Cargo.toml`. If a file of the contract changes, the compiler expands the macro
-/// again; it notices a new file only when another one changes. Every mistake in the contract is a compile error of its own, with
-/// rule, file, line, column and help. Errors that would only follow from these mistakes are suppressed.
+/// The folder is relative to that of the crate's `Cargo.toml`. If a file of the contract changes,
+/// the compiler expands the macro again. It notices a new file only when another file changes. Each
+/// mistake in the contract is a compile error of its own, with rule, file, line, column and help.
+/// Errors that would only follow from these mistakes are suppressed.
 ///
-/// The generated code uses the framework at `::toolwarrant::runtime`; `contract!("spec", runtime = path)` names another path.
+/// The generated code uses the framework at `::toolwarrant::runtime`;
+/// `contract!("spec", runtime = path)` names another path.
 #[proc_macro]
 pub fn contract(input: TokenStream) -> TokenStream {
     let Input { folder, runtime } = parse_macro_input!(input as Input);

@@ -1,4 +1,4 @@
-//! Emits the arguments: one struct for each tool, read by name from what a client sent.
+//! Emits the arguments: one struct for each tool, which reads the client's values by name.
 
 use crate::tokens::{args_name, camel, doc, field_ty, ident, number};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -20,7 +20,7 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
         let skip = (tool.task().is_some() && field.name == "idempotency_key").then(|| quote!(#[serde(skip)]));
         quote!(#text #skip pub #name: #ty)
     });
-    // Hygienic, as an argument may have the same name.
+    // The identifier is hygienic, because an argument may have the same name.
     let from = Ident::new(if tool.args.is_empty() { "_from" } else { "from" }, Span::mixed_site());
     let reads = tool.args.iter().map(|field| read(&from, field));
     let derives = match tool.task() {
@@ -44,7 +44,8 @@ fn arguments(tool: &ToolSpec) -> TokenStream {
     }
 }
 
-/// Emits the reading of one field. All fields are read before one is missed, so that a refusal names every mistake.
+/// Emits the reading of one field. All fields are read before a missing one is reported, so that a
+/// refusal names every mistake.
 fn read(from: &Ident, field: &Field) -> TokenStream {
     let name = &field.name;
     match &field.default {
@@ -57,7 +58,7 @@ fn read(from: &Ident, field: &Field) -> TokenStream {
     }
 }
 
-/// Emits a default as an expression. It fits its type.
+/// Emits a default as an expression. The default fits its type.
 fn literal(ty: &Type, value: &Value) -> TokenStream {
     match (ty, value) {
         (Type::Named(named), value) => {

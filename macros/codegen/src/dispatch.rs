@@ -1,4 +1,4 @@
-//! Emits the dispatch: from the name of a tool to its handler, through the pipeline.
+//! Emits the dispatch: the path from the name of a tool through the pipeline to its handler.
 
 use crate::handlers::trait_name;
 use crate::tokens::{args_name, camel, handled, ident};
@@ -98,12 +98,14 @@ fn tool(domain: &Domain, tool: &ToolSpec) -> TokenStream {
     }
 }
 
-/// Returns the name of the type that stands for a tool. No name that the module `call` imports ends like it.
+/// Returns the name of the type that represents a tool. No name that the module `call` imports has
+/// this ending.
 fn marker(tool: &ToolSpec) -> Ident {
     format_ident!("{}Tool", camel(&tool.name))
 }
 
-/// Emits how a call becomes a task, if it does, and how it is answered.
+/// Emits the code that turns a call into a task, if the tool makes tasks, and the code that answers
+/// the call.
 fn outcome(domain: &Domain, tool: &ToolSpec) -> (Option<TokenStream>, TokenStream) {
     let (method, handlers, args) = (ident(&tool.name), trait_name(domain), args_name(tool));
     let proof = tool.target.is_some().then(|| quote!(proof,));

@@ -4,10 +4,11 @@ use crate::{code, concerns, text};
 use std::path::Path;
 use toolwarrant_reader::model::Contract;
 
-/// Most lines of a golden file. Nobody would read a longer one.
+/// Largest number of lines of a golden file. Reviewers do not read longer ones.
 const LONGEST: usize = 300;
 
-/// Most characters of a line. A longer one is a whole document as a literal, which is reviewed where it is generated.
+/// Largest number of characters in a line. A longer line is a whole document as a literal, which is
+/// reviewed in its own generated file.
 const WIDEST: usize = 3_000;
 
 #[test]

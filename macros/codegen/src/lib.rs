@@ -1,7 +1,8 @@
-//! Turns a checked contract into Rust code, with one file here for each concern. It emits data and calls; the logic is in the runtime.
+//! Turns a checked contract into Rust code, with one file here for each concern. It emits data and
+//! calls; the logic is in the runtime.
 //!
-//! Nothing here can fail, as a [`Contract`] has no mistakes. The macro `contract!` expands to [`code`], and the command `expand`
-//! shows it to people.
+//! The functions here cannot fail, because a [`Contract`] has no mistakes. The macro `contract!`
+//! expands to [`code`], and the command `expand` prints it for people.
 
 mod args;
 mod catalogue;

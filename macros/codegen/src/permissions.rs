@@ -1,4 +1,4 @@
-//! Emits the permissions: the bit of each, and all permissions that an application has by it.
+//! Emits the permissions: the bit of each, and all permissions that it grants.
 
 use crate::tokens::camel;
 use crate::types::enumeration;

@@ -4,7 +4,8 @@ use crate::code;
 use proc_macro2::TokenStream;
 use toolwarrant_reader::model::Contract;
 
-/// Returns what `contract!` makes of a contract, formatted. `runtime` is the path of the framework, such as `::toolwarrant::runtime`.
+/// Returns the expansion of `contract!` for a contract, formatted. `runtime` is the path of the
+/// framework, such as `::toolwarrant::runtime`.
 #[must_use]
 pub fn expand(contract: &Contract, runtime: &str) -> String {
     match syn::parse_str(runtime) {

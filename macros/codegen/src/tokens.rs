@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use toolwarrant_reader::model::{Contract, Domain, EffectSpec, Field, ToolSpec, Type};
 use toolwarrant_reader::pascal;
 
-/// Makes an identifier of a name as it is.
+/// Makes an identifier from a name without changes.
 pub(crate) fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
@@ -48,7 +48,8 @@ pub(crate) fn handled(contract: &Contract) -> impl Iterator<Item = (&Domain, Vec
     domains.filter(|(_, tools): &(_, Vec<_>)| !tools.is_empty())
 }
 
-/// Checks whether a tool has a handler. The framework itself reads tasks.
+/// Returns true if a tool has a handler. The tool that reads tasks has none: the framework answers
+/// it.
 pub(crate) fn is_handled(tool: &ToolSpec) -> bool {
     !matches!(tool.effect, EffectSpec::ReadTask)
 }
@@ -72,7 +73,7 @@ pub(crate) fn ty(ty: &Type) -> TokenStream {
     }
 }
 
-/// Emits the Rust type of a field, which also depends on its flags.
+/// Emits the Rust type of a field, which depends on its flags also.
 pub(crate) fn field_ty(field: &Field) -> TokenStream {
     let Field { name: _, doc: _, ty, optional, nullable, secret, untrusted, ours, told: _, default } = field;
     let text = match (untrusted, ours) {

@@ -60,7 +60,7 @@ fn string(ty: &Arc<NamedType>, StringSpec { min, max, prefix, charset }: &String
     }
 }
 
-/// Emits an enum, and the call of the macro that knows the names of its values on the wire.
+/// Emits an enum, and the call of the macro that defines the names of its values on the wire.
 pub(crate) fn enumeration(name: &str, text: &str, members: &[Member], named_by: &str) -> TokenStream {
     let (name, text, named_by) = (ident(name), doc(text), ident(named_by));
     let variants: Vec<_> = members.iter().map(|member| camel(&member.name)).collect();
@@ -90,7 +90,7 @@ fn object(name: &str, text: &str, fields: &[Field]) -> TokenStream {
     }
 }
 
-/// Emits how a result that begins with a list is joined of items.
+/// Emits the code that assembles a result that begins with a list from its items.
 fn list(name: &Ident, first: &Field) -> Option<TokenStream> {
     let Type::List(item) = &first.ty else { return None };
     let Type::Named(item) = &**item else { return None };

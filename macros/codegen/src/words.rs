@@ -1,4 +1,4 @@
-//! Emits the sentences that answers are made of, and the numbers that handlers share with texts.
+//! Emits the sentences that answers consist of, and the numbers that handlers share with texts.
 
 use crate::tokens::{doc, shout};
 use proc_macro2::{Literal, TokenStream};

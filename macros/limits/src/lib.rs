@@ -1,14 +1,17 @@
-//! The limits that the compiler of contracts tells clients and that the server keeps, and the characters that neither lets through.
+//! The limits that the contract compiler reports to clients and the server enforces, and the
+//! characters that both reject.
 //!
-//! Both use this one table, so that they cannot drift. It depends on nothing.
+//! Both use this one table, so they cannot drift apart. This crate has no dependencies.
 
-/// Largest integer that every JSON reader keeps exact, 2^53 - 1 (RFC 8259, section 6), and the largest in an argument.
+/// Largest integer in an argument: 2^53 - 1, the largest that every JSON reader represents exactly
+/// (RFC 8259, section 6).
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// Longest text from outside, in characters, that is passed on, such as a name.
+/// Longest text from outside that is passed on, such as a name, in characters.
 pub const UNTRUSTED_MAX_CHARS: usize = 64;
 
-/// Longest text from outside, in characters, in evidence, timelines and logs. Two IPv6 addresses with words between them fit.
+/// Longest text from outside in evidence, timelines and logs, in characters. Two IPv6 addresses
+/// with words between them fit.
 pub const REMARK_MAX_CHARS: usize = 256;
 
 /// Longest URL, in characters.
@@ -20,7 +23,8 @@ pub const MAX_WAIT_SECONDS: u32 = 50;
 /// Days for which an ended task can be read.
 pub const TASKS_KEPT_DAYS: u32 = 7;
 
-/// Returns true for control characters, line separators, Unicode's format characters, which hide or reorder text, and its fillers.
+/// Returns true for control characters, line separators, Unicode format characters (they hide or
+/// reorder text) and Unicode fillers.
 #[must_use]
 pub fn deceives(c: char) -> bool {
     c.is_control()

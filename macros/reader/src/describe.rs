@@ -1,7 +1,10 @@
-//! What an agent reads of a tool before it calls it: the description in `tools/list`, and the words for the values of a type.
+//! The texts about a tool that an agent reads before a call: the description in `tools/list`, and
+//! the words for the values of a type.
 //!
-//! Clients cut or refuse long descriptions, so it says what is needed to choose a tool and to call it right. The schemas say what an
-//! argument means and admits, a failure's own message says what to do about it, and [`reference()`](crate::reference()) has everything.
+//! Clients truncate or refuse long descriptions, so a description only says what is needed to
+//! choose the tool and to call it correctly. The schemas say what an argument means and accepts,
+//! and the message of a failure says what to do about it. [`reference()`](crate::reference()) has
+//! everything.
 
 use crate::model::{Contract, EffectSpec, ErrorCode, Kind, StringSpec, ToolSpec, Type};
 use crate::names::noun;
@@ -48,7 +51,7 @@ pub(crate) fn lines(contract: &Contract, tool: &ToolSpec) -> Vec<Vec<Part>> {
     lines.into_iter().map(full).filter(|line| !line.is_empty()).collect()
 }
 
-/// Fills in what the tool has of its own.
+/// Fills in the tool's own values.
 fn fill(contract: &Contract, tool: &ToolSpec, text: &str) -> String {
     let target = tool.target.as_ref();
     let resource = match target {
@@ -61,7 +64,7 @@ fn fill(contract: &Contract, tool: &ToolSpec, text: &str) -> String {
         .replace("{resource}", &resource)
 }
 
-/// Names the arguments. The schema says what each means.
+/// Lists the arguments. The schema says what each means.
 fn arguments(tool: &ToolSpec) -> String {
     let of = |optional| {
         let names = tool.args.iter().filter(move |field| field.optional == optional).map(|field| field.name.as_str());
@@ -75,7 +78,7 @@ fn arguments(tool: &ToolSpec) -> String {
     }
 }
 
-/// Says what the tool returns: in the contract's words or, where it has none, by the names of the fields.
+/// Writes what the tool returns: the contract's text or, if there is none, the names of the fields.
 fn returns(tool: &ToolSpec) -> String {
     let Kind::Object(fields) = &tool.result.kind else { return tool.returns.clone() };
     if !tool.returns.is_empty() || tool.task().is_some() {
@@ -91,7 +94,7 @@ fn notes(tool: &ToolSpec) -> String {
     tool.notes.iter().cloned().chain(ends).collect::<Vec<_>>().join(" ")
 }
 
-/// Lists the codes of all failures, by whether a repeat can help.
+/// Lists the codes of all failures, grouped by whether a repeat can help.
 fn failures(contract: &Contract, tool: &ToolSpec) -> String {
     let codes = |retryable: bool| {
         let code = |error: &Arc<ErrorCode>| match error.brief.as_str() {
@@ -104,7 +107,7 @@ fn failures(contract: &Contract, tool: &ToolSpec) -> String {
     contract.phrases.failures.replace("{final}", &codes(false)).replace("{retryable}", &codes(true))
 }
 
-/// Says in a phrase which values a type has: `an integer from 1 to 200`.
+/// Describes the values of a type in a phrase: `an integer from 1 to 200`.
 #[must_use]
 pub fn allowed(ty: &Type) -> String {
     match ty {
@@ -133,7 +136,7 @@ fn allowed_string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Stri
     format!("{begins} {length} {}", characters(charset))
 }
 
-/// Names the characters of a set in words: `lower-case letters, digits and hyphens`.
+/// Describes the characters of a set in words: `lower-case letters, digits and hyphens`.
 fn characters(charset: &[(char, char)]) -> String {
     const WHOLE: [(&[(char, char)], &str); 4] = [
         (&[], "characters"),

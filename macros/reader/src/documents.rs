@@ -1,7 +1,7 @@
 //! The documents of a contract that people review: a JSON file for each tool, `tools.md`, `errors.md`, `openapi.json`, and schemas for
 //! editors.
 //!
-//! They depend on the contract alone: on no clock, no environment and no order of files.
+//! They depend on the contract alone, not on clock, environment or the order of files.
 
 use crate::model::{Contract, EffectSpec, ErrorCode, HintsSpec, Http, PolicySpec, ToolSpec};
 use crate::reference::{carried, states, table};
@@ -28,16 +28,17 @@ pub fn documents(contract: &Contract) -> BTreeMap<PathBuf, String> {
     tools.chain(editor).chain(pages.map(|(name, text)| (name.into(), text))).collect()
 }
 
-/// What `tools/list` says of a tool, which depends on the revision of the protocol.
+/// The form of a tool in `tools/list`, which depends on the revision of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListForm {
-    /// That of 2025-03-26.
+    /// The form of 2025-03-26.
     Plain,
-    /// That of all later ones: with titles and output schemas.
+    /// The form of all later revisions, with titles and output schemas.
     WithOutputs,
 }
 
-/// Returns the item of `tools/list` that describes the tool: compact JSON, byte for byte as it goes over the wire.
+/// Returns the item of `tools/list` that describes the tool: compact JSON, exactly the bytes on the
+/// wire.
 #[must_use]
 pub fn listed_item(contract: &Contract, tool: &ToolSpec, form: ListForm) -> String {
     let [name, title, description] =
@@ -64,7 +65,8 @@ fn annotations(tool: &ToolSpec) -> Value {
     })
 }
 
-/// Describes a tool as JSON: what `tools/list` shows of it, and what it does not.
+/// Describes a tool as JSON: its entry in `tools/list`, and the parts of its contract that the
+/// entry leaves out.
 fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
     let target = tool
         .target
@@ -80,7 +82,8 @@ fn tool_json(contract: &Contract, tool: &ToolSpec) -> Value {
     json!({
         "name": tool.name,
         "title": tool.title,
-        // One item a sentence, so that a review sees which has changed. Joined, they are the description.
+        // One item for each sentence, so that a review sees which one has changed. Concatenated,
+        // they are the description.
         "description": sentences::split(&description(contract, tool)),
         "inputSchema": input_schema(tool),
         "outputSchema": output_schema(tool),

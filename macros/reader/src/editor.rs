@@ -18,7 +18,8 @@ mod made {
     use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
     use std::borrow::Cow;
 
-    /// Makes the schemas from the structs that read the files. Returns each with the name of the file that it describes and its text.
+    /// Makes the schemas from the structs that read the files. Returns each with the name of the
+    /// file that it describes and its text.
     #[must_use]
     pub fn editor_schemas() -> [(&'static str, String); 5] {
         let schemas = [

@@ -1,10 +1,10 @@
-//! Checks whether the defaults and examples in a contract fit their types.
+//! Checks that the defaults and examples in a contract fit their types.
 
 use crate::describe::allowed;
 use crate::model::{Field, Kind, StringSpec, Type};
 use serde_json::{Map, Value};
 
-/// Checks whether a value fits a type. The error says what is allowed.
+/// Checks that a value fits a type. The error says what is allowed.
 pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
     let fits = match (ty, value) {
         (Type::String | Type::Timestamp | Type::Url, Value::String(_)) | (Type::Boolean, Value::Bool(_)) => true,
@@ -24,7 +24,7 @@ pub(crate) fn fits(ty: &Type, value: &Value) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("{value} is not {}", allowed(ty))) }
 }
 
-/// Checks whether a call with these arguments would be valid.
+/// Checks that a call with these arguments would be valid.
 pub(crate) fn arguments(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
     members(fields, given)?;
     match fields.iter().find(|field| !field.optional && !given.contains_key(&field.name)) {
@@ -33,7 +33,7 @@ pub(crate) fn arguments(fields: &[Field], given: &Map<String, Value>) -> Result<
     }
 }
 
-/// Checks whether these members fit fields of an object. Fields may be missing.
+/// Checks that these members fit fields of an object. Fields may be missing.
 pub(crate) fn members(fields: &[Field], given: &Map<String, Value>) -> Result<(), String> {
     given.iter().try_for_each(|(name, value)| match fields.iter().find(|field| field.name == *name) {
         None => Err(format!("there is no `{name}`")),

@@ -1,4 +1,5 @@
-//! Updates the folder `generated` beside a contract. It holds exactly what [`documents`] returns.
+//! Updates the folder `generated` next to a contract. The folder holds exactly the files that
+//! [`documents`] returns.
 
 use crate::{Report, documents, load};
 use std::fmt;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The name of the folder.
 const FOLDER: &str = "generated";
 
-/// What to do if a file differs.
+/// The action if a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Write the files that have changed, and remove those that are no longer generated.
@@ -18,24 +19,26 @@ pub enum Mode {
     Check,
 }
 
-/// What was found and, with [`Mode::Write`], done. It is displayed as one line.
+/// The result of a run. It is displayed as one line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Generated {
     /// The number of tools in the contract.
     pub tools: usize,
     /// The number of generated files.
     pub files: usize,
-    /// The files that were written or removed, relative to the parent of the contract's folder.
+    /// The files that differed, relative to the parent of the contract's folder. [`Mode::Write`]
+    /// has written or removed them.
     pub changed: Vec<PathBuf>,
 }
 
-/// Why not all files could be generated.
+/// The reason why not all files could be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     /// The contract has mistakes.
     #[error("{0}")]
     Contract(Report),
-    /// These files differ from what the contract says. Paths are relative to the parent of the contract's folder.
+    /// These files differ from what the contract generates. Paths are relative to the parent of the
+    /// contract's folder.
     #[error("not what its source says: {}; run `gen` and commit the result", names(.0))]
     Stale(Vec<PathBuf>),
     /// The folder is a link, or it contains these files, which `gen` never writes.
@@ -47,7 +50,7 @@ pub enum GenerateError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -84,7 +87,7 @@ pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     Ok(Generated { tools: contract.tools().count(), files: wanted.len(), changed: names })
 }
 
-/// Writes a file in one step: a reader sees the old text or the new one, never a part.
+/// Replaces a file in one step: a reader sees the old text or the new one, never a part.
 ///
 /// # Errors
 /// The file, or a folder for it, cannot be written.
@@ -97,7 +100,8 @@ pub fn replace(path: &Path, text: &str) -> Result<(), GenerateError> {
         .map_err(|error| GenerateError::Io { path: path.to_owned(), error })
 }
 
-/// Returns whether a file may be one that was generated from an earlier contract. Its path is relative to the generated folder.
+/// Returns true if a file may have been generated from an earlier contract. Its path is relative to
+/// the generated folder.
 fn could_be_ours(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

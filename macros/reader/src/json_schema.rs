@@ -1,8 +1,10 @@
 //! JSON Schemas of arguments and results. No other module makes them.
 //!
-//! Schemas of arguments use only what every provider accepts: one flat object, no references, no unions, no closed objects, limits as
-//! plain keywords. Schemas of results are closed, and a field that may be null has a pair of types. Clients are shown the form of a result:
-//! its limits, which the server keeps, and what a name says by itself are left out, because the list of tools has room for no more.
+//! Schemas of arguments use only what every provider accepts: one flat object, no references, no
+//! unions, no closed objects, limits as plain keywords. Schemas of results are closed, and a field
+//! that may be null has a pair of types. Clients see only the form of a result, because the list of
+//! tools has no room for more: limits, which the server enforces, and docs that repeat the name are
+//! left out.
 
 use crate::model::{Field, Kind, NamedType, StringSpec, ToolSpec, Type};
 use serde_json::{Map, Value, json};
@@ -20,7 +22,7 @@ pub fn input_schema(tool: &ToolSpec) -> Value {
     schema
 }
 
-/// Makes the schema of a tool's result, as clients are shown it.
+/// Makes the schema of a tool's result in the form that clients see.
 #[must_use]
 pub fn output_schema(tool: &ToolSpec) -> Value {
     named(&tool.result, Detail::Form)
@@ -54,12 +56,12 @@ pub fn type_schema(ty: &NamedType) -> Value {
     named(ty, Detail::Whole)
 }
 
-/// How much a schema says.
+/// The level of detail of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// Types, names and values; the docs that are to be told.
+    /// Types, names, values, and the docs that clients need.
     Form,
-    /// Limits and docs, too.
+    /// Also limits and all docs.
     Whole,
 }
 
@@ -126,7 +128,8 @@ fn value(ty: &Type, detail: Detail) -> Value {
     }
 }
 
-/// One pattern says prefix, characters and length where there is a set of characters.
+/// Makes the schema of a string. If there is a set of characters, one pattern states prefix,
+/// characters and length.
 fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
     if charset.is_empty() {
         let mut schema = json!({"type": "string", "minLength": min, "maxLength": max});

@@ -5,8 +5,9 @@
 //! Contract --json_schema, describe, sentences--> what agents read --documents, reference, openapi--> what people review
 //! ```
 //!
-//! Start at [`load`]: it returns a contract, or a [`Report`] of every mistake in every file. [`generate`] updates the folder
-//! `generated` beside the contract. Nothing in this crate knows what a contract is about.
+//! Start at [`load`]: it returns a contract, or a [`Report`] of every mistake in every file.
+//! [`generate`] updates the folder `generated` next to the contract. This crate has no knowledge of
+//! the subject of a contract.
 
 pub mod model;
 

@@ -1,8 +1,11 @@
-//! Turns [`raw`](crate::raw) into [`model`](crate::model): resolves names, fills in defaults and derives what no contract writes.
+//! Turns [`raw`](crate::raw) into [`model`](crate::model): resolves names, fills in defaults and
+//! derives the parts that a contract does not write.
 //!
-//! Each function reports every problem with its part, and returns `None` if it cannot make the part. Nothing stops at the first
-//! mistake. `types` lowers types and fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, `derived`
-//! makes fields and types that no contract writes, `generated` knows the names that the generated code uses, and `prose` judges the texts.
+//! Each function reports every problem with its part, and returns `None` if it cannot make the
+//! part. The first mistake does not stop the others from being found. `types` lowers types and
+//! fields, `tools` lowers tools, `errors` and `words` fill in the framework's defaults, `derived`
+//! makes the derived fields and types, `generated` knows the names that the generated code uses,
+//! and `prose` checks the texts.
 
 mod derived;
 mod errors;
@@ -26,10 +29,11 @@ use toolwarrant_limits::MAX_WAIT_SECONDS;
 use types::{Types, members};
 use words::{Words, first, limit};
 
-/// Most permissions: a set of them is one machine word.
+/// Largest number of permissions: a set of them is one machine word.
 const MAX_PERMISSIONS: usize = 64;
 
-/// Lowers the contract as far as possible. It is complete exactly if `report` has no problem.
+/// Lowers the contract as far as possible. The result is complete exactly if `report` has no
+/// problem.
 pub(crate) fn lower(files: &Files, sources: &[Source], report: &mut Report) -> Option<Contract> {
     let raw::ServiceFile { service, text, number, permission, resource, probe, .. } = &files.service;
     require_distinct(SERVICE, text.keys(), report);
@@ -103,7 +107,7 @@ fn service_of(
     })
 }
 
-/// Returns the revisions that are served, the newest first.
+/// Returns the revisions that the service speaks, newest first.
 fn served(files: &Files, report: &mut Report) -> Option<Vec<&'static str>> {
     let protocols = [&files.service.protocol, &files.defaults.protocol].map(Option::as_ref);
     let named = first(protocols, |raw::Protocol { served }| served)?;

@@ -21,9 +21,9 @@ pub struct Contract {
     pub numbers: Vec<(String, u32)>,
     /// Permissions.
     pub permissions: Vec<Arc<PermissionSpec>>,
-    /// What tools act on.
+    /// The kinds of things that tools act on.
     pub resources: Vec<Arc<ResourceSpec>>,
-    /// What can be read to verify a task.
+    /// The readings that verify tasks.
     pub probes: Vec<Arc<ProbeSpec>>,
     /// Error codes: one for each of [`crate::ROLES`], in their order, and then the contract's own.
     pub errors: Vec<Arc<ErrorCode>>,
@@ -83,7 +83,8 @@ pub struct ReadersSpec {
     pub brief: u32,
 }
 
-/// Sentences that several tools share, by where they are said. In those of descriptions, placeholders for a tool's own words remain.
+/// Sentences that several tools share, grouped by where they appear. In those of descriptions,
+/// placeholders for a tool's own words remain.
 #[derive(Debug, Default)]
 #[expect(missing_docs, reason = "each field is the key of the same name in service.toml")]
 pub struct Phrases {
@@ -110,26 +111,27 @@ pub struct Phrases {
 pub struct PermissionSpec {
     /// Its name.
     pub name: String,
-    /// What it lets an application do.
+    /// The actions that it allows an application.
     pub doc: String,
     /// Its position in [`Contract::permissions`].
     pub index: usize,
-    /// Positions in [`Contract::permissions`] of all that it grants, itself included, ascending.
+    /// Positions in [`Contract::permissions`] of all permissions that it grants, including itself,
+    /// ascending.
     pub grants: Vec<usize>,
 }
 
-/// What tools act on.
+/// A kind of thing that tools act on.
 #[derive(Debug)]
 pub struct ResourceSpec {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its meaning.
     pub doc: String,
     /// The type of its identifier.
     pub id: Arc<NamedType>,
-    /// What it may offer.
+    /// The capabilities that one may offer.
     pub capabilities: Vec<Member>,
-    /// Where to take an identifier from; empty if that is not said.
+    /// Where a client finds an identifier; empty if the contract does not say.
     pub find: String,
 }
 
@@ -138,22 +140,22 @@ pub struct ResourceSpec {
 pub struct Member {
     /// Its name on the wire.
     pub name: String,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
 }
 
-/// What can be read to verify a task.
+/// A reading that verifies a task.
 #[derive(Debug)]
 pub struct ProbeSpec {
     /// Its name.
     pub name: String,
-    /// What it reads.
+    /// The state that it reads.
     pub doc: String,
-    /// Whether it compares with a reading from before the send.
+    /// True if it compares with a reading from before the send.
     pub baseline: bool,
-    /// What to do next where that reading failed; empty if nothing special is.
+    /// The next step if that reading failed; empty if there is no special one.
     pub unread: String,
-    /// What to do next where its task ended as `timeout`; empty if nothing special is.
+    /// The next step if its task ended as `timeout`; empty if there is no special one.
     pub timeout: String,
 }
 
@@ -162,21 +164,21 @@ pub struct ProbeSpec {
 pub struct ErrorCode {
     /// The code on the wire.
     pub code: String,
-    /// The role that it plays for the framework, if any.
+    /// The role that it plays for the framework, if it has one.
     pub role: Option<String>,
-    /// Whether repeating the call can help.
+    /// True if repeating the call can help.
     pub retryable: bool,
-    /// Seconds to wait before a repeat where nothing better is known; 0 if it is not retryable.
+    /// Seconds to wait before a repeat if no better value is known; 0 if it is not retryable.
     pub retry_after_seconds: u32,
     /// HTTP status.
     pub http: u16,
     /// JSON-RPC code.
     pub jsonrpc: i32,
-    /// What happened.
+    /// The event that it reports.
     pub meaning: String,
-    /// What it means, in a few words for descriptions; may be empty.
+    /// Its meaning in a few words, for descriptions; may be empty.
     pub brief: String,
-    /// What to do next: sentences. `{field}` stands for the value of a field.
+    /// The next step: sentences. `{field}` stands for the value of a field.
     pub remedy: String,
     /// Its fields besides code, message and retryable.
     pub fields: Vec<Field>,
@@ -187,13 +189,13 @@ pub struct ErrorCode {
 pub struct State {
     /// Its name on the wire.
     pub name: String,
-    /// What it means, in a few words for descriptions.
+    /// Its meaning in a few words, for descriptions.
     pub brief: String,
-    /// What it means.
+    /// Its meaning.
     pub meaning: String,
-    /// What to do next: sentences.
+    /// The next step: sentences.
     pub next_step: String,
-    /// What to do next instead, by what the platform reported.
+    /// The next step by the platform's report, in place of `next_step`.
     pub reported: Vec<(String, String)>,
 }
 
@@ -202,13 +204,13 @@ pub struct State {
 pub struct NamedType {
     /// Its name, UpperCamelCase.
     pub name: String,
-    /// What it is.
+    /// Its meaning.
     pub doc: String,
-    /// What values it has.
+    /// Its kind and the rule for its values.
     pub kind: Kind,
 }
 
-/// What values a named type has.
+/// The kind of a named type, with the rule for its values.
 #[derive(Debug)]
 pub enum Kind {
     /// Text.
@@ -235,7 +237,7 @@ pub struct StringSpec {
     pub max: usize,
     /// The text that every value begins with.
     pub prefix: String,
-    /// The ASCII ranges that the characters after the prefix are from. Empty: any character.
+    /// The ASCII ranges of the characters after the prefix. Empty: any character.
     pub charset: Vec<(char, char)>,
 }
 
@@ -250,7 +252,7 @@ pub enum Type {
     Boolean,
     /// RFC 3339 in UTC.
     Timestamp,
-    /// Results only: an address of a page, with the scheme https.
+    /// Results only: the https address of a page.
     Url,
     /// A named type.
     Named(Arc<NamedType>),
@@ -277,7 +279,7 @@ impl Type {
         }
     }
 
-    /// Returns the object type that it is, or is a list of.
+    /// Returns the object type, if this is one or a list of one.
     #[must_use]
     pub fn object(&self) -> Option<&Arc<NamedType>> {
         self.element().named().filter(|named| matches!(named.kind, Kind::Object(_)))
@@ -289,21 +291,22 @@ impl Type {
 pub struct Field {
     /// Its name on the wire.
     pub name: String,
-    /// What it is.
+    /// Its meaning.
     pub doc: String,
-    /// What values it has.
+    /// The type of its value.
     pub ty: Type,
     /// Arguments only: may be absent, null or empty.
     pub optional: bool,
     /// Results only: may be null.
     pub nullable: bool,
-    /// Whether it is shown only in the one place where it belongs.
+    /// True if the value appears only in the one place where it belongs.
     pub secret: bool,
-    /// Whether it is text from outside, which is cleaned and capped.
+    /// True if it is text from outside, which is cleaned and truncated.
     pub untrusted: bool,
-    /// Results only: whether it is text in the service's own words. Every other text is `untrusted` or `secret`.
+    /// Results only: true if it is text in the service's own words. Every other text is `untrusted`
+    /// or `secret`.
     pub ours: bool,
-    /// Results only: whether clients are told the doc, because the name does not say it.
+    /// Results only: true if clients get the doc, because the name is not enough.
     pub told: bool,
     /// The value of an absent optional argument. It fits the type.
     pub default: Option<Value>,
@@ -329,42 +332,42 @@ pub struct ToolSpec {
     pub source: String,
     /// The permission that it needs.
     pub permission: Arc<PermissionSpec>,
-    /// What it acts on.
+    /// The resource that it acts on.
     pub target: Option<TargetSpec>,
-    /// What kind of operation it is.
+    /// The kind of operation.
     pub effect: EffectSpec,
     /// Its twin under `/v1`, if it has one.
     pub http: Option<Http>,
-    /// What it does.
+    /// Its purpose.
     pub summary: String,
-    /// What it is for, after "Use it".
+    /// When to use it; follows "Use it".
     pub use_when: String,
-    /// What to use instead, and when; empty if no other tool could be meant.
+    /// The alternative, and when to use it; empty if no other tool could be meant.
     pub not_when: String,
-    /// What it returns; empty for tools that make tasks.
+    /// Its result in words; empty for tools that make tasks.
     pub returns: String,
-    /// What else an agent must know.
+    /// Other facts that an agent must know.
     pub notes: Vec<String>,
-    /// Its arguments, derived ones included.
+    /// Its arguments, including derived ones.
     pub args: Vec<Field>,
     /// The object type of its result: a named one or, for tools of tasks, a derived one.
     pub result: Arc<NamedType>,
-    /// Errors of the tool itself, not of the checks before it.
+    /// Errors of the tool itself, without those of the checks before it.
     pub own_errors: Vec<Arc<ErrorCode>>,
     /// Every error that a call can end with, derived ones first.
     pub errors: Vec<Arc<ErrorCode>>,
-    /// Calls that work.
+    /// Calls that are valid.
     pub examples: Vec<Example>,
 }
 
 impl ToolSpec {
-    /// Checks whether it makes tasks or reads them.
+    /// Returns true if the tool makes or reads tasks.
     #[must_use]
     pub fn tells_of_tasks(&self) -> bool {
         matches!(self.effect, EffectSpec::Task(_) | EffectSpec::ReadTask)
     }
 
-    /// Returns how its tasks are carried out, if it makes any.
+    /// Returns the terms of its tasks, if it makes any.
     #[must_use]
     pub fn task(&self) -> Option<&TaskSpec> {
         match &self.effect {
@@ -373,7 +376,8 @@ impl ToolSpec {
         }
     }
 
-    /// Returns the hints of `tools/list`, which follow from the effect. All tools reach beyond this server.
+    /// Returns the hints of `tools/list`, which follow from the effect. All tools reach beyond this
+    /// server.
     #[must_use]
     pub fn hints(&self) -> HintsSpec {
         match &self.effect {
@@ -394,24 +398,24 @@ impl ToolSpec {
 pub struct HintsSpec {
     /// It changes nothing.
     pub read_only: bool,
-    /// It can destroy what is there.
+    /// It can destroy existing data.
     pub destructive: bool,
-    /// A repeat with the same arguments changes nothing more.
+    /// A repeat with the same arguments has no further effect.
     pub idempotent: bool,
 }
 
-/// What a tool acts on.
+/// The target of a tool.
 #[derive(Debug)]
 pub struct TargetSpec {
     /// The resource.
     pub resource: Arc<ResourceSpec>,
-    /// The argument that names it.
+    /// The argument that contains its identifier.
     pub arg: String,
-    /// The capability that it must offer.
+    /// The capability that the target must offer.
     pub requires: Option<String>,
 }
 
-/// What kind of operation a tool is.
+/// The kind of operation of a tool.
 #[derive(Debug)]
 pub enum EffectSpec {
     /// Changes nothing.
@@ -424,23 +428,23 @@ pub enum EffectSpec {
     Task(TaskSpec),
 }
 
-/// How a tool's tasks are carried out.
+/// The terms of a tool's tasks.
 #[derive(Debug)]
 pub struct TaskSpec {
     /// The argument whose value selects the case.
     pub select: Option<String>,
     /// The policy for each value of that argument. A single entry with an empty value applies to all calls.
     pub cases: Vec<(String, PolicySpec)>,
-    /// The states in which such tasks usually end, if that is worth saying.
+    /// The states in which such tasks usually end, if an agent should know.
     pub usually_ends: Vec<String>,
 }
 
-/// How one operation is sent, verified and ended.
+/// The rules by which one operation is sent, verified and ended.
 #[derive(Debug, Clone)]
 pub struct PolicySpec {
     /// The probe that verifies it. `None`: it is never verified and never sent again.
     pub probe: Option<Arc<ProbeSpec>>,
-    /// Whether it may be sent again.
+    /// True if it may be sent again.
     pub idempotent: bool,
     /// Longest time until the effect of an accepted request shows, in seconds.
     pub settle_seconds: u32,
@@ -463,17 +467,18 @@ impl Http {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    /// Checks whether the arguments that are not in the path are in a body. Otherwise they are in the query.
+    /// Returns true if the arguments that are not in the path are in a body. Otherwise they are in
+    /// the query.
     #[must_use]
     pub fn has_body(&self) -> bool {
         matches!(self.method.as_str(), "POST" | "PUT")
     }
 }
 
-/// A call that works.
+/// A call that is valid.
 #[derive(Debug)]
 pub struct Example {
-    /// What it shows.
+    /// The purpose of the example.
     pub title: String,
     /// The arguments.
     pub arguments: Map<String, Value>,

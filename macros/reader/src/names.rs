@@ -1,4 +1,5 @@
-//! Names: how they are spelled on the wire and in Rust, and which known name was probably meant by an unknown one.
+//! Names: their spelling on the wire and in Rust, and the known name that was probably meant by an
+//! unknown one.
 
 use std::cmp::Reverse;
 
@@ -24,7 +25,8 @@ pub(crate) fn snake(name: &str) -> String {
     out
 }
 
-/// Returns the noun for a target: the name of the resource if there is only one, else `target`.
+/// Returns the noun for a target: the name of the resource if there is only one, otherwise
+/// `target`.
 pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = resources.into_iter();
     match (names.next(), names.next()) {
@@ -33,7 +35,7 @@ pub(crate) fn noun<'a>(resources: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// Checks whether a name is lower snake case. Every name is, except those of types.
+/// Returns true if a name is lower snake case. All names are, except those of types.
 pub(crate) fn is_snake(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('_')
@@ -41,12 +43,12 @@ pub(crate) fn is_snake(name: &str) -> bool {
         && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
 }
 
-/// Checks whether a name is upper camel case. The names of types are.
+/// Returns true if a name is upper camel case, as names of types are.
 pub(crate) fn is_pascal(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase()) && name.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// Checks whether a name is a keyword of Rust, and so cannot name a field or a method.
+/// Returns true if a name is a keyword of Rust, which cannot name a field or a method.
 pub(crate) fn is_keyword(name: &str) -> bool {
     const KEYWORDS: &str = "as async await box break const continue crate do dyn else enum extern false final fn for gen if \
         impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try \
@@ -54,7 +56,7 @@ pub(crate) fn is_keyword(name: &str) -> bool {
     KEYWORDS.split_whitespace().any(|keyword| keyword == name)
 }
 
-/// Writes the help for an unknown name: "did you mean", or all known names.
+/// Writes the help for an unknown name: "did you mean", or a list of all known names.
 #[must_use]
 pub fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();

@@ -1,8 +1,10 @@
-//! The OpenAPI 3.1 document of `/v1`: every HTTP twin with its arguments, answers and failures, for people and for generators of clients.
+//! The OpenAPI 3.1 document of `/v1`: every HTTP twin with its arguments, answers and failures, for
+//! people and for client generators.
 //!
-//! It is a function of the contract alone. It says what the server does, and decides none of it. `schemas` owns the components that
-//! arguments and results are made of, `failures` the answers that refuse; limits of values are those of
-//! [`json_schema`](crate::json_schema). Start at [`openapi`].
+//! It depends on the contract alone. It describes the behaviour of the server and does not control
+//! it. `schemas` owns the components that arguments and results consist of, `failures` the answers
+//! that refuse a request. Limits of values come from [`json_schema`](crate::json_schema). Start at
+//! [`openapi`].
 
 mod failures;
 mod schemas;
@@ -12,10 +14,10 @@ use crate::{description, input_schema};
 use schemas::{Components, LOCATION, REQUEST_ID, headers, reference};
 use serde_json::{Map, Value, json};
 
-/// The path of the document itself. No tool can have it.
+/// The path of the document itself. A tool cannot have it.
 pub const OPENAPI_PATH: &str = "/v1/openapi.json";
 
-/// The headers that sign a request: the name of the scheme, the header, and what stands in it.
+/// The headers that sign a request: name of the scheme, header, and the meaning of its value.
 const SIGNED_BY: [(&str, &str, &str); 4] = [
     ("key", "X-Api-Key", "The id of the key."),
     (
@@ -31,7 +33,7 @@ const SIGNED_BY: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// What holds for every request, in CommonMark.
+/// The rules for every request, in CommonMark.
 const RULES: &str = "\
 ## Signing
 
@@ -65,7 +67,8 @@ A failure is `{code, message, retryable}` with the fields of its code. Do what `
 is true, and not before the seconds of `Retry-After`. Every answer carries `X-Request-Id`: that of the request, if it has one of 1 to 64 \
 letters, digits, `.`, `_` and `-`.";
 
-/// Makes the document. Its `servers` are one, `/`: whoever serves it below another path puts that there.
+/// Makes the document. Its only server is `/`: an operator who serves it below another path writes
+/// that path there.
 #[must_use]
 pub fn openapi(contract: &Contract) -> Value {
     let service = &contract.service;
@@ -98,7 +101,7 @@ pub fn openapi(contract: &Contract) -> Value {
     })
 }
 
-/// What asks for all headers of a signature together.
+/// Makes the requirement that all headers of a signature are present together.
 fn signed() -> Value {
     SIGNED_BY.iter().map(|(scheme, ..)| ((*scheme).to_owned(), json!([]))).collect::<Map<_, _>>().into()
 }
@@ -182,7 +185,8 @@ impl Writing<'_> {
         json!({"required": !required.is_empty(), "content": {"application/json": content}})
     }
 
-    /// Makes the schema of an argument: a reference where its type has a name. What is said of it stands beside it.
+    /// Makes the schema of an argument: a reference if its type has a name. Keywords of the
+    /// argument stand next to it.
     fn argument(&mut self, tool: &ToolSpec, field: &Field) -> Value {
         let mut schema = self.components.typed(&field.ty, input_schema(tool)["properties"][&field.name].take());
         if let Some(keywords) = schema.as_object_mut() {
@@ -215,7 +219,7 @@ impl Writing<'_> {
         answers.collect()
     }
 
-    /// The operation that answers with this document.
+    /// Makes the operation that answers with this document.
     fn itself(&mut self) -> Value {
         let document = json!({"type": "object", "required": ["openapi", "info", "paths"]});
         let mut responses = Map::new();
@@ -232,10 +236,10 @@ impl Writing<'_> {
     }
 }
 
-/// The argument that is a header, too.
+/// The argument that is also a header.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
-/// Where the arguments of a tool stand in a request.
+/// The arguments of a tool by their place in a request.
 struct Arguments<'a> {
     path: Vec<&'a Field>,
     query: Vec<&'a Field>,
@@ -252,7 +256,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The examples of a tool, as far as `part` of their arguments goes.
+/// Returns the examples of a tool with the part of their arguments that `part` selects.
 fn examples(tool: &ToolSpec, part: impl Fn(&Map<String, Value>) -> Option<Value>) -> Map<String, Value> {
     let numbered = (1..).zip(&tool.examples);
     let shown = numbered.filter_map(|(n, example)| {

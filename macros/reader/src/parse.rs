@@ -1,4 +1,5 @@
-//! Parses text into [`raw`], and checks syntax and shape. Each entry is read by itself, so that one mistake does not hide the next.
+//! Parses text into [`raw`], and checks syntax and shape. Each entry is read separately, so that
+//! one mistake does not hide the next.
 
 use crate::raw::{At, Defaults, ErrorsFile, Files, Named, ReservedFile, ServiceFile, ToolsFile, TypesFile, Unread};
 use crate::report::{Place, Report, Source};
@@ -10,7 +11,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// Reads the files beside `tools/`, and the framework's defaults. The returned `tools` are empty.
+/// Reads the files next to `tools/`, and the framework's defaults. The returned `tools` are empty.
 pub(crate) fn common(sources: &[Source], report: &mut Report) -> Files {
     let mut root = |file: usize| root(file, &sources[file], report);
     let (mut service, mut errors, mut types) = (root(SERVICE), root(ERRORS), root(TYPES));
@@ -74,7 +75,7 @@ fn root<'i>(file: usize, source: &'i Source, report: &mut Report) -> Root<'i> {
         let span = error.span().unwrap_or_default();
         let (line, header) = (line(&source.text, span.start), header(&source.text, span.start));
         if error.message() == "duplicate key" && twice.contains(&header) {
-            // A table that is given twice: its keys are no further problem.
+            // The table is given twice. Its keys are not another problem.
             continue;
         }
         if line == header {
@@ -95,11 +96,13 @@ fn header(text: &str, at: usize) -> usize {
     text[..at].rfind("\n[").map_or(0, |before| before + 1)
 }
 
-/// The top level of a file. Entries are taken from it by name; those that remain at the end are unknown.
+/// The top level of a file. Entries are taken out by name; those that remain at the end are
+/// unknown.
 struct Root<'i> {
     file: usize,
     table: DeTable<'i>,
-    /// Whether the file is absent or has syntax errors. What seems to be missing may then just be unreadable.
+    /// True if the file is absent or has syntax errors. An entry that seems to be missing may then
+    /// only be unreadable.
     broken: bool,
     known: Vec<&'static str>,
 }
@@ -144,7 +147,7 @@ impl<'i> Root<'i> {
         named
     }
 
-    /// Returns the entries that could be read, and whether these are all.
+    /// Returns the entries that could be read, and true if these are all.
     fn list<T: DeserializeOwned>(&mut self, key: &'static str, report: &mut Report) -> (Vec<At<T>>, bool) {
         let Some((_, value)) = self.take(key) else { return (Vec::new(), true) };
         let span = value.span();

@@ -1,4 +1,5 @@
-//! The whole contract of a tool for people, in Markdown: what the description leaves to schemas, answers and documents.
+//! The complete contract of a tool in Markdown, for people: also what the description leaves to
+//! schemas, answers and documents.
 
 use crate::describe::{allowed, description};
 use crate::model::{Contract, ErrorCode, Field, Kind, NamedType, ToolSpec, Type};
@@ -73,7 +74,7 @@ fn argument(field: &Field) -> String {
     format!("| `{}` | {}{presence}{secret} | {}{} |", field.name, allowed(&field.ty), field.doc, values(&field.ty))
 }
 
-/// Returns a row for each field, and for those of nested objects after it.
+/// Returns a row for each field. The rows of a nested object follow the row of its field.
 fn fields(ty: &NamedType, prefix: &str) -> Vec<String> {
     let Kind::Object(all) = &ty.kind else { return Vec::new() };
     let rows = all.iter().flat_map(|field| {
@@ -112,7 +113,7 @@ fn kind(ty: &Type) -> String {
     }
 }
 
-/// Says what each value of an enum means.
+/// Writes the meaning of each value of an enum.
 fn values(ty: &Type) -> String {
     let Some(named) = ty.element().named() else { return String::new() };
     let Kind::Enum(members) = &named.kind else { return String::new() };

@@ -1,4 +1,5 @@
-//! The report of all mistakes in a contract, each with its rule, place, excerpt and help, rendered as rustc does it.
+//! The report of all mistakes in a contract, each with its rule, place, excerpt and help, rendered
+//! in the style of rustc.
 
 use crate::model::Contract;
 use crate::names;
@@ -14,24 +15,24 @@ pub struct Report {
     found: Vec<Found>,
     /// The problems, rendered, in the order of the files.
     pub problems: Vec<Problem>,
-    /// All files that were read. A change of any of them can correct the contract.
+    /// All files that were read. A change to any of them can correct the contract.
     pub files: Vec<PathBuf>,
-    /// The Rust names of the contract's parts, as far as they could be read.
+    /// The Rust names of the contract's parts that could be read.
     pub names: Vec<String>,
 }
 
-/// One problem, ready to be shown.
+/// One problem, ready for display.
 #[derive(Debug)]
 pub struct Problem {
     /// The rule that is broken.
     pub rule: Rule,
-    /// The file, relative to the folder that holds the spec folder.
+    /// The file, relative to the folder that contains the spec folder.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
     /// Message, place, excerpt and help as text without colour.
     pub rendered: String,
@@ -40,7 +41,7 @@ pub struct Problem {
 /// A file that problems point into.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Its path as messages show it: relative to the folder that holds the spec folder.
+    /// Its path in messages, relative to the folder that contains the spec folder.
     pub(crate) shown: String,
     /// Its path, if the file exists.
     pub(crate) path: Option<PathBuf>,
@@ -71,18 +72,19 @@ impl Report {
         self.found.push(Found { rule, place, message: message.into(), help });
     }
 
-    /// Checks whether the report has a problem with this rule.
+    /// Returns true if the report has a problem with this rule.
     pub(crate) fn breaks(&self, rule: Rule) -> bool {
         self.found.iter().any(|found| found.rule == rule)
     }
 
-    /// Checks whether a file could be read and its syntax is right.
+    /// Returns true if a file could be read and has valid syntax.
     pub(crate) fn is_readable(&self, file: usize) -> bool {
         let breaks = |found: &Found| found.place.file == file && [Rule::Unreadable, Rule::Syntax].contains(&found.rule);
         !self.found.iter().any(breaks)
     }
 
-    /// Checks whether a place is free of syntax errors. What the parser guessed there must not be judged.
+    /// Returns true if a place is free of syntax errors. Values that the parser guessed after an
+    /// error must not be checked.
     pub(crate) fn is_readable_at(&self, Place { file, span }: &Place) -> bool {
         let touches = |other: &Range<usize>| other.start <= span.end && span.start <= other.end;
         !self
@@ -91,7 +93,7 @@ impl Report {
             .any(|found| found.rule == Rule::Syntax && found.place.file == *file && touches(&found.place.span))
     }
 
-    /// Checks whether a problem with this place is reported.
+    /// Returns true if a problem with this place is reported.
     pub(crate) fn is_reported(&self, place: &Place) -> bool {
         self.found.iter().any(|found| found.place == *place)
     }
@@ -101,7 +103,7 @@ impl Report {
         self.found.len()
     }
 
-    /// Adds the problem that `name` is none of `known`, with the nearest one as help.
+    /// Adds the problem that `name` is not in `known`, with the nearest known name as help.
     pub(crate) fn unknown<'a>(
         &mut self,
         rule: Rule,
@@ -122,14 +124,14 @@ impl Report {
         self.finish(vec![Source { shown, path: None, text: String::new() }], None)
     }
 
-    /// Returns the contract if there are no problems, else the sorted report.
+    /// Returns the contract if there are no problems, otherwise the sorted report.
     pub(crate) fn finish(mut self, sources: Vec<Source>, contract: Option<Contract>) -> Result<Contract, Self> {
         let files: Vec<_> = sources.iter().filter_map(|source| source.path.clone()).collect();
         if let (true, Some(mut contract)) = (self.found.is_empty(), contract) {
             contract.files = files;
             return Ok(contract);
         }
-        // Where the syntax is broken, the parser's guess is not to be judged.
+        // In a file with broken syntax, the parser's guesses must not be checked.
         let broken: Vec<_> =
             self.found.iter().filter(|found| found.rule == Rule::Syntax).map(|found| found.place.file).collect();
         self.found.retain(|found| found.rule == Rule::Syntax || !broken.contains(&found.place.file));
@@ -154,10 +156,10 @@ impl Found {
     }
 }
 
-/// A problem with a place in a file, to be shown.
+/// A problem with a place in a file, for display.
 #[derive(Debug)]
 pub struct Excerpt<'a> {
-    /// The path of the file, as it is to be shown.
+    /// The path of the file as it is displayed.
     pub path: &'a str,
     /// The text of the file.
     pub text: &'a str,
@@ -165,13 +167,13 @@ pub struct Excerpt<'a> {
     pub span: Range<usize>,
     /// The id of the rule that is broken, if there is one.
     pub id: Option<&'a str>,
-    /// What is wrong.
+    /// The mistake.
     pub message: &'a str,
-    /// What is allowed.
+    /// The allowed values.
     pub help: Option<&'a str>,
 }
 
-/// Renders message, place, the lines of the file and help as rustc does it, without colour.
+/// Renders message, place, the lines of the file and help in the style of rustc, without colour.
 #[must_use]
 pub fn excerpt(Excerpt { path, text, span, id, message, help }: &Excerpt<'_>) -> String {
     let title = Level::ERROR.primary_title(*message);

@@ -28,9 +28,10 @@ rules! {
     UnlistedFile = "unlisted-file",
     /// Every file is TOML.
     Syntax = "syntax",
-    /// Every key is known, has the right type, and none is missing.
+    /// Every key is known and has the right type, and no required key is missing.
     Shape = "shape",
-    /// Types are UpperCamelCase, everything else is lower_snake_case; no Rust keywords; short enough for every client.
+    /// Types are UpperCamelCase, all other names are lower_snake_case. A name is not a Rust keyword
+    /// and is short enough for every client.
     Name = "name",
     /// A name is declared once.
     DuplicateName = "duplicate-name",
@@ -46,13 +47,13 @@ rules! {
     UnknownProbe = "unknown-probe",
     /// A type is declared in types.toml.
     UnknownType = "unknown-type",
-    /// An error is declared in errors.toml or is one of the framework's.
+    /// An error is declared in errors.toml or belongs to the framework.
     UnknownError = "unknown-error",
     /// A role is one that the framework has.
     UnknownRole = "unknown-role",
     /// A revision of the protocol is one that the framework speaks.
     UnknownRevision = "unknown-revision",
-    /// Clients that name no revision, or an unknown one, are served.
+    /// The contract serves clients that name no revision, or an unknown one.
     NoFallback = "no-fallback",
     /// A tool refers only to arguments that it has.
     UnknownArgument = "unknown-argument",
@@ -62,23 +63,23 @@ rules! {
     ImpliesCycle = "implies-cycle",
     /// A type does not contain itself.
     TypeCycle = "type-cycle",
-    /// Every text that an agent or a maintainer reads is there.
+    /// Every text that an agent or a maintainer reads is present.
     MissingText = "missing-text",
-    /// A text is one line of characters that show as they are, without markup.
+    /// A text is one line of characters that appear as they are, without markup.
     PlainText = "plain-text",
     /// A word in backticks or with `_` is a name of the contract.
     UnknownWord = "unknown-word",
-    /// A placeholder stands for something.
+    /// A placeholder has a meaning where it stands.
     UnknownPlaceholder = "unknown-placeholder",
     /// A tool's texts name only tools that every caller of it may call.
     HiddenTool = "hidden-tool",
-    /// What says when not to use a tool names another.
+    /// A `not_when` names another tool.
     NoAlternative = "no-alternative",
-    /// What follows a state that is no end, or no clear one, names the tool to call.
+    /// The next step after a state that is not final, or not certain, names the tool to call.
     NextStepNamesATool = "next-step-names-a-tool",
-    /// A retryable error says after how many seconds.
+    /// A retryable error has a delay in seconds.
     RetryableWithoutDelay = "retryable-without-delay",
-    /// No name is too long for clients, and a service has not too many words in all.
+    /// No name is too long for clients, and the names of a service are not too many in all.
     TooLong = "too-long",
     /// A description is short enough for clients.
     DescriptionTooLong = "description-too-long",
@@ -94,27 +95,29 @@ rules! {
     InstructionsTooLong = "instructions-too-long",
     /// The first paragraph of the instructions fits where it is shown alone.
     InstructionsLead = "instructions-lead",
-    /// Bounds leave something to choose, and numbers lie within their limits.
+    /// Bounds leave more than one value, and numbers lie within their limits.
     Bounds = "bounds",
-    /// The flags of a field fit each other, its type and its place.
+    /// The flags of a field fit each other, the field's type and its place.
     Field = "field",
-    /// A text in a result or an error says whose it is: `untrusted`, `secret` or `ours`. An address is a `url`.
+    /// A text in a result or an error is marked with its author: `untrusted`, `secret` or `ours`.
+    /// An address is a `url`.
     UnmarkedText = "unmarked-text",
     /// A field that may be null says what null means.
     UnexplainedNull = "unexplained-null",
     /// An example fits the schemas of its tool.
     Example = "example",
-    /// An HTTP twin is `METHOD /v1/path`, its method fits the effect, and each argument can stand where the twin puts it.
+    /// An HTTP twin is `METHOD /v1/path`, its method fits the effect, and each argument is allowed
+    /// where the twin puts it.
     Http = "http",
-    /// A request leads to one HTTP twin, and a path names its arguments in one way.
+    /// A request matches one HTTP twin, and a path always uses the same names for its arguments.
     DuplicateRoute = "duplicate-route",
     /// The target's argument is of the resource's identifier type and required.
     Target = "target",
-    /// A tool has task terms exactly if its effect is `task`, and then a target.
+    /// A tool has task terms exactly if its effect is `task`, and it then has a target.
     Task = "task",
     /// The cases of a task cover every value of the argument that selects them.
     CaseNotTotal = "case-not-total",
-    /// Tasks are read by one tool, whose arguments, result and errors are derived.
+    /// One tool reads tasks. Its arguments, result and errors are derived.
     ReadTask = "read-task",
     /// An operation that must not be sent twice is verified by a probe that compares with a baseline.
     NoBaseline = "no-baseline",
@@ -156,10 +159,10 @@ pub const ROLES: [&str; 23] = [
 /// The revisions of the protocol that the framework speaks, the newest first.
 pub const REVISIONS: [&str; 4] = ["2026-07-28", "2025-11-25", "2025-06-18", FALLBACK];
 
-/// The revision that every contract serves: to clients that name none, or an unknown one.
+/// The revision that every contract serves to clients that name no revision, or an unknown one.
 pub const FALLBACK: &str = "2025-03-26";
 
-/// What the platform can have said of a write, as a task tells it.
+/// The platform's reports about a write, as a task shows them.
 pub(crate) const REPORTS: [&str; 4] = ["success", "failure", "no_answer", "not_sent"];
 
 /// The states of a task. Only the first is not terminal.

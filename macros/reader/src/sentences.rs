@@ -1,21 +1,23 @@
-//! Texts that are told only to those who can act on them: a sentence that names tools is for callers who may call all of them.
+//! Texts that depend on their reader: a caller gets a sentence that names tools only if it may call
+//! all of them.
 //!
 //! The instructions of `initialize`, the remedies of errors, the next steps of tasks and the answers of handlers are such texts.
 
 use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec};
 
-/// A sentence, or some in a row, and who is told it. Permissions are sets: bit `n` is the n-th permission of the contract.
+/// A sentence, or several consecutive ones, and the permissions of its readers. Permissions are
+/// sets: bit `n` is the n-th permission of the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentenceSpec {
     /// Its words.
     pub text: String,
-    /// The permissions that its reader must all have.
+    /// The permissions that a reader must have, all of them.
     pub needs: u64,
-    /// The permissions of which its reader must have one; 0: none is needed.
+    /// The permissions of which a reader must have at least one; 0: no permission is needed.
     pub any: u64,
 }
 
-/// Splits a text into its sentences. Put together again, they are the text.
+/// Splits a text into its sentences. Concatenated, they are the text again.
 #[must_use]
 pub(crate) fn split(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
@@ -34,7 +36,8 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// Returns the sentences of a text, with the permissions of the tools that they name. Those in a row with the same are one.
+/// Returns the sentences of a text, each with the permissions of the tools that it names.
+/// Consecutive sentences with the same permissions are merged.
 #[must_use]
 pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     let needs = |sentence: &str| {
@@ -52,7 +55,8 @@ pub fn sentences(contract: &Contract, text: &str) -> Vec<SentenceSpec> {
     sentences
 }
 
-/// Checks whether a text names a tool. A name that may be an ordinary word, without `_`, is one only in backticks.
+/// Returns true if a text names a tool. A name without `_` may be an ordinary word, so it counts
+/// only in backticks.
 pub(crate) fn names_tool(text: &str, name: &str) -> bool {
     match name.contains('_') {
         true => words(text).any(|word| word == name),
@@ -65,14 +69,15 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
-/// Returns the paragraphs of the instructions. A sentence that concerns some tools is for those who may call one of them.
+/// Returns the paragraphs of the instructions. A sentence about a kind of tools is for readers who
+/// may call one of them.
 #[must_use]
 pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     let any = |such: &dyn Fn(&ToolSpec) -> bool| {
         contract.tools().filter(|tool| such(tool)).fold(0, |set, tool| set | bit(tool))
     };
     let requires = any(&|tool| tool.target.as_ref().is_some_and(|target| target.requires.is_some()));
-    // Whoever cannot read flags cannot act on them.
+    // A caller that cannot read flags cannot act on them.
     let flags = any(&|tool| shows(&tool.result, &|field| field.name == "capabilities"));
     let writes = any(&|tool| tool.task().is_some());
     let reads_tasks = any(&|tool| matches!(tool.effect, EffectSpec::ReadTask));
@@ -80,7 +85,7 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     let secret = any(&|tool| tool.args.iter().any(|arg| arg.secret) || shows(&tool.result, &|field| field.secret));
     let phrases = &contract.phrases;
     let of = |text: &str, any: u64, concerns_some: bool| -> Vec<SentenceSpec> {
-        // A phrase about a kind of tools that the contract has not is about nothing.
+        // Without such tools in the contract, the phrase has no subject.
         let sentences = if concerns_some && any == 0 { Vec::new() } else { sentences(contract, text) };
         sentences.into_iter().map(|sentence| SentenceSpec { any, ..sentence }).collect()
     };
@@ -104,7 +109,7 @@ pub fn instructions(contract: &Contract) -> Vec<Vec<SentenceSpec>> {
     paragraphs.into_iter().map(|parts| parts.concat()).filter(|paragraph| !paragraph.is_empty()).collect()
 }
 
-/// Writes the instructions as one with every permission reads them.
+/// Writes the instructions for a reader with every permission.
 #[must_use]
 pub fn instructions_text(contract: &Contract) -> String {
     instructions(contract).iter().map(|paragraph| joined(paragraph)).collect::<Vec<_>>().join("\n")
@@ -115,7 +120,7 @@ pub(crate) fn joined(sentences: &[SentenceSpec]) -> String {
     sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Checks whether a result has such a field, at any depth.
+/// Returns true if a result has such a field, at any depth.
 fn shows(result: &NamedType, such: &dyn Fn(&Field) -> bool) -> bool {
     let Kind::Object(fields) = &result.kind else { return false };
     fields.iter().any(|field| such(field) || field.ty.object().is_some_and(|inner| shows(inner, such)))

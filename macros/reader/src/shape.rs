@@ -1,7 +1,8 @@
-//! Reads a value of a TOML file as a type, and finds every problem with its shape: unknown and missing keys, and values of a wrong type.
+//! Reads a value of a TOML file as a type, and finds every problem with its shape: unknown and
+//! missing keys, and values of a wrong type.
 //!
-//! It knows no contract: what reads another TOML file uses it as well. Serde stops at the first problem, so what is wrong is mended or
-//! left out, and the rest is read again.
+//! It is independent of contracts, so readers of other TOML files use it also. Serde stops at the
+//! first problem. Each problem is therefore corrected or left out, and the value is read again.
 
 use crate::names;
 use serde::de::DeserializeOwned;
@@ -14,19 +15,20 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 pub struct Misshape {
     /// Its place in the file, in bytes.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
-    /// What is allowed, if more can be said.
+    /// The allowed values, if they are known.
     pub help: Option<String>,
 }
 
 /// The span of a value that is not in the file.
 const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
 
-/// Reads one value and tells `found` every problem with its shape. Returns `None` if a value is absent or has a wrong type, but still
-/// checks the others.
+/// Reads one value and reports every problem with its shape to `found`. Returns `None` if a value
+/// is absent or has a wrong type, but still checks the others.
 ///
-/// Reads a key that resembles a known one as that one, and leaves out other unknown keys, so that the rest can be checked.
+/// Reads a key that resembles a known key as that key, and leaves out other unknown keys, so that
+/// the rest can be checked.
 pub fn read<T: DeserializeOwned>(mut value: Spanned<DeValue<'_>>, found: &mut dyn FnMut(Misshape)) -> Option<T> {
     let (mut whole, mut left_out) = (true, Vec::new());
     loop {
@@ -72,7 +74,7 @@ fn rename(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, meant: Option<&
     })
 }
 
-/// Adds a placeholder to the table at `span`, so that the next missing key is found, too.
+/// Adds a placeholder to the table at `span`, so that the next missing key is found also.
 fn add(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, name: &str) -> Option<()> {
     tables(value, &mut |at, table| {
         let absent = Spanned::new(NOWHERE, DeValue::String("".into()));
@@ -103,7 +105,8 @@ fn tables<'i, T>(
     }
 }
 
-/// Returns the first quoted name in a message of serde's, and all others, if the message begins with `begin`.
+/// Returns the first quoted name in a message of serde, and all others, if the message begins with
+/// `begin`.
 fn quoted<'m>(message: &'m str, begin: &str) -> Option<(&'m str, Vec<&'m str>)> {
     let mut quoted = message.strip_prefix(begin)?.split('`').skip(1).step_by(2);
     Some((quoted.next()?, quoted.collect()))

@@ -1,4 +1,4 @@
-//! Finds and reads the files of a contract. Of their contents, it knows only which tool files are listed.
+//! Finds and reads the files of a contract. Of their content, it only uses the list of tool files.
 
 use crate::names;
 use crate::raw::At;
@@ -17,15 +17,15 @@ pub(crate) const RESERVED: usize = 3;
 pub(crate) const DEFAULTS: usize = 4;
 pub(crate) const FIRST_TOOLS: usize = 5;
 
-/// The files beside `tools/`, and whether a contract must have them.
+/// The files next to `tools/`, each with true if a contract must have it.
 const FILES: [(&str, bool); 4] =
     [("service.toml", true), ("errors.toml", false), ("types.toml", true), ("reserved.toml", false)];
 
 /// The defaults for what a contract may leave out.
 const FRAMEWORK: &str = include_str!("defaults.toml");
 
-/// Reads the files beside `tools/`, and adds the framework's defaults. A required file that is missing, or a file that is not UTF-8,
-/// is a problem and becomes an empty source.
+/// Reads the files next to `tools/`, and adds the framework's defaults. A required file that is
+/// missing, or a file that is not UTF-8, is a problem and becomes an empty source.
 pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     let mut sources = Vec::new();
     for (name, required) in FILES {

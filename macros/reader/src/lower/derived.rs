@@ -1,13 +1,13 @@
-//! Makes the fields and types that no contract writes.
+//! Makes the fields and types that a contract does not write.
 
 use crate::model::{Field, Kind, NamedType, Type};
 use std::sync::Arc;
 
-/// The fields of the answers about tasks, besides the one for the target.
+/// The fields of the answers about tasks, without the one for the target.
 pub(super) const FIELDS: &str = "task_id tool status terminal idempotent_hit request_matches poll_after_seconds next_step created_at \
     deadline_at finished_at evidence refund";
 
-/// A required field without flags.
+/// Makes a required field without flags.
 pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
     Field {
         name: name.to_owned(),
@@ -23,17 +23,17 @@ pub(super) fn plain(name: &str, doc: &str, ty: Type) -> Field {
     }
 }
 
-/// A text in our own words.
+/// Makes a field for a text in the service's own words.
 pub(super) fn ours(name: &str, doc: &str) -> Field {
     Field { ours: true, ..plain(name, doc, Type::String) }
 }
 
-/// A field whose name does not say enough.
+/// Makes a field whose doc clients get, because its name is not enough.
 pub(super) fn told(name: &str, doc: &str, ty: Type) -> Field {
     Field { told: true, ..plain(name, doc, ty) }
 }
 
-/// A named type.
+/// Makes a named type.
 pub(super) fn named(name: &str, doc: &str, kind: Kind) -> Arc<NamedType> {
     Arc::new(NamedType { name: name.to_owned(), doc: doc.to_owned(), kind })
 }

@@ -1,4 +1,5 @@
-//! Lowers errors: first those that the framework answers with, in the contract's words, then the contract's own.
+//! Lowers errors: first those that the framework answers with, in the contract's words, then the
+//! contract's own errors.
 
 use super::require::{at, lacking, require_name, require_text};
 use super::tools;
@@ -19,7 +20,7 @@ type Written<'a> = (&'a At<String>, &'a raw::Error);
 /// The JSON-RPC code of errors that are not errors of the protocol.
 const SERVER_ERROR: i32 = -32000;
 
-/// Returns one error for each role, in the order of roles, and then the contract's own.
+/// Returns one error for each role, in the order of roles, and then the contract's own errors.
 pub(super) fn lower(files: &Files, types: &Types, words: &Words, report: &mut Report) -> Vec<Arc<ErrorCode>> {
     let own = &files.errors.error;
     let mut played: HashMap<&str, Written<'_>> = HashMap::new();
@@ -90,8 +91,9 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Makes an error, with each key from `own` or else from `default`. A key that is in neither is reported only if the error is `whole`;
-    /// otherwise another problem is the cause.
+    /// Makes an error. Each key comes from `own` or, if it is missing there, from `default`. A key
+    /// that is in neither is reported only if the error is `whole`; otherwise another problem is
+    /// the cause.
     fn error(
         &mut self,
         own: Option<Written<'_>>,
@@ -151,7 +153,8 @@ impl Lowering<'_> {
         }))
     }
 
-    /// Returns the fields of the default, as the contract describes them, and then the contract's own.
+    /// Returns the fields of the default, with the contract's descriptions, and then the contract's
+    /// own fields.
     fn fields(&mut self, own: Option<&raw::Error>, default: Option<&raw::Error>) -> Vec<Field> {
         let mut lower = |file, error: Option<&raw::Error>| {
             let written: Option<&Named<raw::Field>> = error.and_then(|error| error.fields.as_ref());

@@ -1,4 +1,5 @@
-//! The names that the generated code uses. A clash is then reported as a problem of the contract, not by the compiler.
+//! The names that the generated code uses. With this list, a clash is a problem of the contract and
+//! not an error of the compiler.
 
 use super::require::at;
 use crate::names::{is_pascal, pascal};
@@ -16,7 +17,7 @@ const PRELUDE: &str = "AsMut AsRef AsyncFn AsyncFnMut AsyncFnOnce Box Clone Copy
     ExactSizeIterator Extend Fn FnMut FnOnce From FromIterator Future Hash Into IntoFuture IntoIterator Iterator None Ok \
     Option Ord PartialEq PartialOrd Result Send Sized Some String Sync ToOwned ToString TryFrom TryInto Unpin Vec";
 
-/// The parameters of a handler besides the one named after its resource.
+/// The parameters of a handler in addition to the one named after its resource.
 const PARAMETERS: [&str; 2] = ["call", "args"];
 
 /// The fields that every error has, on the wire or in the handler's enum.
@@ -47,7 +48,8 @@ pub(crate) fn check(files: &Files, report: &mut Report) {
     taken_words(ERRORS, carried, &CARRIED, "what every error carries", report);
 }
 
-/// Returns the Rust names that other modules import from a contract. The names of what could not be read are taken from the text.
+/// Returns the Rust names that other modules import from a contract. For entries that could not be
+/// read, it takes the names from the text.
 pub(crate) fn rust_names(files: &Files, sources: &[Source]) -> Vec<String> {
     let Files { service, errors: _, types, reserved: _, defaults: _, tools } = files;
     let mut names: Vec<String> =

@@ -1,4 +1,5 @@
-//! Judges the texts of a contract: that they are plain, say only names that exist, and are short enough for those who read them.
+//! Checks the texts of a contract: they are plain, contain only names that exist, and are short
+//! enough for their readers.
 
 mod written;
 
@@ -35,7 +36,8 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
         }
     }
     briefs(contract, files, words, report);
-    // A name that another mistake hides, or has changed, would be a second mistake of every text that says it.
+    // Another mistake may hide or change a name. Each text with that name would then be a further
+    // mistake.
     if report.count() > 0 {
         return;
     }
@@ -51,7 +53,7 @@ pub(super) fn check(contract: &Contract, files: &Files, words: &Words, report: &
     }
 }
 
-/// Checks what is said of one tool.
+/// Checks the texts of one tool.
 fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw::Tool, report: &mut Report) {
     let tools: Vec<&str> = contract.tools().map(|tool| tool.name.as_str()).collect();
     if let (Some(not_when), Some(tool)) = (&raw.not_when, lowered)
@@ -93,7 +95,7 @@ fn tool(contract: &Contract, lowered: Option<&ToolSpec>, file: usize, raw: &raw:
     }
 }
 
-/// Checks the lengths of what is read at once.
+/// Checks the lengths of texts that clients read as a whole.
 fn whole(contract: &Contract, files: &Files, report: &mut Report) {
     let service = files.service.service.as_ref();
     let [list, doc] = [service.map(|service| service.tools.span()), service.map(|service| service.doc.span())];
@@ -138,7 +140,8 @@ fn briefs(contract: &Contract, files: &Files, words: &Words, report: &mut Report
     }
 }
 
-/// What follows a state that is no end, or no clear one, is a call that every reader of tasks may make.
+/// Checks the next steps. After a state that is not final or not certain, the next step is a call
+/// that every reader of tasks may make.
 fn next_steps(contract: &Contract, files: &Files, report: &mut Report) {
     const UNCLEAR: [&str; 3] = ["dispatched", "success_unverified", "timeout"];
     let Some(reading) = contract.read_tool() else { return };
@@ -195,7 +198,8 @@ fn placeholders(Written { place, text, placeholders }: &Written<'_>, words: &Wor
     }
 }
 
-/// Returns what stands in braces, or after one that is not closed. A list, such as `{code, message}`, and JSON stand for themselves.
+/// Returns the contents of each pair of braces, or the text after an unclosed one. Lists, such as
+/// `{code, message}`, and JSON are not placeholders.
 fn slots(text: &str) -> impl Iterator<Item = &str> {
     let inner = text.split('{').skip(1).map(|rest| rest.split_once('}').map_or(rest, |(name, _)| name));
     inner.filter(|inner| !inner.contains([',', ':', '"']))

@@ -1,4 +1,5 @@
-//! What the lowering of every part shares: what is required of names and texts, the place of a problem, and the walk over all tools.
+//! Helpers that all parts of the lowering share: requirements for names and texts, the place of a
+//! problem, and the walk over all tools.
 
 use crate::names;
 use crate::raw::{self, At, Files};
@@ -48,7 +49,7 @@ pub(super) fn tools_of(files: &Files) -> impl Iterator<Item = (usize, &At<raw::T
     (FIRST_TOOLS..).zip(&files.tools).flat_map(|(n, (_, file))| file.tool.iter().map(move |tool| (n, tool)))
 }
 
-/// Names the keys that are missing.
+/// Lists the keys that are missing.
 pub(super) fn lacking(keys: &[(&str, bool)]) -> String {
     let lacking = keys.iter().filter(|(_, lacks)| *lacks).map(|(key, _)| format!("`{key}`"));
     lacking.collect::<Vec<_>>().join(", ")

@@ -1,5 +1,6 @@
-//! Lowers tools: resolves the names that they use and derives what follows from them. `lowering` is what all of it
-//! works with; `tasks` lowers the policies of tools that make tasks; `reading` derives the tool that reads tasks; `http` lowers their twins under `/v1`.
+//! Lowers tools: resolves the names that they use and derives the parts that a contract does not
+//! write. `lowering` is the context of all steps; `tasks` lowers the policies of tools that make
+//! tasks; `reading` derives the tool that reads tasks; `http` lowers the twins under `/v1`.
 
 mod http;
 mod lowering;
@@ -23,7 +24,8 @@ use lowering::{Arguments, Lowering};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Longest name of a tool: clients put up to 27 characters before it, and providers accept 64 in all.
+/// Longest name of a tool: clients put up to 27 characters in front of it, and providers accept 64
+/// in total.
 const MAX_NAME: usize = 37;
 
 pub(crate) const RETIRED: &str = "choose another name; whoever still uses the old one must meet an error";
@@ -48,13 +50,14 @@ pub(crate) fn lower(files: &Files, sources: &[Source], scope: &Scope<'_>, report
 /// The names and routes of the tools so far.
 #[derive(Default)]
 struct Seen {
-    /// By name in Rust: the name on the wire, and the place.
+    /// The name on the wire and the place, by name in Rust.
     names: HashMap<String, (String, String)>,
     routes: Routes,
 }
 
 impl Lowering<'_> {
-    /// Gives the tool that reads tasks the framework's words for what it leaves out. Its texts stand where its name does.
+    /// Fills in the framework's words for keys that the tool that reads tasks leaves out. These
+    /// texts get the place of its name.
     fn complete(&self, tool: &At<raw::Tool>) -> At<raw::Tool> {
         let mut whole = (**tool).clone();
         if let (EffectName::ReadTask, Some(words)) = (*whole.effect, &self.scope.files.defaults.read_task) {
@@ -113,7 +116,7 @@ impl Lowering<'_> {
         };
         let (unread, known) = (&self.scope.files.service.permission.unread, &self.scope.permissions);
         let permission = self.find(Rule::UnknownPermission, "permission", permission, unread, known, |p| &p.name);
-        // That of the tool that reads tasks is reported below.
+        // The target of the tool that reads tasks is reported below.
         let lowered_target = match target.as_ref().filter(|_| **effect != EffectName::ReadTask) {
             Some(target) => self.target(target, &arguments).map(Some),
             None => Some(None),
@@ -162,7 +165,7 @@ impl Lowering<'_> {
         text.map(|text| self.scope.words.say(self.file, Some(text), self.report))
     }
 
-    /// Adds the arguments that no contract writes, and reports those that it must not write.
+    /// Adds the derived arguments, and reports arguments that a contract must not write.
     fn derive_arguments(&mut self, tool: &raw::Tool, arguments: &mut Arguments<'_>) {
         match *tool.effect {
             EffectName::Task => {

@@ -18,19 +18,20 @@ pub(crate) enum Place {
     Result,
 }
 
-/// All named types, each after those that it is made of.
+/// All named types, each after the types that it contains.
 pub(crate) struct Types {
     pub(super) done: Vec<Arc<NamedType>>,
-    /// Types with problems, which are already reported. A use of such a type is no further problem.
+    /// Types with problems, which are already reported. A use of such a type is not another
+    /// problem.
     broken: Vec<String>,
     /// Types that could not be read.
     unread: Unread,
-    /// Resources that could not be read. Each would bring two types.
+    /// Resources that could not be read. Each would add two types.
     unread_resources: Unread,
 }
 
 impl Types {
-    /// Lowers the types of the file, after those that resources bring.
+    /// Lowers the types of the file. The types of resources come first.
     pub(crate) fn lower(raw: &Named<raw::Type>, resources: &Named<raw::Resource>, report: &mut Report) -> Self {
         let mut types = Self {
             done: of_resources(resources),
@@ -56,7 +57,8 @@ impl Types {
         types
     }
 
-    /// Lowers a type after those that it is made of, and finds a cycle. `open` are the types that are being lowered.
+    /// Lowers a type after the types that it contains, and finds cycles. `open` are the types that
+    /// are being lowered.
     fn complete<'a>(&mut self, name: &str, raw: &'a Named<raw::Type>, open: &mut Vec<&'a str>, report: &mut Report) {
         let Some((key, ty)) = raw.iter().find(|(key, _)| key.as_str() == name) else { return };
         if self.find(name).is_some() || self.broken.iter().any(|broken| broken == name) {
@@ -91,7 +93,7 @@ impl Types {
         found
     }
 
-    /// Lowers fields or arguments, and checks each for its place.
+    /// Lowers fields or arguments, and checks that each is valid in its place.
     pub(crate) fn fields(
         &self,
         file: usize,
@@ -103,7 +105,7 @@ impl Types {
         raw.filter_map(|(name, field)| self.field(file, name, field, place, report)).collect()
     }
 
-    /// Checks whether a missing type is already reported as a problem.
+    /// Returns true if a missing type is already reported as a problem.
     fn is_noted(&self, name: &str) -> bool {
         let resource = name.strip_suffix("Capability").or_else(|| name.strip_suffix("Capabilities"));
         self.broken.iter().any(|broken| broken == name)
@@ -215,7 +217,7 @@ fn element(name: &str) -> (&str, bool) {
     name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).map_or((name, false), |inner| (inner, true))
 }
 
-/// Checks whether values of a type can hold any sentence.
+/// Returns true if values of a type can be any sentence.
 fn any_text(ty: &Type) -> bool {
     match ty.element() {
         Type::String => true,
@@ -320,7 +322,7 @@ fn kind(raw: &raw::Type, types: &Types, report: &mut Report) -> Option<Kind> {
     whole.then_some(lowered)
 }
 
-/// Lowers the rule of a string. `wrong` reports a mistake at a place.
+/// Lowers the rule for a string. `wrong` reports a mistake at a place.
 fn string(raw: &raw::Type, mut wrong: impl FnMut(Range<usize>, String)) -> StringSpec {
     let raw::Type { kind, min_length, max_length, prefix, charset, .. } = raw;
     let rule = StringSpec {
@@ -342,7 +344,8 @@ fn string(raw: &raw::Type, mut wrong: impl FnMut(Range<usize>, String)) -> Strin
     rule
 }
 
-/// Lowers the fields of an object, those that it includes first. Returns `None` if not all of them could be lowered.
+/// Lowers the fields of an object; included fields come first. Returns `None` if a field could not
+/// be lowered.
 fn object(
     include: Option<&At<String>>,
     fields: Option<&Named<raw::Field>>,

@@ -1,7 +1,8 @@
 //! The texts of a contract and of the framework, with their placeholders filled in.
 //!
-//! `{name}` in a text stands for a name or a number of the contract, so that neither is written twice. What only the description of one
-//! tool, or one failure, can fill in is left for it: [`DEFERRED`].
+//! `{name}` in a text stands for a name or a number of the contract, so that a contract writes each
+//! only once. Placeholders that depend on one tool or one failure remain for its description or
+//! message: [`DEFERRED`].
 
 use super::require::{at, require_text, tools_of};
 use crate::model::{Phrases, State};
@@ -12,11 +13,11 @@ use crate::rules::{REPORTS, Rule, STATES};
 use crate::source::SERVICE;
 use toolwarrant_limits::{MAX_WAIT_SECONDS, TASKS_KEPT_DAYS};
 
-/// The placeholders that a description, or a failure, fills in.
+/// The placeholders that a description or a failure fills in.
 pub(crate) const DEFERRED: [&str; 8] =
     ["resource", "permission", "capability", "final", "retryable", "retry_after_seconds", "task_id", "request_id"];
 
-/// The values of the placeholders, and which of the framework's texts are needed.
+/// The values of the placeholders, and the framework's texts that are needed.
 #[derive(Debug)]
 pub(crate) struct Words {
     /// `{resource}`.
@@ -62,7 +63,7 @@ impl Words {
         words
     }
 
-    /// Returns whether a placeholder of this name stands for something without any number of the contract.
+    /// Returns true if a placeholder of this name has a value other than a number of the contract.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         let numbered = self.values.iter().filter(|(known, _)| known == name).count();
         numbered > 1 || DEFERRED.contains(&name)
@@ -78,7 +79,8 @@ impl Words {
         self.fill_shared(text).replace("{resource}", &self.resource)
     }
 
-    /// Fills in the placeholders of a text for descriptions, except what each description has of its own.
+    /// Fills in the placeholders of a text for descriptions, except those that differ by
+    /// description.
     pub(crate) fn fill_shared(&self, text: &str) -> String {
         let fill = |text: String, (name, value): &(String, String)| text.replace(&format!("{{{name}}}"), value);
         self.values.iter().fold(text.to_owned(), fill)
@@ -89,7 +91,7 @@ impl Words {
         self.values.first().map_or("", |(_, name)| name)
     }
 
-    /// Returns a text, filled in. One that is not there is empty.
+    /// Returns a text with its placeholders filled in. A missing text is empty.
     pub(crate) fn say(&self, file: usize, text: Option<&At<String>>, report: &mut Report) -> String {
         let Some(text) = text else { return String::new() };
         require_text(file, text, report);
@@ -129,7 +131,7 @@ pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phra
         fill(words, text)
     };
     let Words { tasks, requires, capabilities, .. } = *words;
-    // A description fills in what its tool has of its own.
+    // A description fills in the values of its own tool.
     let (shared, whole) = (Words::fill_shared, Words::fill);
     Phrases {
         needs: say(|phrase| &phrase.needs, true, shared),
@@ -151,7 +153,7 @@ pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phra
     }
 }
 
-/// Returns every state of a task, or none if no tool makes tasks.
+/// Returns every state of a task. The list is empty if no tool makes tasks.
 pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<State> {
     for (name, state) in files.service.state.iter() {
         if !STATES.contains(&name.as_str()) {
@@ -169,7 +171,8 @@ pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<S
         let mut say = |key| words.say(SERVICE, first(tables, key), report);
         let (brief, meaning, next_step) =
             (say(|state| &state.brief), say(|state| &state.meaning), say(|state| &state.next_step));
-        // A contract that says what to do next says it for every report, unless it tells them apart itself.
+        // If the contract sets `next_step` or `reported`, the framework's texts by report do not
+        // apply.
         let telling = own.filter(|own| own.next_step.is_some() || own.reported.is_some()).or(default);
         let reported = telling.and_then(|state| state.reported.as_ref()).into_iter().flat_map(Named::iter);
         let reported = reported.map(|(name, text)| (name.to_string(), words.fill(text))).collect();
@@ -178,7 +181,7 @@ pub(super) fn states(files: &Files, words: &Words, report: &mut Report) -> Vec<S
     if words.tasks { states.into() } else { Vec::new() }
 }
 
-/// Returns a state as the contract has it, and as the framework has it.
+/// Returns the contract's version of a state, and the framework's.
 fn states_of<'a>(files: &'a Files, name: &str) -> [Option<&'a raw::State>; 2] {
     [&files.service.state, &files.defaults.state].map(|states| states.get(name))
 }
@@ -188,7 +191,7 @@ pub(super) fn limit(files: &Files, key: fn(&raw::Limits) -> &Option<At<u32>>) ->
     first([&files.service.limits, &files.defaults.limits].map(Option::as_ref), key)
 }
 
-/// Returns a key of the first table that has it: of the contract's, else of the framework's.
+/// Returns a key of the first table that has it: the contract's or, without it, the framework's.
 pub(super) fn first<T, U>(tables: [Option<&T>; 2], key: fn(&T) -> &Option<U>) -> Option<&U> {
     tables.into_iter().flatten().find_map(|table| key(table).as_ref())
 }

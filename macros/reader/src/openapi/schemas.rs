@@ -1,4 +1,5 @@
-//! The components of the document: a schema for each named type that a twin takes or returns, and what answers share.
+//! The components of the document: a schema for each named type that a twin takes or returns, and
+//! the parts that answers share.
 
 use crate::model::{Contract, Field, Kind, Member, NamedType, Type};
 use crate::{STATES, type_schema};
@@ -9,19 +10,19 @@ pub(super) const RETRY_AFTER: &str = "Retry-After";
 pub(super) const LOCATION: &str = "Location";
 pub(super) const ALLOW: &str = "Allow";
 
-/// What is referred to so far.
+/// The components that the document refers to so far.
 pub(super) struct Components<'a> {
     contract: &'a Contract,
     schemas: Map<String, Value>,
     responses: Map<String, Value>,
 }
 
-/// Refers to a component. Names have no characters that a JSON pointer escapes.
+/// Makes a reference to a component. Names have no characters that a JSON pointer escapes.
 pub(super) fn reference(kind: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{kind}/{name}")})
 }
 
-/// The headers of an answer, by their names.
+/// Refers to the headers of an answer, by their names.
 pub(super) fn headers(names: &[&str]) -> Value {
     names.iter().map(|name| ((*name).to_owned(), reference("headers", name))).collect::<Map<_, _>>().into()
 }
@@ -50,7 +51,7 @@ impl<'a> Components<'a> {
         components
     }
 
-    /// Adds a response under that name, unless it is there, and refers to it.
+    /// Adds a response under that name, unless it exists, and refers to it.
     pub(super) fn response(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Value) -> Value {
         if !self.responses.contains_key(name) {
             let response = make(self);
@@ -73,7 +74,8 @@ impl<'a> Components<'a> {
         self.schema(&ty.name, schema)
     }
 
-    /// Adds a schema under that name and refers to it. Derived types of one name can differ: the later ones are numbered.
+    /// Adds a schema under that name and refers to it. Derived types with the same name can differ:
+    /// later ones get a number.
     pub(super) fn schema(&mut self, name: &str, schema: Value) -> Value {
         let numbered = (2..).map(|n| format!("{name}{n}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
@@ -113,7 +115,8 @@ impl<'a> Components<'a> {
         }
     }
 
-    /// Says what an enum is and what each of its values means. Those of states are the contract's.
+    /// Writes the doc of an enum and the meaning of each value. The contract defines the meanings
+    /// of states.
     fn meanings(&self, doc: &str, members: &[Member]) -> String {
         let states = members.iter().map(|member| member.name.as_str()).eq(STATES);
         let state = |name: &str| self.contract.states.iter().find(|state| states && state.name == name);
@@ -126,7 +129,7 @@ impl<'a> Components<'a> {
     }
 }
 
-/// The headers of answers.
+/// Makes the headers of answers.
 fn all_headers() -> Value {
     let header = |text: &str, schema: Value| json!({"description": text, "required": true, "schema": schema});
     json!({

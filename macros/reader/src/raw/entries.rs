@@ -14,7 +14,7 @@ impl<T> At<T> {
         self.0.span()
     }
 
-    /// Puts another value in the place of this one.
+    /// Returns another value with the place of this one.
     pub(crate) fn with<U>(&self, value: U) -> At<U> {
         At(toml::Spanned::new(self.span(), value))
     }
@@ -45,7 +45,7 @@ pub(crate) struct Named<T> {
 pub(crate) struct Unread {
     /// Entries by name.
     pub(crate) names: Vec<String>,
-    /// Whether the whole file is broken, so that it may contain any name.
+    /// True if the whole file is broken, so that it may contain any name.
     pub(crate) anything: bool,
 }
 

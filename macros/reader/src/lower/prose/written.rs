@@ -14,22 +14,24 @@ use std::collections::HashSet;
 const DERIVED: &str = "code message retryable retry_after_seconds capabilities wait_seconds idempotency_key checked expected observed \
     reported checked_at units refunded_at upstream_answer description inputSchema true false null";
 
-/// A text as it is written.
+/// A text as it stands in the file.
 pub(super) struct Written<'a> {
     pub(super) place: Place,
     pub(super) text: &'a str,
-    /// The placeholders that it can have besides those of every text. `None`: it has none at all.
+    /// The placeholders that it can have in addition to those of every text. `None`: no placeholder
+    /// is allowed.
     pub(super) placeholders: Option<Vec<&'a str>>,
 }
 
-/// Returns the texts of a tool that its description is made of.
+/// Returns the texts of a tool that become its description.
 pub(super) fn own_texts(tool: &raw::Tool) -> impl Iterator<Item = &At<String>> {
     let raw::Tool { summary, use_when, not_when, returns, notes, args, .. } = tool;
     let docs = args.iter().flat_map(Named::iter).map(|(_, field)| &field.doc);
     [summary, use_when, not_when, returns].into_iter().flatten().chain(notes.iter().flatten()).chain(docs)
 }
 
-/// Returns every text of the contract. The framework's own are judged where they are filled in.
+/// Returns every text of the contract. The framework's own texts are checked where they are filled
+/// in.
 pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Written<'a>> {
     let Files { service, errors, types, reserved: _, defaults: _, tools: _ } = files;
     let mut all = Vec::new();
@@ -88,7 +90,7 @@ pub(super) fn written<'a>(contract: &'a Contract, files: &'a Files) -> Vec<Writt
     all
 }
 
-/// Returns the contract's own phrases. Those of a description have placeholders of their own.
+/// Returns the contract's own phrases. Those of a description have additional placeholders.
 fn phrases(phrase: &raw::Phrase) -> impl Iterator<Item = Written<'_>> {
     let raw::Phrase {
         needs,
@@ -126,7 +128,7 @@ fn said<'a>(file: usize, text: &'a At<String>, placeholders: Option<Vec<&'a str>
     Written { place: at(file, text.span()), text, placeholders }
 }
 
-/// Returns every name that a text can say.
+/// Returns every name that a text can contain.
 pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
     let Files { service, errors, types, reserved: _, defaults, tools } = files;
     let mut known: HashSet<&str> =
@@ -147,7 +149,8 @@ pub(super) fn vocabulary(files: &Files) -> HashSet<&str> {
     known
 }
 
-/// Returns the fields that a remedy can say. What others wrote never enters one, not even by a field.
+/// Returns the fields that a remedy can contain. Text from outside must not enter a remedy, not
+/// even through a field.
 fn carried(error: &crate::model::ErrorCode) -> Vec<&str> {
     let ours = error.fields.iter().filter(|field| match &field.ty {
         Type::String => field.ours,

@@ -1,5 +1,5 @@
-//! Lowers HTTP twins: whether the method fits the effect, whether each argument can stand where the twin puts it, and whether every
-//! path leads to one tool.
+//! Lowers HTTP twins. Checks that the method fits the effect, that each argument is allowed in its
+//! place, and that every path leads to one tool.
 
 use super::lowering::{Arguments, Lowering};
 use crate::model::{EffectSpec, Field, Http, Type};
@@ -12,8 +12,8 @@ use crate::rules::Rule;
 pub(super) struct Routes(Vec<(String, Http)>);
 
 impl Routes {
-    /// Adds a twin. Returns what is wrong, and what helps, if a request could be meant for it and for an earlier one alike. A twin that is
-    /// none is reported elsewhere.
+    /// Adds a twin. Returns a message and help if a request could match both this twin and an
+    /// earlier one. Text that is not a twin is reported elsewhere.
     pub(super) fn add(&mut self, tool: &str, raw: &str) -> Option<(String, Option<String>)> {
         let http = read(raw)?;
         let found = self.0.iter().find_map(|(other, known)| clash(&http, other, known));
@@ -22,7 +22,8 @@ impl Routes {
     }
 }
 
-/// Compares two twins. In the same place of a path a word wins over an argument, so both may be there, in one direction.
+/// Compares two twins. In the same segment of a path a word wins over an argument, so both paths
+/// are allowed if the same one wins wherever they differ.
 fn clash(http: &Http, other: &str, known: &Http) -> Option<(String, Option<String>)> {
     let [mine, theirs] = [http, known].map(|http| http.path.split('/').collect::<Vec<_>>());
     let pairs: Vec<_> = mine.iter().zip(&theirs).map(|(mine, theirs)| (*mine, *theirs)).collect();
@@ -110,7 +111,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Reads `METHOD /v1/path/{argument}`.
+/// Parses `METHOD /v1/path/{argument}`.
 fn read(raw: &str) -> Option<Http> {
     let (method, path) = raw.split_once(' ')?;
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
@@ -118,7 +119,7 @@ fn read(raw: &str) -> Option<Http> {
     sound.then(|| Http { method: method.to_owned(), path: path.to_owned() })
 }
 
-/// The name of an effect, and the methods that fit it.
+/// Returns the name of an effect, and the methods that fit it.
 fn methods(effect: &EffectSpec) -> (&'static str, &'static [&'static str]) {
     match effect {
         EffectSpec::Read => ("read", &["GET"]),
@@ -132,7 +133,7 @@ fn is_argument(part: &str) -> bool {
     part.starts_with('{')
 }
 
-/// Checks whether a segment of a path is a word, or an argument in braces.
+/// Returns true if a segment of a path is a word, or an argument in braces.
 fn is_segment(part: &str) -> bool {
     let inner = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).unwrap_or(part);
     !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))

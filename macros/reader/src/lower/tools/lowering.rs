@@ -1,4 +1,5 @@
-//! What the lowering of a tool works with: what it may refer to, its arguments, and how it finds names and reports problems.
+//! The context in which a tool is lowered: the names that it may use, its arguments, and how
+//! problems are reported.
 
 use crate::lower::require::at;
 use crate::lower::types::Types;
@@ -9,7 +10,7 @@ use crate::report::{Report, Source, line_column};
 use crate::rules::Rule;
 use std::sync::Arc;
 
-/// What tools may refer to.
+/// The items that tools may refer to.
 pub(crate) struct Scope<'a> {
     pub(crate) permissions: Vec<Arc<PermissionSpec>>,
     pub(crate) probes: Vec<Arc<ProbeSpec>>,

@@ -1,4 +1,5 @@
-//! Derives the arguments, the result and the errors of the tool that reads tasks. No contract writes them.
+//! Derives the arguments, the result and the errors of the tool that reads tasks. A contract does
+//! not write them.
 
 use super::lowering::{Lowering, Scope};
 use super::tasks::task_status;
@@ -13,10 +14,10 @@ use crate::rules::Rule;
 use std::sync::Arc;
 use toolwarrant_limits::{MAX_WAIT_SECONDS, REMARK_MAX_CHARS};
 
-/// The arguments that no contract writes.
+/// The arguments that a contract does not write.
 const DERIVED: [&str; 3] = ["idempotency_key", "task_id", "wait_seconds"];
 
-/// Reports if there are tasks but no tool that reads them, or two.
+/// Reports a contract with tasks in which no tool, or more than one, reads them.
 pub(super) fn check(files: &Files, scope: &Scope<'_>, report: &mut Report) {
     let of = |effect: EffectName| tools_of(files).filter(move |(_, tool)| *tool.effect == effect);
     let mut reading = of(EffectName::ReadTask);
@@ -55,7 +56,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Derives the result: the task and its outcome. The field for a target has the name of the argument for it.
+    /// Derives the result: the task and its outcome. The field for a target has the name of the
+    /// target's argument.
     pub(super) fn task(&mut self, tool: &At<raw::Tool>) -> Arc<NamedType> {
         let targets = self.targets(tool);
         let noun = noun(targets.iter().map(|(resource, _)| resource.name.as_str()));
@@ -84,7 +86,8 @@ impl Lowering<'_> {
         named("Task", "A write and what came of it.", Kind::Object(fields))
     }
 
-    /// Returns the resources that tasks act on, each with the argument for its id. The first tool of a resource decides.
+    /// Returns the resources that tasks act on, each with the argument for its id. The first tool
+    /// of a resource decides the name.
     fn targets(&mut self, tool: &At<raw::Tool>) -> Vec<(Arc<ResourceSpec>, &'_ str)> {
         let Scope { resources, files, .. } = self.scope;
         let mut targets: Vec<(Arc<ResourceSpec>, &str)> = Vec::new();
@@ -118,7 +121,8 @@ pub(super) fn arguments(words: &Words) -> Vec<Field> {
     ]
 }
 
-/// Returns the types of derived arguments, both of tools that make tasks and of the one that reads them.
+/// Returns the types of derived arguments, both of tools that make tasks and of the tool that reads
+/// them.
 pub(crate) fn derived_types<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<Arc<NamedType>> {
     let args = tools.filter(|tool| tool.tells_of_tasks()).flat_map(|tool| &tool.args);
     let derived = args.filter(|field| DERIVED.contains(&field.name.as_str()));
@@ -139,7 +143,7 @@ fn evidence(probes: &[Arc<ProbeSpec>], noun: &str) -> Type {
         true => format!("What was read: `upstream_answer`, since nothing on the {noun} can be."),
         false => format!("What was read: {probes}or `upstream_answer` where nothing on the {noun} could be."),
     };
-    // Text from outside with more room than a name has.
+    // Text from outside that may be longer than a name.
     let rule = StringSpec { min: 0, max: REMARK_MAX_CHARS, prefix: String::new(), charset: Vec::new() };
     let remark = Type::Named(named("Remark", "Text from outside.", Kind::String(rule)));
     let remark = |name, doc| Field { untrusted: true, ..plain(name, doc, remark.clone()) };

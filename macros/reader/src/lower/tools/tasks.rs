@@ -1,4 +1,5 @@
-//! Lowers the policies of tools that make tasks, and derives the argument and the result that no contract writes.
+//! Lowers the policies of tools that make tasks, and derives the argument and the result that a
+//! contract does not write.
 
 use super::lowering::{Arguments, Lowering};
 use crate::lower::derived::{named, ours, plain, told};
@@ -93,7 +94,8 @@ impl Lowering<'_> {
         let mut whole = true;
         for value in values.iter().filter(|value| !meant.contains(&value.name.as_str())) {
             match cases.iter().find(|(name, _)| ***name == value.name) {
-                // A key that one case lacks is usually missing from the next, too. It is reported once.
+                // A key that is missing from one case is usually missing from the next one also. It
+                // is reported once.
                 Some(_) if !whole => {}
                 Some((case, terms)) => match self.terms(terms, common, case.span()) {
                     Some(terms) => lowered.push((value.name.clone(), terms)),
@@ -156,7 +158,8 @@ pub(super) fn idempotency_key() -> Field {
     Field { optional: true, ..plain("idempotency_key", doc, Type::Named(ty)) }
 }
 
-/// Derives the result of a tool that makes tasks. The field for the target has the name of the argument for it.
+/// Derives the result of a tool that makes tasks. The field for the target has the name of the
+/// target's argument.
 pub(super) fn accepted(target: &TargetSpec, read_tool: &str) -> Arc<NamedType> {
     let fields = vec![
         ours("task_id", &format!("Names the task for {read_tool}.")),
