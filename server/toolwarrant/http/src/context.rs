@@ -1,4 +1,5 @@
-//! What the transports share: the pipeline with the limits around it, request ids, and responses with JSON.
+//! The parts that the transports share: the pipeline with the limits around it, request ids, and
+//! responses with JSON.
 
 use crate::edge::{self, AuthThrottle, HostOriginPolicy, Limits, Peer, ResponseBody};
 use crate::head::Head;
@@ -12,10 +13,11 @@ use toolwarrant_core::pipeline::{Handlers, Pipeline};
 const ESSENCE: &str = "application/json";
 const JSON: HeaderValue = HeaderValue::from_static(ESSENCE);
 
-/// Room for headers that an answer takes over. hyper keeps it for the connection's next request, however long it waits for that.
+/// Limit on the header memory that an answer takes over from its request. hyper keeps this memory
+/// for the connection's next request, however long it waits for that.
 const HEADERS_KEPT: usize = 32;
 
-/// What a transport answers requests with.
+/// Everything that a transport needs to answer requests.
 pub(crate) struct Context<H> {
     pub(crate) pipeline: Pipeline<H>,
     pub(crate) policy: HostOriginPolicy,
@@ -25,13 +27,13 @@ pub(crate) struct Context<H> {
 }
 
 impl<H: Handlers> Context<H> {
-    /// Counts what an address did wrong, and slows one that goes on.
+    /// Counts a failed authentication of an address, and delays its answer after too many.
     pub(crate) async fn strike(&self, sender: Option<&Peer>) {
         edge::slow_down(&self.throttle, sender, self.pipeline.now()).await;
     }
 }
 
-/// Whether a body is declared as JSON.
+/// Returns true if a body is declared as JSON.
 pub(crate) fn is_json<'a>(head: impl Into<Head<'a>>) -> bool {
     let Some(Some(declared)) = head.into().content_type.at_most_once() else { return false };
     let is_essence = |text: &str| text.split(';').next().is_some_and(|text| text.trim().eq_ignore_ascii_case(ESSENCE));
@@ -42,7 +44,7 @@ pub(crate) fn respond<B>(status: StatusCode, body: impl Into<B>, request_id: imp
     respond_in(HeaderMap::new(), status, body, request_id)
 }
 
-/// The same, with the headers of the answer in the memory of those that the request came with.
+/// Like [`respond`], but stores the answer's headers in the memory of the request's headers.
 pub(crate) fn respond_in<B>(
     mut headers: HeaderMap,
     status: StatusCode,
@@ -66,7 +68,7 @@ pub(crate) fn refuse<B: From<Vec<u8>>>(failure: &Failure, request_id: &HeaderVal
     respond(status(failure), body_of(failure), request_id)
 }
 
-/// Asks for credentials of `scheme`, where a response says that there were none.
+/// Adds a challenge for credentials of `scheme` to a response with status 401.
 pub(crate) fn challenge<H: Handlers>(response: &mut Response<ResponseBody>, scheme: &str) {
     let challenge = format!("{scheme} realm=\"{}\"", H::CATALOGUE.service.name);
     if response.status() == StatusCode::UNAUTHORIZED
@@ -80,12 +82,13 @@ pub(crate) fn status(failure: &Failure) -> StatusCode {
     StatusCode::from_u16(failure.def().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// A failure as JSON. A failure contains nothing that JSON cannot express, so this never comes out empty.
+/// Returns a failure as JSON. A failure contains only values that JSON can express, so the result
+/// is never empty.
 pub(crate) fn body_of(failure: &Failure) -> Vec<u8> {
     serde_json::to_vec(failure).unwrap_or_default()
 }
 
-/// The message of serde_json about JSON of the wrong shape, without the position in the text.
+/// Returns serde_json's message about JSON of the wrong shape, without the position in the text.
 pub(crate) fn reason(error: &serde_json::Error) -> Echo {
     let text = error.to_string();
     Echo::of(text.split(" at line ").next().unwrap_or_default())

@@ -6,7 +6,7 @@ use crate::head::Head;
 use axum::http::header::HeaderValue;
 use toolwarrant_core::access::Credentials;
 
-/// The credentials of a request, or `None` if they are missing or malformed.
+/// Returns the credentials of a request, or `None` if they are missing or malformed.
 ///
 /// If both headers are present, they decide and the bearer token is ignored. Otherwise the bearer token decides.
 pub(crate) fn read<'a>(head: impl Into<Head<'a>>) -> Option<Credentials<'a>> {
@@ -21,7 +21,7 @@ pub(crate) fn read<'a>(head: impl Into<Head<'a>>) -> Option<Credentials<'a>> {
     scheme.eq_ignore_ascii_case("bearer").then_some(Credentials { key_id, secret })
 }
 
-/// The value as text. Credentials are ASCII.
+/// Returns the value as text. Credentials are ASCII.
 fn text(value: &HeaderValue) -> Option<&str> {
     value.to_str().ok()
 }
@@ -50,7 +50,7 @@ mod tests {
         map
     }
 
-    /// The application that owns the key in these header lines.
+    /// Returns the application that owns the key in these header lines.
     fn owner(keys: &[(&str, &str, &str)], lines: &[(&str, &str)]) -> Option<String> {
         let headers = headers(lines);
         let shown = read(&headers)?;

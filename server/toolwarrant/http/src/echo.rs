@@ -1,9 +1,12 @@
-//! The echo: tells from which address this server saw a request to a one-time path.
+//! The callback listener: reports the address from which this server received a request to a
+//! one-time path.
 //!
-//! What a machine says of its own address can be made up; the address that a request comes from cannot. [`EchoPaths::expect`] draws a path
-//! that nobody can guess, [`EchoListener::serve`] notes who asks for it, and [`Expected::seen`] tells. The address is the connection's
-//! own: headers of proxies are not read. Strangers reach the listener too, so whatever else is sent is not answered with a single byte,
-//! and is not logged. Start at [`EchoListener::bind`].
+//! A machine can lie about its own address, but not about the address that a request comes from.
+//! [`EchoPaths::expect`] draws a path that cannot be guessed, [`EchoListener::serve`] records the
+//! address of each request to it, and [`Expected::seen`] returns that address. It is the
+//! connection's own address: the listener does not read the headers of proxies. The listener is
+//! open to everybody, so it sends no byte in answer to any other request and does not log it. Start
+//! at [`EchoListener::bind`].
 
 use crate::edge::{ConnectionLimiter, ConnectionPermit, Limits};
 use std::collections::HashMap;
@@ -20,8 +23,9 @@ use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::Random;
 use toolwarrant_base::{hex, unpoisoned};
 
-/// Limits on open connections. A request takes one for a moment. At the cap, one that has not asked yet is given up for a new one. All
-/// of them are within what the edge leaves of a process's files.
+/// Limits on open connections. A request takes one for a moment. When the limit is reached, the
+/// listener closes one that has not sent its request yet in favour of a new one. All of them fit
+/// into the file descriptors that the edge leaves free.
 const CONNECTIONS: usize = 128;
 const CONNECTIONS_PER_ADDRESS: usize = 64;
 
@@ -34,17 +38,18 @@ const HEAD_BYTES: usize = 2 * 1024;
 /// Pause after a failure to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Some clients take no other status than 200 for success.
+/// Some clients accept only status 200 as success.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
 
-/// Who asked for a one-time path.
+/// The address from which a one-time path was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeenFrom {
-    /// Nobody so far.
+    /// There was no request so far.
     Nobody,
-    /// All requests came from this address. An IPv4 address that was seen as IPv6 is given as IPv4.
+    /// All requests came from this address. An IPv4 address in the form of IPv6 is returned as
+    /// IPv4.
     One(IpAddr),
-    /// Requests came from different addresses: somebody repeats what was sent.
+    /// Requests came from different addresses, so a third party repeats the request.
     Several,
 }
 
@@ -55,7 +60,7 @@ pub struct EchoPaths {
     paths: Arc<Paths>,
 }
 
-/// A one-time path. Requests to it are noted until this is dropped.
+/// A one-time path. Requests to it are recorded until this is dropped.
 #[derive(Debug)]
 pub struct Expected {
     path: String,
@@ -63,7 +68,7 @@ pub struct Expected {
     seen: watch::Receiver<SeenFrom>,
 }
 
-/// Listens for requests to one-time paths, and for nothing else.
+/// Listens for requests to one-time paths only.
 pub struct EchoListener {
     listener: TcpListener,
     limiter: Arc<ConnectionLimiter>,
@@ -75,10 +80,11 @@ pub struct EchoListener {
 struct Paths(Mutex<HashMap<String, watch::Sender<SeenFrom>>>);
 
 impl EchoListener {
-    /// Listens on `address`. Needs a runtime of tokio. What is expected of the returned echo is noted by [`Self::serve`].
+    /// Listens on `address`. Needs a tokio runtime. [`Self::serve`] records the requests to paths
+    /// of the returned `EchoPaths`.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The system cannot listen on the address.
     pub fn bind(address: SocketAddr, random: Random) -> io::Result<(Self, EchoPaths)> {
         let limits = Limits {
             connections: CONNECTIONS,
@@ -97,15 +103,15 @@ impl EchoListener {
         Ok((Self { listener: TcpListener::from_std(listener)?, limiter: ConnectionLimiter::new(limits), paths }, echo))
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until `stop`, or until the future is dropped. All of its tasks end with it.
+    /// Answers requests until `stop`, or until the future is dropped. All of its tasks end with it.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, limiter, paths } = self;
         let (mut connections, mut failing) = (JoinSet::new(), false);
@@ -125,7 +131,8 @@ impl EchoListener {
                     }
                 }
                 Err(error) => {
-                    // Once, since it may repeat with each connection.
+                    // The warning is logged once, because the failure may repeat with each
+                    // connection.
                     if !failing {
                         tracing::warn!(%error, "the echo cannot accept a connection; trying again");
                     }
@@ -139,10 +146,10 @@ impl EchoListener {
 }
 
 impl EchoPaths {
-    /// Draws a path of 128 random bits. Requests to it are noted from here on.
+    /// Draws a path of 128 random bits. Requests to it are recorded from here on.
     ///
     /// # Errors
-    /// The system has no randomness to give.
+    /// The system cannot provide randomness.
     pub fn expect(&self) -> io::Result<Expected> {
         let bytes: [u8; 16] = self.random.bytes().map_err(|error| Error::other(error.to_string()))?;
         let (path, paths) = (format!("/{}", hex::encode(&bytes)), Arc::clone(&self.paths));
@@ -153,19 +160,20 @@ impl EchoPaths {
 }
 
 impl Expected {
-    /// The URL of the path. `base` is how the echo is reached, such as `http://203.0.113.7:8081`.
+    /// Returns the URL of the path. `base` is the URL of the listener, such as
+    /// `http://203.0.113.7:8081`.
     #[must_use]
     pub fn url(&self, base: &str) -> String {
         format!("{}{}", base.trim_end_matches('/'), self.path)
     }
 
-    /// The path, with its slash.
+    /// Returns the path, with its slash.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Who has asked so far. Waits up to `patience` for somebody.
+    /// Returns the address of the requests so far. Waits up to `patience` for the first one.
     pub async fn seen(&self, patience: Duration) -> SeenFrom {
         let mut seen = self.seen.clone();
         let _ = timeout(patience, seen.wait_for(|seen| *seen != SeenFrom::Nobody)).await;
@@ -180,7 +188,7 @@ impl Drop for Expected {
 }
 
 impl Paths {
-    /// Notes a request from `address`. Returns `None` if the path is not expected.
+    /// Records a request from `address`. Returns `None` if the path is not expected.
     fn note(&self, path: &str, address: IpAddr) -> Option<()> {
         let asked = SeenFrom::One(address.to_canonical());
         self.open().get(path)?.send_modify(|seen| {
@@ -194,7 +202,8 @@ impl Paths {
     }
 }
 
-/// Takes one request. What is not one for an expected path ends the connection without an answer.
+/// Reads and answers one request. A request for any other path ends the connection without an
+/// answer.
 async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, paths: Arc<Paths>, patience: Duration) {
     let answered = timeout(patience, async {
         let mut buffer = [0; HEAD_BYTES];
@@ -210,7 +219,7 @@ async fn drive(mut stream: TcpStream, from: IpAddr, permit: ConnectionPermit, pa
     }
 }
 
-/// The head of a request, up to its empty line; `None` if it is too long or does not come.
+/// Returns the head of a request, up to its empty line; `None` if it is too long or incomplete.
 async fn read_head<'a>(stream: &mut TcpStream, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let mut length = 0;
     loop {
@@ -224,7 +233,7 @@ async fn read_head<'a>(stream: &mut TcpStream, buffer: &'a mut [u8]) -> Option<&
     }
 }
 
-/// What a GET or HEAD asks for.
+/// Returns the target of a GET or HEAD request.
 fn path_of(head: &[u8]) -> Option<&str> {
     let line = head.split(|byte| *byte == b'\r').next().and_then(|line| str::from_utf8(line).ok())?;
     match line.split(' ').collect::<Vec<_>>()[..] {

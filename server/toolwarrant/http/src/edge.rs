@@ -1,7 +1,8 @@
-//! The edge of the server: connections and their limits ([`serve`]), TLS ([`Tls`]), request bodies ([`read_body`]), which address a
-//! request comes from ([`TrustedProxies`]), and the policy for host names and browser origins ([`HostOriginPolicy`]).
+//! The edge of the server: connections and their limits ([`serve`]), TLS ([`Tls`]), request bodies
+//! ([`read_body`]), the address of a request's client ([`TrustedProxies`]), and the policy for host
+//! names and browser origins ([`HostOriginPolicy`]).
 //!
-//! The edge bounds what a client can take. It does not know what a request means.
+//! The edge limits the resources that a client can take. It does not know the meaning of a request.
 
 mod body;
 mod connection;
@@ -59,7 +60,8 @@ use turns::{HeadTimer, Wakers};
 /// Pause after a failure to accept a connection, for example because the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Has `responder` answer requests on `listener` until `stop`, within the limits of `limiter`. With `tls`, in TLS alone.
+/// Accepts connections on `listener` until `stop`, within the limits of `limiter`; `responder`
+/// answers their requests. With `tls`, only TLS is accepted.
 ///
 /// After `stop` it accepts no connection, gives requests in flight [`Limits::grace`] to finish, and drops those that remain. It
 /// returns once all of its tasks have ended.
@@ -91,7 +93,8 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                // A connection over the limit is closed without an answer, since an answer costs what the limit saves.
+                // A connection over the limit is closed without an answer, because an answer would
+                // cost what the limit saves.
                 if let Some(permit) = limiter.admit(peer.ip()).await {
                     let tls = tls.as_ref().map(|tls| tls.acceptor());
                     connections.spawn(server.clone().drive(stream, tls, peer.ip(), permit));
@@ -108,8 +111,9 @@ pub async fn serve(
     connections.shutdown().await;
 }
 
-/// Pauses after a failure that would repeat at once, such as a process without a free file descriptor. A connection that the
-/// client gave up before it was accepted says nothing about the next one, so it causes no pause.
+/// Pauses after a failure that would repeat at once, such as a process without a free file
+/// descriptor. A connection that its client closed before it was accepted is not such a failure, so
+/// it causes no pause.
 async fn pause_after(error: &io::Error) {
     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
         return;
@@ -118,7 +122,7 @@ async fn pause_after(error: &io::Error) {
     sleep(ACCEPT_PAUSE).await;
 }
 
-/// What every connection is served with.
+/// The parts with which every connection is served.
 #[derive(Clone)]
 struct Server {
     http: http1::Builder,
@@ -137,7 +141,8 @@ impl Server {
         Self { http, responder, limiter, stopping }
     }
 
-    /// Drives one connection until it ends, is given up or, once the server stops, until its request in flight is answered.
+    /// Drives one connection until it ends or is given up. Once the server stops, it ends after the
+    /// answer to its request in flight.
     async fn drive(mut self, stream: TcpStream, tls: Option<TlsAcceptor>, peer: IpAddr, permit: ConnectionPermit) {
         // Answers are written whole, so delaying small writes gains nothing. A failure only costs latency.
         let _ = stream.set_nodelay(true);
@@ -210,7 +215,8 @@ impl Server {
         .await;
     }
 
-    /// The client of a request that a trusted proxy passes on, and its share of those in flight.
+    /// Returns the client of a request that a trusted proxy passes on, and the client's share of
+    /// requests in flight.
     fn behind_proxy(&self, proxy: &Peer, request: &Request<Incoming>) -> (Cow<'static, Peer>, Option<Share>) {
         let address = self.limiter.proxies.client(proxy.address, request.headers());
         let share = proxy.connection.quotas.proxied.take(address, 1);

@@ -1,4 +1,4 @@
-//! The endpoint: leads each request to its transport.
+//! The endpoint: passes each request to its transport.
 
 use crate::context::{Context, body_of, refuse, respond};
 use crate::edge::{AuthThrottle, HostOriginPolicy, Limits, Peer, Responder, ResponseBody};
@@ -16,7 +16,7 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_core::failure::Failure;
 use toolwarrant_core::pipeline::{Handlers, Pipeline};
 
-/// A pipeline with all that is needed to serve it over HTTP.
+/// A pipeline with everything that is needed to serve it over HTTP.
 pub struct Endpoint<H> {
     context: Context<H>,
     routes: v1::Routes,
@@ -24,8 +24,9 @@ pub struct Endpoint<H> {
 }
 
 impl<H: Handlers> Endpoint<H> {
-    /// Serves `pipeline` to the requests that `policy` allows. `base` is the path of the public URL, without a slash at its end.
-    /// `process` identifies this process in request ids.
+    /// Makes an endpoint that serves `pipeline` to the requests that `policy` allows. `base` is the
+    /// path of the public URL, without a slash at its end. `process` identifies this process in
+    /// request ids.
     pub fn new(pipeline: Pipeline<H>, policy: HostOriginPolicy, limits: Limits, base: &str, process: u32) -> Self {
         let (throttle, ids) = (AuthThrottle::default(), RequestIds::of_process(process));
         Self {
@@ -35,7 +36,7 @@ impl<H: Handlers> Endpoint<H> {
         }
     }
 
-    /// The endpoint for whoever has no connection: a router with all that is served.
+    /// Returns the endpoint as a router, for callers without a connection.
     pub fn router(self: Arc<Self>) -> Router {
         let answer = async |State(endpoint): State<Arc<Self>>, request: Request<Body>| {
             endpoint.answer(request, None).await.map(Body::new)
@@ -43,7 +44,8 @@ impl<H: Handlers> Endpoint<H> {
         Router::new().fallback(answer).with_state(self)
     }
 
-    /// Answers one request: on `/mcp`, on everything below `/v1`, and clearly on other paths that clients try.
+    /// Answers one request: on `/mcp`, on all paths below `/v1`, and with a clear refusal on other
+    /// paths that clients try.
     async fn answer(
         &self,
         request: Request<impl HttpBody<Data = Bytes> + Unpin>,

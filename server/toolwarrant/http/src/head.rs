@@ -1,10 +1,11 @@
-//! The headers that are asked for of a request, found in one walk over all that it has.
+//! The headers of a request that the server uses, found in one walk over all headers.
 //!
-//! Says what is there, and how often. What a value means, and what two of them mean, is for whoever asks.
+//! This module reports each value and the number of its occurrences. The caller interprets values
+//! and repetitions.
 
 use axum::http::header::{HeaderMap, HeaderValue};
 
-/// What a request says in its headers.
+/// The headers of a request that the server uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head<'a> {
     pub(crate) host: Sent<'a>,
@@ -16,7 +17,7 @@ pub(crate) struct Head<'a> {
     pub(crate) request_id: Sent<'a>,
 }
 
-/// How often a header was sent.
+/// The number of times that a header was sent, with its first value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Sent<'a> {
     #[default]
@@ -30,7 +31,7 @@ impl<'a> From<&'a HeaderMap> for Head<'a> {
     fn from(headers: &'a HeaderMap) -> Self {
         let mut head = Self::default();
         for (name, value) in headers {
-            // Texts of different lengths are told apart at once; a look-up hashes each name that is asked for.
+            // Comparing texts of different lengths is immediate. A look-up hashes each name.
             let sent = match name.as_str() {
                 "host" => &mut head.host,
                 "origin" => &mut head.origin,
@@ -51,7 +52,8 @@ impl<'a> From<&'a HeaderMap> for Head<'a> {
 }
 
 impl<'a> Sent<'a> {
-    /// The value of a header that may occur once. The outer `None` means that it occurs more often, which is ambiguous.
+    /// Returns the value of a header that may occur once. The outer `None` means that it occurs
+    /// more than once, which is ambiguous.
     pub(crate) fn at_most_once(self) -> Option<Option<&'a HeaderValue>> {
         match self {
             Self::Never => Some(None),
@@ -60,7 +62,7 @@ impl<'a> Sent<'a> {
         }
     }
 
-    /// The value, or the first of several.
+    /// Returns the value, or the first of several.
     pub(crate) fn first(self) -> Option<&'a HeaderValue> {
         match self {
             Self::Never => None,

@@ -1,4 +1,4 @@
-//! Ids of requests: by them a client and an operator speak of the same request.
+//! Ids of requests: a client and an operator use them to refer to the same request.
 
 use crate::head::Head;
 use axum::http::header::{HeaderName, HeaderValue};
@@ -14,16 +14,16 @@ const BLOCK: u64 = 1024;
 /// Gives each request an id: the one that the client sent, if it is harmless, or one of this process.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
-    /// What all ids begin with.
+    /// The prefix of all ids.
     process: String,
-    /// How many numbers threads have taken.
+    /// The count of numbers that threads have taken.
     taken: AtomicU64,
-    /// How many of them each has used. A whole number of blocks: it has used up its own.
+    /// The last number that each thread has used. At a multiple of `BLOCK`, its block is used up.
     used: Shards<AtomicU64>,
 }
 
 impl RequestIds {
-    /// `process` identifies this process.
+    /// Makes the ids of the process that `process` identifies.
     pub(crate) fn of_process(process: u32) -> Self {
         Self { process: format!("{process:08x}-"), taken: AtomicU64::default(), used: Shards::default() }
     }
@@ -48,7 +48,7 @@ impl RequestIds {
         HeaderValue::from_maybe_shared(Bytes::from(id)).unwrap_or(HeaderValue::from_static("unknown"))
     }
 
-    /// A number that no other request has, from 1 on.
+    /// Returns a number that is unique in this process, from 1 on.
     fn next(&self) -> u64 {
         let used = self.used.mine();
         loop {

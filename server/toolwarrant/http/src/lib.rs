@@ -1,8 +1,10 @@
-//! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC at `/mcp`, `v1` serves signed
-//! HTTP below `/v1`, [`monitor`] serves health and metrics, and [`echo`] tells where requests come from.
+//! HTTP in front of a pipeline. [`edge`] owns connections and their limits, `mcp` serves JSON-RPC
+//! at `/mcp`, `v1` serves signed HTTP below `/v1`, [`monitor`] serves health and metrics, and
+//! [`echo`] is the callback listener.
 //!
-//! No transport knows a tool by name. `context` is what they share, and [`Endpoint`] leads each request to its transport. No other
-//! crate of the server uses axum or hyper. Start at `Endpoint::answer`.
+//! No transport knows a tool by name. `context` is the part that they share, and [`Endpoint`]
+//! passes each request to its transport. No other crate of the server uses axum or hyper. Start at
+//! `Endpoint::answer`.
 
 mod context;
 mod credentials;

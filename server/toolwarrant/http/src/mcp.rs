@@ -1,7 +1,8 @@
 //! `/mcp`: the Model Context Protocol over Streamable HTTP, stateless.
 //!
-//! [`serve`] checks one HTTP request, `envelope` reads its JSON-RPC messages, `metadata` what the request says of them, a [`Session`]
-//! runs them, and [`Answers`] writes what they are answered with. A request is refused as a whole here, or its answer has status 200.
+//! [`serve`] checks one HTTP request, `envelope` reads its JSON-RPC messages, `metadata` reads the
+//! headers and `_meta` that describe them, a [`Session`] runs them, and [`Answers`] writes the
+//! answers. This module refuses a request as a whole, or its answer has status 200.
 
 mod answers;
 mod envelope;
@@ -89,7 +90,8 @@ struct Posting<'a, B> {
     peer: Option<&'a Peer>,
 }
 
-/// Answers a POST request: authenticates it, reads its body, and runs its messages. Returns `None` if there is nothing to answer.
+/// Answers a POST request: authenticates it, reads its body, and runs its messages. Returns `None`
+/// if no message needs an answer.
 async fn post<H: Handlers>(
     context: &Context<H>,
     answers: &Answers,
@@ -114,13 +116,14 @@ async fn post<H: Handlers>(
         BodyError::Overloaded => Failure::plain(roles.overloaded),
         BodyError::Broken => Failure::new(roles.parse_error, "the body ended early"),
     })?;
-    // Reading the body took as long as the client liked.
+    // The client decides how long its body takes, so the key may have ended meanwhile.
     let caller = context.pipeline.renew(&caller)?;
     let posted = match sound(&bytes, roles) {
         Ok(posted) => posted,
         Err(refusal) => {
             context.pipeline.unsound();
-            // The budget pays for it; where that is spent, its address does.
+            // The caller's budget pays for the refusal. Once the budget is spent, the failure
+            // counts against the address.
             if charged.is_none() {
                 context.strike(peer).await;
             }
@@ -149,7 +152,7 @@ async fn post<H: Handlers>(
     }
 }
 
-/// The message or the batch that a body is.
+/// Reads the message or the batch in a body.
 fn sound<'b>(bytes: &'b [u8], roles: &Roles) -> Result<Posted<'b>, Refusal> {
     match envelope::read(bytes) {
         Ok(Posted::One(Message::Invalid { id, what })) => {
@@ -161,7 +164,7 @@ fn sound<'b>(bytes: &'b [u8], roles: &Roles) -> Result<Posted<'b>, Refusal> {
     }
 }
 
-/// Why messages cannot stand in one body, if they cannot.
+/// Checks that the revision allows these messages in one body. The error says why it does not.
 fn check_batch(revision: Revision, messages: &[Message<'_>]) -> Result<(), Words> {
     let Features { name, batches, .. } = revision.features();
     if !batches {

@@ -1,7 +1,8 @@
 //! The monitoring server: `/healthz`, `/readyz` and `/metrics`.
 //!
-//! It asks for no key and shows only numbers, so it runs only if the operator gives it an address. It starts first and stops last,
-//! so that a start and a stop can be observed. Start at [`Monitor::listen`].
+//! It needs no key and shows only numbers, so it runs only if the operator gives it an address. It
+//! starts first and stops last, so that a start and a stop can be observed. Start at
+//! [`Monitor::listen`].
 
 use crate::edge::{self, ConnectionLimiter, HostOriginError, HostOriginPolicy, Limits};
 use axum::Router;
@@ -18,28 +19,29 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use toolwarrant_base::BoxFuture;
 
-/// Limits on open connections. Few programs monitor a server, and one address cannot take all connections. They are within what the
-/// edge leaves of a process's files.
+/// Limits on open connections. Few programs monitor a server, and one address cannot take all
+/// connections. They fit into the file descriptors that the edge leaves free.
 const CONNECTIONS: usize = 64;
 const CONNECTIONS_PER_ADDRESS: usize = 32;
 
-/// Time for the head of a request. Monitoring systems ask every few seconds and need no open connection in between.
+/// Time for the head of a request. Monitoring systems send a request every few seconds and need no
+/// open connection in between.
 const HEAD: Duration = Duration::from_secs(1);
 
 /// The media type of metrics.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the monitoring server shows.
+/// The data that the monitoring server shows.
 pub trait MonitorSource: Send + Sync + 'static {
-    /// Why the program is not ready for requests, or `None` if it is ready.
+    /// Returns the reason why the program is not ready for requests, or `None` if it is ready.
     fn unready(&self) -> BoxFuture<'_, Option<String>>;
 
-    /// What is wrong although the program is ready, in lines for whoever reads the answer.
+    /// Returns problems that exist although the program is ready, in lines for people.
     fn remark(&self) -> Option<String> {
         None
     }
 
-    /// All metrics in the Prometheus text format, version 0.0.4.
+    /// Returns all metrics in the Prometheus text format, version 0.0.4.
     fn metrics(&self) -> BoxFuture<'_, String>;
 }
 
@@ -50,7 +52,7 @@ pub struct Monitor {
     task: JoinSet<()>,
 }
 
-/// What every request is answered with.
+/// The parts that answer every request.
 struct MonitorState {
     policy: HostOriginPolicy,
     source: Arc<dyn MonitorSource>,
@@ -60,7 +62,7 @@ impl Monitor {
     /// Serves `source` on `address` to the requests that `policy` allows.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The system cannot listen on the address.
     pub async fn listen(
         address: SocketAddr,
         policy: HostOriginPolicy,
@@ -81,7 +83,7 @@ impl Monitor {
         Ok(Self { address, stop, task: [serving].into_iter().collect() })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -97,7 +99,7 @@ impl Monitor {
 
 async fn answer(State(monitor): State<Arc<MonitorState>>, request: Request) -> Response<Body> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    // A web page in the operator's browser must not read the answer by DNS rebinding.
+    // DNS rebinding must not let a web page in the operator's browser read the answer.
     match monitor.policy.check(request.headers(), authority) {
         Ok(_) => {}
         Err(host @ HostOriginError::Host(_)) => return respond(StatusCode::FORBIDDEN, format!("{}\n", host.words())),

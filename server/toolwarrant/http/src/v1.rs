@@ -1,8 +1,9 @@
 //! `/v1`: the same tools over signed HTTP, at the routes that the contract gives them.
 //!
-//! A request is authenticated before it is routed: without a valid signature nothing shows which paths there are. Then it takes the
-//! way of a call on `/mcp`; only its status and headers are HTTP's own. `routes` finds the tool, `arguments` reads what it is
-//! called with. Start at [`serve`].
+//! A request is authenticated before it is routed, so that a client without a valid signature
+//! cannot find out which paths exist. The request then takes the path of a call on `/mcp`; only its
+//! status and headers are specific to HTTP. `routes` finds the tool, `arguments` reads its
+//! arguments. Start at [`serve`].
 
 mod arguments;
 mod routes;
@@ -25,10 +26,10 @@ use toolwarrant_core::pipeline::{Handlers, SignedRequest};
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_signing::{self as signing, IDEMPOTENCY_KEY, KEY, NONCE, SCHEME, SIGNATURE, Signature, TIMESTAMP};
 
-/// The header that has no place here: a secret that signs is not sent.
+/// The header that is refused here: a secret that signs is never sent.
 const SECRET: &str = "x-api-secret";
 
-/// Whether a path is below `/v1`.
+/// Returns true if a path is below `/v1`.
 pub(super) fn owns(path: &str) -> bool {
     path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -78,11 +79,11 @@ struct Received<'a> {
     request_id: &'a str,
 }
 
-/// What a call is answered with.
+/// The answer to a successful call.
 struct Success {
     status: StatusCode,
     answer: Answer,
-    /// The path of the task that it has made.
+    /// The path of the task that the call has made.
     location: Option<String>,
 }
 
@@ -98,7 +99,8 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Authenticates a request and carries it out. The nonce of one that is no read is on the disk before the answer.
+/// Authenticates a request and carries it out. Unless the request is a read, its nonce is on the
+/// disk before the answer.
 async fn answer<H: Handlers>(
     context: &Context<H>,
     routes: &Routes,
@@ -120,13 +122,13 @@ async fn answer<H: Handlers>(
     })
 }
 
-/// The refusal of a request whose signature was right when it came.
+/// Makes the refusal of a request whose signature was valid when it arrived.
 fn ended<H: Handlers>(canonical: String) -> Failure {
     let what = "the secret that signed this has ended meanwhile: sign with a live one.";
     Failure::exactly(H::CATALOGUE.roles.unauthenticated, what).with("canonical_request", canonical)
 }
 
-/// What a signed request brings besides its head.
+/// The parts of a signed request that the handling needs in addition to its head.
 struct Sent<'a> {
     idempotency_key: &'a str,
     body: Bytes,
@@ -228,16 +230,16 @@ async fn carry_out<H: Handlers>(
 /// The headers of a signed request.
 struct SignedHeaders<'a> {
     key_id: &'a str,
-    /// As a number, and as it was sent.
+    /// As a number, and as the client sent it.
     timestamp: (u64, &'a str),
     nonce: &'a str,
-    /// Empty for none.
+    /// Empty if the client sent none.
     idempotency_key: &'a str,
     signature: Signature,
 }
 
 impl<'a> SignedHeaders<'a> {
-    /// Reads the headers, or says which is missing or malformed.
+    /// Reads the headers. The error says which one is missing or malformed.
     fn read(headers: &'a HeaderMap) -> Result<Self, Words> {
         if headers.contains_key(AUTHORIZATION) || headers.contains_key(SECRET) {
             let what =
@@ -271,7 +273,8 @@ fn missing(shown: &'static str) -> Words {
     ]
 }
 
-/// The value of a header that may be there once. A value that is not visible ASCII, or a second one, cannot be signed.
+/// Returns the value of a header that may occur once. A value that is not visible ASCII, or a
+/// second value, cannot be signed.
 fn one<'a>(headers: &'a HeaderMap, name: &'static str, shown: &'static str) -> Result<Option<&'a str>, Words> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

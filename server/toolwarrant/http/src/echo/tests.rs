@@ -1,4 +1,4 @@
-//! The echo over real sockets, and what strangers get of it.
+//! Tests of the callback listener over real sockets, also against hostile clients.
 
 use super::*;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 const LONG: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::ZERO;
 
-/// A running echo. No deadline passes during a test that does not say so.
+/// A running callback listener. Its deadlines pass only in tests that shorten them.
 struct Running {
     echo: EchoPaths,
     address: SocketAddr,
@@ -40,11 +40,11 @@ fn connect(to: SocketAddr, from: [u8; 4]) -> impl Future<Output = TcpStream> {
     async move { socket.connect(to).await.expect("connected") }
 }
 
-/// All that comes back until the connection ends.
+/// Reads everything until the connection ends.
 async fn rest_of(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let mut bytes = [0; 1024];
-    // A connection may be reset where not all was read.
+    // The connection may be reset if the server did not read everything.
     while let Ok(read @ 1..) = stream.read(&mut bytes).await {
         answer.extend_from_slice(&bytes[..read]);
     }
@@ -54,7 +54,7 @@ async fn rest_of(mut stream: TcpStream) -> String {
 impl Running {
     async fn told(&self, from: [u8; 4], text: &[u8]) -> String {
         let mut stream = connect(self.address, from).await;
-        // What is too long is refused before it is read whole.
+        // The server refuses a text that is too long before it has read all of it.
         let _ = stream.write_all(text).await;
         rest_of(stream).await
     }
@@ -196,7 +196,7 @@ async fn a_flood_of_silent_connections_keeps_nobody_out() {
         }
     }
     assert!(running.limiter.connections() <= 16 + 32, "{}", running.limiter.connections());
-    // From an address that has all that one may have, nothing more is taken.
+    // An address that has reached its limit gets no further connection.
     let crowd = start_within(Limits { head: LONG, connections_per_address: 4, ..Limits::default() }, "127.0.0.1:0");
     let mut held = Vec::new();
     for _ in 0..4 {

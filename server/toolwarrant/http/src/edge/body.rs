@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, timeout_at};
 
-/// Why a body could not be read.
+/// The reason why a body could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// It is larger than the limit, or its head says so.
@@ -31,11 +31,12 @@ pub enum BodyError {
     Broken,
 }
 
-/// Bytes of each body that count for none: the cap on connections bounds them.
+/// Bytes of each body that do not count towards the quota: the limit on connections bounds them.
 const FREE: usize = 16 * 1024;
 
-/// Reads the whole of `body`, which `peer` sends; `None` if it comes over no connection. A body that arrives in one piece, as small
-/// ones do, is returned without a copy. What a larger one takes of [`Limits::bodies_bytes`] is returned when its bytes are dropped.
+/// Reads the whole of `body`, which `peer` sends; `None` if it does not come over a connection. A
+/// body that arrives in one piece, as small ones do, is returned without a copy. A larger body
+/// holds its part of [`Limits::bodies_bytes`] until its bytes are dropped.
 ///
 /// # Errors
 /// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is read.
@@ -103,7 +104,7 @@ fn grow(share: &mut Option<Share>, Peer { address, connection, .. }: &Peer, byte
     share.is_some()
 }
 
-/// The bytes of a body that counts.
+/// The bytes of a body that counts towards the quota.
 struct Counted {
     bytes: Bytes,
     _share: Share,
@@ -115,8 +116,8 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// The next piece of the body, or an empty piece in place of trailers, which no route uses. Reads the clock and sets `deadline`
-/// only if it has to wait.
+/// Returns the next piece of the body, or an empty piece in place of trailers, which no route uses.
+/// Reads the clock and sets `deadline` only if it has to wait.
 async fn next_piece(
     body: &mut (impl HttpBody<Data = Bytes> + Unpin),
     peer: Option<&Peer>,
@@ -131,7 +132,7 @@ async fn next_piece(
             let connection = peer.map(|peer| &peer.connection);
             connection.inspect(|connection| connection.await_client());
             let frame = timeout_at(deadline.min(now + limits.body_gap), body.frame()).await;
-            // A connection that was given up meanwhile ends at once.
+            // A connection that was given up in the meantime ends at once.
             connection.map_or(Ok(()), |connection| connection.received()).map_err(|_| BodyError::Broken)?;
             frame.map_err(|_| BodyError::Timeout)?
         }
@@ -140,7 +141,7 @@ async fn next_piece(
     Ok(frame.map(|frame| frame.into_data().unwrap_or_default()))
 }
 
-/// Polls for a piece. Its task is woken for that only if there is more to come.
+/// Polls for a piece. The poll wakes its own task only if more pieces follow.
 fn poll_once<B>(body: &mut B, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>>
 where
     B: HttpBody<Data = Bytes> + Unpin,

@@ -1,6 +1,8 @@
-//! What the edge knows of a connection while it is open: whether its client or the server is to act, and how it is to end.
+//! The state of an open connection: whether its client or the server must act next, and how the
+//! connection will end.
 //!
-//! A connection that waits for its client can be given up to make room for another. One whose request is being carried out cannot.
+//! The edge can give up a connection that waits for its client, to make room for another. It never
+//! gives up one whose request is running.
 
 use super::quota::Quota;
 use super::throttle::AuthThrottle;
@@ -13,63 +15,63 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::hangup::Hangup;
 use toolwarrant_core::tasks::LongPoll;
 
-/// The client is to act: to send a head or a body, or to read an answer.
+/// The client must act: send a head or a body, or read an answer.
 const WAITING: u8 = 0;
-/// The server is to act.
+/// The server must act.
 const BUSY: u8 = 1;
 /// The connection is given up.
 const GIVEN_UP: u8 = 2;
 
-/// How a connection waits for a head.
+/// The wait of a connection for the head of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadWait {
-    /// A request is read, carried out or answered.
+    /// There is no wait: a request is being read, carried out or answered.
     Over,
-    /// The wait has begun since this was last asked.
+    /// The wait has begun since the last check.
     Begins,
-    /// It has begun before.
+    /// The wait had begun before the last check.
     Lasts,
 }
 
-/// The states between two heads: a request is being read or carried out.
+/// The states from one head to the next: a request is being read or carried out.
 const IN_REQUEST: u8 = 0;
-/// Its answer is to be sent.
+/// Its answer is ready to be sent.
 const ANSWERED: u8 = 1;
-/// What there was of the answer has left. More may come, if it is long.
+/// All bytes written so far have left. A long answer may have more.
 const FLUSHED: u8 = 2;
 /// The whole answer has left, and the next head is being read.
 const WAIT_BEGINS: u8 = 3;
-/// The same, and the time has been noted.
+/// Like `WAIT_BEGINS`, and the time of the beginning is known.
 const WAIT_LASTS: u8 = 4;
 
-/// What requests may hold at a time, beside connections.
+/// The resources, other than connections, that requests may hold at the same time.
 #[derive(Debug)]
 pub(super) struct Quotas {
     /// Bytes of bodies that are larger than a few segments.
     pub(super) bodies: Arc<Quota>,
     /// Answers to wrong credentials that are delayed.
     pub(super) delayed: Arc<Quota>,
-    /// Requests that come by a trusted proxy.
+    /// Requests that come through a trusted proxy.
     pub(super) proxied: Arc<Quota>,
 }
 
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Who has opened it.
+    /// The address of the client or proxy that opened it.
     pub(super) address: IpAddr,
     pub(super) quotas: Arc<Quotas>,
-    /// Where the limiter finds it.
+    /// Its position in the limiter's order.
     pub(super) place: AtomicU64,
     pub(super) hangup: Hangup,
     state: AtomicU8,
-    /// Where it is between two heads. Only its own task looks.
+    /// Its state between two heads. Only its own task reads it.
     head: AtomicU8,
-    /// Whether a request was answered since the limiter last looked.
+    /// True if a request was answered since the limiter last looked.
     used: AtomicBool,
-    /// Whether it ends after the answer to the request in flight.
+    /// True if it ends after the answer to the request in flight.
     last: AtomicBool,
-    /// Whether the client may still be sending a body that was refused.
+    /// True if the client may still be sending a body that was refused.
     refused_body: AtomicBool,
     given_up: Notify,
 }
@@ -90,23 +92,23 @@ impl Connection {
         }
     }
 
-    /// The head of a request is there. Fails if the connection was given up before.
+    /// Records that the head of a request has arrived. Fails if the connection was given up before.
     pub(super) fn received_head(&self) -> Result<(), GivenUp> {
         self.head.store(IN_REQUEST, Relaxed);
         self.received()
     }
 
-    /// The client has sent what was asked for. Fails if the connection was given up before.
+    /// Records that the client has sent its part. Fails if the connection was given up before.
     pub(crate) fn received(&self) -> Result<(), GivenUp> {
         self.state.compare_exchange(WAITING, BUSY, AcqRel, Acquire).map(drop).map_err(|_| GivenUp)
     }
 
-    /// From here on the client is to act.
+    /// Records that the client must act next.
     pub(super) fn await_client(&self) {
         self.state.store(WAITING, Relaxed);
     }
 
-    /// A request is answered. Returns whether the connection ends with that.
+    /// Records that a request is answered. Returns true if the connection ends after the answer.
     pub(super) fn answered(&self) -> bool {
         self.used.store(true, Relaxed);
         self.head.store(ANSWERED, Relaxed);
@@ -114,12 +116,12 @@ impl Connection {
         self.last.load(Relaxed)
     }
 
-    /// All that was written has left.
+    /// Records that all written bytes have left.
     pub(super) fn flushed(&self) {
         self.moves(ANSWERED, FLUSHED);
     }
 
-    /// Something is to be read of it: hyper reads no head before the answer to the last one has left.
+    /// Records a read: hyper reads no head before the last answer has left.
     pub(super) fn reads(&self) {
         self.moves(FLUSHED, WAIT_BEGINS);
     }
@@ -130,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// How it waits for a head.
+    /// Returns the state of its wait for a head, and records the check.
     pub(super) fn head_wait(&self) -> HeadWait {
         match self.head.load(Relaxed) {
             WAIT_BEGINS => {
@@ -142,17 +144,17 @@ impl Connection {
         }
     }
 
-    /// Whether the client is to act.
+    /// Returns true if the client must act next.
     pub(super) fn is_waiting(&self) -> bool {
         self.state.load(Relaxed) == WAITING
     }
 
-    /// Whether a request was answered since this was last asked.
+    /// Returns true if a request was answered since the last call.
     pub(super) fn was_used(&self) -> bool {
         self.used.swap(false, Relaxed)
     }
 
-    /// Gives the connection up, if it waits for its client.
+    /// Gives the connection up if it waits for its client. Returns true if it did.
     pub(super) fn give_up(&self) -> bool {
         let waited = self.state.compare_exchange(WAITING, GIVEN_UP, AcqRel, Acquire).is_ok();
         if waited {
@@ -161,7 +163,7 @@ impl Connection {
         waited
     }
 
-    /// A body is refused before it is read. The connection ends after the answer.
+    /// Records that a body is refused before it is read. The connection ends after the answer.
     pub(super) fn refuse_body(&self) {
         self.refused_body.store(true, Relaxed);
         self.last.store(true, Relaxed);
@@ -182,19 +184,20 @@ impl Connection {
 #[error("the connection is given up to make room")]
 pub(crate) struct GivenUp;
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// The client's address, also where a trusted proxy stands between.
+    /// The client's address, also behind a trusted proxy.
     pub(super) address: IpAddr,
-    /// Whether more requests of this address are in flight than may be.
+    /// True if this address has more requests in flight than its limit.
     pub(super) crowded: bool,
     pub(super) connection: Arc<Connection>,
 }
 
 /// Counts a failed authentication of this request's client, and returns once it may be answered.
 ///
-/// Few answers are delayed at a time. Beyond these the answer is given at once, and the connection ends with it.
+/// Only a limited number of answers is delayed at the same time. Any further answer is sent at
+/// once, and its connection ends.
 pub(crate) async fn slow_down(throttle: &AuthThrottle, peer: Option<&Peer>, now: Timestamp) {
     let Some(Peer { address, connection, .. }) = peer else { return };
     let Some(delay) = throttle.failed(*address, now) else { return };
@@ -204,7 +207,7 @@ pub(crate) async fn slow_down(throttle: &AuthThrottle, peer: Option<&Peer>, now:
     }
 }
 
-/// How long an answer to this request may be held: until its client closes its side.
+/// Returns how long an answer to this request may be held: until its client closes its side.
 pub(crate) fn patience(peer: Option<&Peer>) -> LongPoll<'_> {
     peer.map_or(LongPoll::Allowed, |peer| LongPoll::Until(&peer.connection.hangup))
 }

@@ -1,8 +1,9 @@
-//! Caps the number of open connections, in all and by address.
+//! Limits the number of open connections, in total and by address.
 //!
-//! Where the cap on all is reached, a connection that waits for its client is given up for a new one, so that nobody keeps others out by
-//! doing nothing. That is the oldest one of an address that has more than others. One on which a request was answered since the last look
-//! goes last.
+//! When the total limit is reached, the limiter gives up a connection that waits for its client in
+//! favour of a new one, so that idle clients cannot keep others out. It chooses the oldest
+//! connection of an address that has more than the average. It chooses a connection that has
+//! answered a request since the last look only if there is no other.
 
 use super::connection::{Connection, Quotas};
 use super::limits::Limits;
@@ -18,16 +19,17 @@ use tokio::time::timeout;
 use toolwarrant_base::unpoisoned;
 use toolwarrant_core::counts::Count;
 
-/// Connections that were given up and have not ended yet. They are open beyond the cap for a moment.
+/// Limit on connections that were given up and have not ended yet. They are open beyond the total
+/// limit for a moment.
 const LEAVING_MAX: usize = 32;
 
-/// Time in which those end at the latest, unless the machine is at its limit.
+/// Time in which those end at the latest, unless the machine is overloaded.
 const LEAVING_TIME: Duration = Duration::from_millis(100);
 
-/// Connections that are looked at to make room for one.
+/// Number of connections that it checks to make room for one.
 const LOOKS: usize = 64;
 
-/// Caps the number of open connections, in all and by address.
+/// Limits the number of open connections, in total and by address.
 pub struct ConnectionLimiter {
     pub(crate) limits: Limits,
     pub(super) proxies: TrustedProxies,
@@ -42,7 +44,7 @@ pub struct ConnectionLimiter {
 
 #[derive(Default)]
 struct OpenConnections {
-    /// In the order in which they are looked at to make room.
+    /// By position: the order in which they are checked to make room.
     places: BTreeMap<u64, Arc<Connection>>,
     next: u64,
     /// Connections that were given up and have not ended yet.
@@ -53,19 +55,20 @@ struct OpenConnections {
 pub(crate) struct ConnectionPermit {
     limiter: Arc<ConnectionLimiter>,
     pub(crate) connection: Arc<Connection>,
-    /// Whether a trusted proxy has opened it.
+    /// True if a trusted proxy has opened it.
     pub(super) by_proxy: bool,
     _share: Option<Share>,
 }
 
 impl ConnectionLimiter {
-    /// A limiter without connections. No proxy is trusted.
+    /// Makes a limiter without connections. No proxy is trusted.
     #[must_use]
     pub fn new(limits: Limits) -> Arc<Self> {
         Self::behind(TrustedProxies::default(), limits)
     }
 
-    /// A limiter without connections. Those that `proxies` open count as none of one address.
+    /// Makes a limiter without connections. Connections that `proxies` open do not count for an
+    /// address.
     #[must_use]
     pub fn behind(proxies: TrustedProxies, limits: Limits) -> Arc<Self> {
         let each = limits.connections_per_address;
@@ -79,19 +82,20 @@ impl ConnectionLimiter {
         Arc::new(Self { limits, proxies, quotas, by_address, open, left: Notify::new(), refused: Count::default() })
     }
 
-    /// The number of open connections.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         let open = self.open();
         open.places.len() + open.leaving
     }
 
-    /// The number of bytes of bodies that count.
+    /// Returns the number of body bytes that count towards the quota.
     #[cfg(test)]
     pub(super) fn body_bytes(&self) -> usize {
         self.quotas.bodies.total()
     }
 
-    /// A permit for one connection from `address`, or `None` if a limit is reached. Waits a moment for those that were given up.
+    /// Returns a permit for one connection from `address`, or `None` if a limit is reached. Waits a
+    /// moment for connections that were given up.
     pub(crate) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         if self.open().leaving >= LEAVING_MAX {
             let left = async {
@@ -104,7 +108,7 @@ impl ConnectionLimiter {
         self.acquire(address)
     }
 
-    /// A permit for one connection from `address`, or `None` if a limit is reached.
+    /// Returns a permit for one connection from `address`, or `None` if a limit is reached.
     pub(super) fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let by_proxy = self.proxies.contains(address);
         let share = if by_proxy { None } else { self.by_address.take(address, 1) };
@@ -131,14 +135,14 @@ impl ConnectionLimiter {
 }
 
 impl OpenConnections {
-    /// Puts a connection behind all others.
+    /// Puts a connection at the end of the order.
     fn seat(&mut self, connection: Arc<Connection>) {
         connection.place.store(self.next, Relaxed);
         self.places.insert(self.next, connection);
         self.next += 1;
     }
 
-    /// Gives up a connection that waits for its client. Returns whether there was one.
+    /// Gives up a connection that waits for its client. Returns true if there was one.
     fn make_room(&mut self, by_address: &Quota) -> bool {
         if self.leaving >= LEAVING_MAX {
             return false;
@@ -197,7 +201,7 @@ mod tests {
         drop(waits);
         assert_eq!(limiter.connections(), 3);
 
-        // What was used goes where nothing else waits.
+        // A used connection is given up if no other one waits.
         next.connection.received().expect("open");
         let _last = limiter.acquire(ONE).expect("a permit");
         assert!(used.connection.received().is_err(), "it was given up");

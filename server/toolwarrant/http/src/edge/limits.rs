@@ -1,9 +1,10 @@
-//! What clients can take of the server, in numbers.
+//! The limits on the resources that clients can take.
 
 use std::time::Duration;
 
-/// Limits on the time, memory and connections that clients can take. A service runs with `Limits::default()`, but for what its operator
-/// and the system allow of connections.
+/// Limits on the time, memory and connections that clients can take. A service runs with
+/// `Limits::default()`, except that the operator and the system can lower the number of
+/// connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Time for the whole head of a request, counted from the end of the previous request, so that it also closes idle
@@ -15,38 +16,45 @@ pub struct Limits {
     pub body: Duration,
     /// Time in which a client must read some of its answer: 15 s.
     pub answer: Duration,
-    /// Bytes a second that a client must read of its answer, once it has had [`Self::answer`] for the first of them: 4 KiB.
+    /// Bytes per second that a client must read of its answer, after [`Self::answer`] has passed
+    /// for the first of them: 4 KiB.
     pub answer_rate: u64,
     /// Time for the handshake of TLS: 10 s.
     pub handshake: Duration,
-    /// Time for requests in flight to finish after the server is told to stop: 10 s.
+    /// Time for requests in flight to finish after the server begins to stop: 10 s.
     pub grace: Duration,
     /// Number of header lines in a request: 64.
     pub headers: usize,
-    /// Bytes of a request head, and of a connection's buffer, which each connection that stalls can hold: 16 KiB. The minimum is 8 KiB.
+    /// Bytes of a request head, and of a connection's buffer, which each stalled connection can
+    /// hold: 16 KiB. The minimum is 8 KiB.
     pub head_bytes: usize,
     /// Bytes of a request body: 1 MiB.
     pub body_bytes: usize,
-    /// Bytes of bodies in memory, beside the first 16 KiB of each: 64 MiB.
+    /// Bytes of bodies in memory, without the first 16 KiB of each: 64 MiB.
     pub bodies_bytes: usize,
     /// The same for one address: 16 MiB.
     pub bodies_bytes_per_address: usize,
-    /// Answers to wrong credentials that are delayed at a time: 64. Beyond these, the answer comes at once and the connection ends.
+    /// Answers to wrong credentials that are delayed at the same time: 64. Any further answer comes
+    /// at once and its connection ends.
     pub delayed: usize,
     /// The same for one address: 8.
     pub delayed_per_address: usize,
-    /// Number of open connections: 10,000. Beyond these, one that waits for its client is given up for a new one.
+    /// Number of open connections: 10,000. At this limit, one that waits for its client is given up
+    /// for a new one.
     pub connections: usize,
-    /// Number of open connections from one IPv4 address or one IPv6 network of 64 bits, which a single host commonly has: 256. Behind a
-    /// trusted proxy, the number of its requests in flight.
+    /// Number of open connections from one IPv4 address or one 64-bit IPv6 network, which a single
+    /// host commonly has: 256. For a client behind a trusted proxy, the number of its requests in
+    /// flight.
     pub connections_per_address: usize,
 }
 
-/// File descriptors that connections leave to all else: the store, the audit, the monitor, operators, what the service itself opens.
+/// File descriptors reserved for everything else: the store, the audit, the monitor, operators, and
+/// files that the service itself opens.
 const RESERVE: u64 = 256;
 
 impl Limits {
-    /// These limits, with no more connections than fit into a process that may have `open_files` files open.
+    /// Returns these limits with a number of connections that fits into a process that may have
+    /// `open_files` files open.
     #[must_use]
     pub fn within(self, open_files: u64) -> Self {
         let left = open_files - RESERVE.min(open_files / 2);

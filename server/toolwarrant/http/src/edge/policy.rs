@@ -1,8 +1,9 @@
 //! Decides which host names the server answers to, and which web pages may use it.
 //!
-//! A web page can send requests to every address that the browser reaches, and by DNS rebinding it does so under the page's own
-//! host name. The policy therefore checks `Host` and `Origin`, each against what is allowed. It does not compare them with each
-//! other, because under DNS rebinding they are equal.
+//! A web page can send requests to every address that the browser reaches, and by DNS rebinding it
+//! does so under the page's own host name. The policy therefore checks `Host` and `Origin`
+//! separately against the allowed values. It does not compare them with each other, because under
+//! DNS rebinding they are equal.
 
 use crate::head::Head;
 use axum::http::header::{
@@ -26,9 +27,9 @@ pub const PUBLIC_URL: &str = "public-url";
 /// The policy for `Host` and `Origin`. It is fixed when the server starts.
 #[derive(Debug)]
 pub struct HostOriginPolicy {
-    /// Whether every loopback name is allowed, on any port.
+    /// True if every loopback name is allowed, on any port.
     loopback: bool,
-    /// Whether every IP address is allowed, on any port.
+    /// True if every IP address is allowed, on any port.
     addresses: bool,
     hosts: Vec<Host>,
     /// In the form of browsers: `scheme://host[:port]` or `null`.
@@ -49,7 +50,7 @@ pub enum HostOriginError {
 }
 
 impl HostOriginError {
-    /// Returns what a client reads: the refused value, and the flag that allows it.
+    /// Returns the text for a client: the refused value, and the flag that allows it.
     #[must_use]
     pub fn words(&self) -> Words {
         let (what, refused, why, flag) = match self {
@@ -73,11 +74,11 @@ pub struct PolicyConfigError {
 }
 
 impl HostOriginPolicy {
-    /// The policy of a server that listens on `bound`.
+    /// Makes the policy of a server that listens on `bound`.
     ///
-    /// A host is `name`, which allows any port, or `name:port`. An origin is `scheme://host[:port]` or `null`. The public URL allows
-    /// its host on any port, and its origin. The policy always checks origins. It checks hosts if `bound` is a loopback address or if
-    /// any host is given.
+    /// A host is `name`, which allows any port, or `name:port`. An origin is `scheme://host[:port]`
+    /// or `null`. The public URL allows its host on any port, and its origin. The policy always
+    /// checks origins. It checks hosts if `bound` is a loopback address or if any host is given.
     ///
     /// # Errors
     /// A value has the wrong form.
@@ -97,8 +98,9 @@ impl HostOriginPolicy {
         Ok(Self { loopback: bound.ip().to_canonical().is_loopback(), addresses: false, hosts, origins })
     }
 
-    /// The policy of a server that asks for no key. It always checks hosts, wherever the server listens. It also allows every IP
-    /// address, because monitoring systems use addresses and DNS rebinding needs a name.
+    /// Makes the policy of a server that needs no key. It always checks hosts, wherever the server
+    /// listens. It also allows every IP address, because monitoring systems use addresses and DNS
+    /// rebinding needs a name.
     ///
     /// # Errors
     /// A value has the wrong form.
@@ -120,7 +122,7 @@ impl HostOriginPolicy {
         self.judge(&headers.into(), authority)
     }
 
-    /// The same, of a head that was read before.
+    /// Like [`Self::check`], for a head that has been read already.
     pub(crate) fn judge(
         &self,
         head: &Head<'_>,
@@ -166,7 +168,8 @@ pub(crate) fn allow_origin(headers: &mut HeaderMap, AllowedOrigin(origin): Allow
     headers.append(VARY, HeaderValue::from_static("Origin"));
 }
 
-/// Answers a preflight request: lists what pages of `origin` may send. Browsers may cache the answer for two hours.
+/// Answers a preflight request: lists the methods and headers that pages of `origin` may use.
+/// Browsers may cache the answer for two hours.
 pub(crate) fn answer_preflight(headers: &mut HeaderMap, origin: AllowedOrigin) {
     allow_origin(headers, origin);
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("DELETE, GET, PATCH, POST, PUT"));
@@ -205,7 +208,7 @@ fn unusable(flag: &'static str, value: &str, expected: &'static str) -> PolicyCo
     PolicyConfigError { flag, value: value.to_owned(), expected }
 }
 
-/// An origin in the form of browsers.
+/// Returns an origin in the form of browsers.
 fn parse_origin(text: &str) -> Result<String, PolicyConfigError> {
     if text == "null" {
         return Ok(text.to_owned());
@@ -226,7 +229,7 @@ fn parse_public_url(text: &str) -> Result<(Host, String), PolicyConfigError> {
         .ok_or_else(|| unusable(PUBLIC_URL, text, "a URL as in `https://example.com`"))
 }
 
-/// `scheme://host[:port]`. A default port is left out, as browsers do.
+/// Returns `scheme://host[:port]`. It leaves out a default port, as browsers do.
 fn origin_of(uri: &Uri) -> Option<String> {
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
     let (name, port) = split_port(authority.as_str()).filter(|(name, _)| is_name(name))?;
@@ -245,7 +248,8 @@ fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// Whether `name` is a host name or an address. Wildcards, user names and IPv6 addresses without brackets are not.
+/// Returns true if `name` is a host name or an address. Wildcards, user names and IPv6 addresses
+/// without brackets are not.
 fn is_name(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     !name.is_empty() && (name.bytes().all(plain) || ipv6(name).is_some())
@@ -289,7 +293,7 @@ mod tests {
         HostOriginPolicy::new(bound, public_url, &owned(hosts), &owned(origins)).expect("usable")
     }
 
-    /// Headers from lines such as `Host: x`.
+    /// Makes headers from lines such as `Host: x`.
     fn headers(lines: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for line in lines {
@@ -300,7 +304,7 @@ mod tests {
         headers
     }
 
-    /// `ok`, or the header that was refused.
+    /// Returns `ok`, or the header that was refused.
     fn verdict(policy: &HostOriginPolicy, lines: &[&str]) -> &'static str {
         match policy.check(&headers(lines), None) {
             Ok(_) => "ok",

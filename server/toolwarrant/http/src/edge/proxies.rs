@@ -1,7 +1,8 @@
-//! Which address a request comes from where reverse proxies stand between.
+//! The address of a request's client if there are reverse proxies in between.
 //!
-//! What `Forwarded` (RFC 7239) and `X-Forwarded-For` say is taken from trusted proxies alone: anyone else can write anything there. Each
-//! proxy appends who it was asked by, so the list is read from its end: the first address that is no trusted proxy is the client.
+//! The server reads `Forwarded` (RFC 7239) and `X-Forwarded-For` only from trusted proxies, because
+//! any client can write them. Each proxy appends the address of its own client, so the list is read
+//! from its end: the first address that is not a trusted proxy is the client.
 
 use super::policy::PolicyConfigError;
 use axum::http::HeaderMap;
@@ -13,7 +14,7 @@ pub const TRUST_PROXY: &str = "trust-proxy";
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Addresses of proxies that are believed.
+/// The addresses of trusted proxies.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedProxies(Vec<Network>);
 
@@ -27,8 +28,7 @@ struct Network {
 impl TrustedProxies {
     /// Reads addresses as in `10.0.0.1` and networks as in `10.0.0.0/8` or `fd00::/8`.
     ///
-    /// # Errors
-    /// A text is neither. A network of all addresses is none.
+    /// # Errors A text is neither. A network that contains all addresses is refused also.
     pub fn new(networks: &[String]) -> Result<Self, PolicyConfigError> {
         let read = |text: &String| {
             let expected = "an address or a network, as in `10.0.0.1`, `10.0.0.0/8` or `fd00::/8`";
@@ -38,14 +38,15 @@ impl TrustedProxies {
         networks.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether `address` is that of a trusted proxy.
+    /// Returns true if `address` is that of a trusted proxy.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         let Self(networks) = self;
         !networks.is_empty() && networks.iter().any(|network| network.contains(address.to_canonical()))
     }
 
-    /// The address of the client that the trusted proxy `peer` names. The proxy's own where it names none, or where the two headers
-    /// contradict each other: then one of them is the client's invention.
+    /// Returns the client's address as the trusted proxy `peer` reports it. If the proxy reports no
+    /// address, or the two headers contradict each other, it returns the proxy's own address: in a
+    /// contradiction, one header was written by the client.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let text = |name: &HeaderName| {
             let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
@@ -61,7 +62,8 @@ impl TrustedProxies {
         named.unwrap_or(peer)
     }
 
-    /// The first address that is none of a trusted proxy, or the last one if all are. `None` if one on the way to it is none.
+    /// Returns the first address that is not a trusted proxy, or the last one if all are. Returns
+    /// `None` if an element before it is not an address.
     fn first_untrusted(&self, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
         let mut last = None;
         for hop in hops {
@@ -86,7 +88,7 @@ impl Network {
             Some(_) => return None,
         };
         let canonical = address.to_canonical();
-        // An IPv4 network in the form of IPv6 has its first 96 bits in common.
+        // The prefix of an IPv4 network in the form of IPv6 is 96 bits longer.
         let bits = bits.checked_sub(most - width(canonical))?;
         (1..=width(canonical)).contains(&bits).then_some(Self { address: canonical, bits })
     }
@@ -121,7 +123,8 @@ fn split(text: &str, at: char) -> Vec<&str> {
     parts
 }
 
-/// The address that an element of a `Forwarded` header says a request is for. `unknown` and hidden names are none.
+/// Returns the address in the `for` parameter of a `Forwarded` element. `unknown` and obfuscated
+/// names are not addresses.
 fn forwarded_for(element: &str) -> Option<IpAddr> {
     let mut named = split(element, ';').into_iter().filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -131,7 +134,8 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
     address(value.strip_prefix('"').map_or(Some(value), |rest| rest.strip_suffix('"'))?)
 }
 
-/// An address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`.
+/// Parses an address, with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
+/// `[2001:db8::1]` or `[2001:db8::1]:80`.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|bare| bare.contains(':'));
@@ -144,7 +148,8 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    /// The address that a server behind proxies in 10.0.0.0/8 and fd00::/8 takes the request of 10.0.0.1 to come from.
+    /// Returns the client of a request from 10.0.0.1 to a server behind proxies in 10.0.0.0/8 and
+    /// fd00::/8.
     fn client(lines: &[(&HeaderName, &str)]) -> String {
         let proxies = TrustedProxies::new(&["10.0.0.0/8".into(), "fd00::/8".into()]).expect("usable");
         let mut headers = HeaderMap::new();
@@ -166,9 +171,9 @@ mod tests {
             ("[2001:db8::1]", "2001:db8::1"),
             ("::ffff:192.0.2.1", "192.0.2.1"),
             ("10.0.0.9, 10.0.0.7", "10.0.0.9"),
-            // What stands left of the client is what the client wrote.
+            // The client itself wrote the elements to the left of its address.
             ("nonsense, 192.0.2.1, 10.0.0.7", "192.0.2.1"),
-            // Whoever cannot be read is the proxy.
+            // An unreadable client counts as the proxy.
             ("192.0.2.1, nonsense, 10.0.0.7", "10.0.0.1"),
             ("unknown", "10.0.0.1"),
             ("192.0.2.1,", "10.0.0.1"),

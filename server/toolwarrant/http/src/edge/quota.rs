@@ -1,4 +1,4 @@
-//! What clients may take of something at a time, in all and by address.
+//! A quota: the amount of a resource that clients may hold at a time, in total and by address.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use toolwarrant_base::unpoisoned;
 
-/// So much of something, in all and for one address.
+/// A limit on an amount, in total and for one address.
 #[derive(Debug)]
 pub(super) struct Quota {
     most: usize,
@@ -20,12 +20,12 @@ struct Shares {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A share of a quota. Dropping it returns it.
+/// A share of a quota. Dropping it returns the amount.
 #[derive(Debug)]
 pub(super) struct Share {
     quota: Arc<Quota>,
     address: IpAddr,
-    /// What was taken.
+    /// The amount taken.
     pub(super) amount: usize,
 }
 
@@ -34,13 +34,13 @@ impl Quota {
         Arc::new(Self { most, most_each, taken: Mutex::default() })
     }
 
-    /// A share for `address`, or `None` if there is too little left.
+    /// Takes a share for `address`, or returns `None` if too little is left.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr, amount: usize) -> Option<Share> {
         let mut share = Share { quota: Arc::clone(self), address: network_of(address), amount: 0 };
         share.grow(amount).then_some(share)
     }
 
-    /// Whether an address has more than the average of those that have any.
+    /// Returns true if an address holds more than the average of all addresses with a share.
     pub(super) fn is_above_average(&self, address: IpAddr) -> bool {
         let Shares { total, by_address } = &*self.taken();
         by_address.get(&network_of(address)).is_some_and(|own| own * by_address.len() > *total)
@@ -57,7 +57,7 @@ impl Quota {
 }
 
 impl Share {
-    /// Takes more. If there is too little left, takes nothing and returns false.
+    /// Takes more. If too little is left, takes nothing and returns false.
     pub(super) fn grow(&mut self, amount: usize) -> bool {
         let Quota { most, most_each, .. } = *self.quota;
         let mut taken = self.quota.taken();
@@ -85,8 +85,9 @@ impl Drop for Share {
     }
 }
 
-/// The network that a limit counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address. An IPv4 address that
-/// a dual-stack listener shows as an IPv6 address counts as IPv4.
+/// Returns the network that a limit counts as one client: an IPv4 address, or the first 64 bits of
+/// an IPv6 address. An IPv4 address that a dual-stack listener shows as an IPv6 address counts as
+/// IPv4.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

@@ -1,7 +1,7 @@
-//! Who answers requests, and the body of an answer.
+//! The interface that answers requests, and the body of an answer.
 //!
-//! The edge owns the connection and hands each request over, with where it comes from beside it. A body that is bytes stays as it is; only
-//! one of axum's own is boxed.
+//! The edge owns the connection and passes each request and its peer address to the responder. A
+//! body that consists of bytes stays as it is; only axum's own bodies are boxed.
 
 use super::Peer;
 use axum::Router;
@@ -30,7 +30,7 @@ impl<R: Responder + ?Sized> Responder for Arc<R> {
     }
 }
 
-/// A router answers everyone the same.
+/// A router gives the same answer to every peer.
 impl Responder for Router {
     fn respond<'a>(&'a self, request: Request<Incoming>, _: Cow<'a, Peer>) -> BoxFuture<'a, Response<ResponseBody>> {
         let answering = self.clone().call(request);

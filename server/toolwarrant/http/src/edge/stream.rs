@@ -1,5 +1,5 @@
-//! A client's stream: ends a connection whose client does not read its answer, notices a client that closes its side, and lets one read
-//! why its body was refused.
+//! A client's stream. It ends a connection whose client does not read its answer, and notices a
+//! client that closes its side. It also gives a client whose body was refused time to read why.
 
 use super::connection::Connection;
 use super::limits::Limits;
@@ -11,23 +11,24 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// Bytes that are read ahead, at most, to see whether the client has closed its side behind them.
+/// Largest number of bytes that are read ahead to see whether the client has closed its side after
+/// them.
 const AHEAD_MAX: usize = 8 * 1024;
 
-/// Time in which a client can read why its body was refused, while it still sends that.
+/// Time for a client that still sends a refused body to read why it was refused.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A stream whose writes fail once the client reads nothing, or too slowly. While an answer is held, it looks for the end of what the
-/// client sends.
+/// A stream whose writes fail if the client does not read, or reads too slowly. While an answer is
+/// held, the stream reads ahead to see whether the client has closed its side.
 pub(super) struct ClientStream<S> {
     stream: S,
     connection: Arc<Connection>,
     patience: Patience,
-    /// While the client is slower than the server.
+    /// Present while the client is slower than the server.
     slow: Option<Slow>,
-    /// What the client has sent behind the request that is being answered.
+    /// Bytes that the client has sent after the request that is being answered.
     ahead: Vec<u8>,
-    /// Runs from the end of an answer on whose request was not read whole.
+    /// The timer that starts at the end of an answer whose request was not read completely.
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
@@ -38,10 +39,10 @@ struct Patience {
     rate: u64,
 }
 
-/// Bytes that a client has yet to take.
+/// Bytes that a client has not read yet.
 struct Slow {
     since: Instant,
-    /// Bytes that it took meanwhile.
+    /// Bytes that it has read since.
     taken: u64,
     stalled: bool,
     deadline: Pin<Box<Sleep>>,
@@ -53,7 +54,7 @@ impl<S> ClientStream<S> {
         Self { stream, connection, patience, slow: None, ahead: Vec::new(), lingering: None }
     }
 
-    /// Passes on the outcome of a write. One that waits beyond the patience fails.
+    /// Passes on the outcome of a write. A write that waits longer than the patience fails.
     fn limit(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => {
@@ -78,7 +79,7 @@ impl Slow {
         Self { since: now, taken: 0, stalled: false, deadline: Box::pin(sleep_until(now)) }
     }
 
-    /// Ready once the client has taken nothing for too long, or too little in all.
+    /// Is ready once the client has read nothing for too long, or has read too slowly in total.
     fn poll_deadline(&mut self, context: &mut Context<'_>, Patience { stall, rate }: Patience) -> Poll<()> {
         if !self.stalled {
             self.stalled = true;
@@ -90,7 +91,7 @@ impl Slow {
 }
 
 impl<S: AsyncRead + Unpin> ClientStream<S> {
-    /// Reads what the client sends behind its request, if somebody waits for its end.
+    /// Reads ahead after the request if the server waits for the client to close its side.
     fn look_ahead(&mut self, context: &mut Context<'_>) {
         while self.connection.hangup.is_awaited() && self.ahead.len() < AHEAD_MAX {
             let mut bytes = [0; 1024];
@@ -103,7 +104,8 @@ impl<S: AsyncRead + Unpin> ClientStream<S> {
         }
     }
 
-    /// Drops what the client sends, until it has read the answer and closes. A socket that is closed before would take the answer back.
+    /// Discards further bytes from the client until it has read the answer and closes. If the
+    /// server closed the socket first, the client could lose the answer.
     fn linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let over = self.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         while over.as_mut().poll(context).is_pending() {
@@ -154,7 +156,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Comes once all is written. hyper also flushes whenever a request makes no progress, and reads nothing meanwhile.
+    /// Completes when everything is written. hyper also flushes whenever a request makes no
+    /// progress, and does not read meanwhile.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.slow = None;
         self.look_ahead(context);
@@ -187,7 +190,8 @@ mod tests {
         (ClientStream::new(ours, Arc::clone(&permit.connection), &limits), theirs)
     }
 
-    /// Seconds for which a client can read an answer of a megabyte, some bytes every so many seconds; and how that ends.
+    /// Reads a large answer, `bytes` bytes every `every` seconds. Returns the seconds until the
+    /// connection ended, and how it ended.
     async fn read(bytes: usize, every: u64) -> (u64, io::Result<()>) {
         let (mut stream, mut client) = stream(Limits::default());
         let begin = Instant::now();

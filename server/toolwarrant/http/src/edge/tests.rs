@@ -16,10 +16,10 @@ use toolwarrant_base::BoxFuture;
 
 /// A deadline that should pass during the test.
 const SHORT: Duration = Duration::from_millis(200);
-/// A deadline that should not.
+/// A deadline that should not pass.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Limits whose deadlines never pass. Each test shortens the one that it is about.
+/// Returns limits whose deadlines never pass. Each test shortens the one that it checks.
 fn long_deadlines() -> Limits {
     Limits { head: LONG, body_gap: LONG, body: LONG, answer: LONG, grace: LONG, ..Limits::default() }
 }
@@ -116,7 +116,7 @@ async fn length(State(limits): State<Limits>, request: axum::extract::Request) -
     }
 }
 
-/// What the server sends until it closes the connection. A reset closes it too.
+/// Reads until the server closes the connection. A reset counts as closed.
 fn everything(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -151,7 +151,8 @@ fn a_connection_without_a_whole_head_is_closed_at_the_deadline() {
     }
 }
 
-/// A connection in memory: who its requests come from, the server's side, and the client's.
+/// Makes a connection in memory. Returns the origin of its requests, the server's side, and the
+/// client's side.
 fn connection(limiter: &Arc<ConnectionLimiter>) -> (Peer, ClientStream<DuplexStream>, DuplexStream) {
     let permit = limiter.acquire([192, 0, 2, 1].into()).expect("a permit");
     let (ours, theirs) = tokio::io::duplex(16 * 1024);
@@ -160,7 +161,8 @@ fn connection(limiter: &Arc<ConnectionLimiter>) -> (Peer, ClientStream<DuplexStr
     (Peer { address: connection.address, crowded: false, connection }, stream, theirs)
 }
 
-/// Seconds after which a connection ends whose client sends so many texts, each so many seconds after the one before.
+/// Returns the seconds until a connection ends whose client sends these texts, each after a pause
+/// in seconds.
 async fn ends_after(sent: &[(u64, &str)]) -> u128 {
     let limiter = ConnectionLimiter::new(Limits::default());
     let (_running, stopping) = watch::channel(());
@@ -319,7 +321,7 @@ fn connections_of_an_address_beyond_the_limit_are_closed_and_an_ended_one_makes_
     drop(first);
 }
 
-/// The connection, if a request on it is answered.
+/// Returns the connection if the server answers a request on it.
 fn answered(mut stream: TcpStream) -> Option<TcpStream> {
     let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
     let mut answer = [0; 12];
@@ -337,7 +339,7 @@ fn whoever_makes_the_server_wait_keeps_nobody_out() {
     let stalled: Vec<_> = (0..60)
         .map(|n| {
             let mut stream = server.connect();
-            // One that was given up for the next cannot be written to.
+            // Writing fails if this connection was given up for the next one.
             let _ = stream.write_all(stalled[n % 3].as_bytes());
             assert!(n % 10 != 0 || answered(server.connect()).is_some(), "another client beside {n} that stall");
             stream
@@ -377,7 +379,8 @@ fn a_body_is_refused_where_those_of_its_client_or_of_all_take_too_much_memory() 
 fn a_client_that_does_not_read_is_given_up() {
     let server = TestServer::start(Limits { answer: SHORT, grace: SHORT, ..long_deadlines() });
     let mut stream = server.connect();
-    // Unread answers fill the buffers of both sockets. Then the server closes the connection, and the client's writes fail.
+    // Unread answers fill the buffers of both sockets. The server then closes the connection, and
+    // the client's writes fail.
     let many = "GET /missing HTTP/1.1\r\nhost: x\r\n\r\n".repeat(10_000);
     stream.set_write_timeout(Some(LONG)).expect("set");
     let failed =
@@ -396,7 +399,8 @@ fn a_client_that_ends_its_side_after_the_request_is_answered() {
         stream.write_all(b"GET /wait HTTP/1.1\r\nhost: x\r\n\r\n").expect("sent");
         until("the call runs", || server.waiting.available_permits() == round);
         stream.shutdown(Shutdown::Write).expect("half closed");
-        // Once the server has answered another client, it has seen the end of this one.
+        // Once the server has answered another client, it has noticed that this client closed its
+        // side.
         assert_eq!(server.status("POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"), 200);
         server.release.add_permits(1);
         assert_eq!(status(&everything(&mut stream)), 200);

@@ -1,4 +1,5 @@
-//! Slows failed authentications by address, so that guessing takes long and nobody is locked out.
+//! Delays failed authentications by address, so that guessing takes long and no client is locked
+//! out.
 
 use super::quota::network_of;
 use std::collections::HashMap;
@@ -8,12 +9,13 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::unpoisoned;
 
-/// Failures of one address in a minute that are answered at once. A client with a wrong key makes a few at each start.
+/// Failures of one address per minute that are answered at once. A client with a wrong key makes a
+/// few at each start.
 const UNDELAYED: u32 = 60;
 /// Delay before the answer to each further failure.
 const DELAY: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-/// Maximum number of addresses in memory.
+/// Largest number of addresses in memory.
 const CAPACITY: usize = 16_384;
 
 /// Counts recent failures by address.
@@ -27,7 +29,8 @@ struct Failures {
 }
 
 impl AuthThrottle {
-    /// Counts a failure and returns the delay before its answer, if any. Requests with valid credentials are never delayed.
+    /// Counts a failure and returns the delay before its answer. Requests with valid credentials
+    /// are never delayed.
     pub(crate) fn failed(&self, address: IpAddr, now: Timestamp) -> Option<Duration> {
         let address = network_of(address);
         let mut all = unpoisoned(self.0.lock());

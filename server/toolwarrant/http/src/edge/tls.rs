@@ -1,7 +1,9 @@
-//! TLS of the server's own: a certificate and its key from two files, which are read again when they change.
+//! The server's own TLS: a certificate and its key from two files, which are read again when they
+//! change.
 //!
-//! A pair that cannot be used stops the start. Later it changes nothing: the pair before it is kept, and a warning says why. Reads
-//! files, so everything here but [`Tls::watch`] may block.
+//! The server does not start with an unusable pair. If a later pair is unusable, the server
+//! continues with the previous one, and a warning says why. All functions here except
+//! [`Tls::watch`] read files and may block.
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -23,7 +25,7 @@ pub const TLS_CERT: &str = "tls-cert";
 /// The flag for the file with the key of the certificate, without its dashes.
 pub const TLS_KEY: &str = "tls-key";
 
-/// Time between two looks at the files.
+/// Time between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// A certificate and its key that the server can use.
@@ -34,25 +36,26 @@ pub struct Tls {
 }
 
 struct Pair {
-    /// What was read last, whether it could be used or not.
+    /// The last contents, usable or not, or the error of reading them.
     read: Result<Contents, TlsError>,
     config: Arc<ServerConfig>,
 }
 
-/// What the two files hold.
+/// The contents of the two files.
 #[derive(PartialEq, Eq)]
 struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
-/// Why a certificate and a key cannot be used.
+/// The reason why a certificate and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("--{0}")]
 pub struct TlsError(String);
 
 impl Tls {
-    /// Reads a certificate, with those between it and a root if there are any, and its key, both in PEM format.
+    /// Reads a certificate, optionally with the intermediate certificates up to a root, and its
+    /// key, both in PEM format.
     ///
     /// # Errors
     /// They cannot be used; the error names the file.
@@ -62,8 +65,8 @@ impl Tls {
         Ok(Arc::new(Self { certificate, key, pair: Mutex::new(Pair { read: Ok(contents), config }) }))
     }
 
-    /// Reads the files again. Connections that are accepted from now on use what they hold. If that cannot be used, the pair before it
-    /// is kept, and a warning is logged once. Blocks.
+    /// Reads the files again. Connections that are accepted later use the new pair. If it cannot be
+    /// used, the previous pair stays in use, and a warning is logged once. Blocks.
     pub fn reload(&self) {
         let read = Contents::read(&self.certificate, &self.key);
         if read == self.pair().read {
@@ -81,17 +84,18 @@ impl Tls {
         pair.read = read;
     }
 
-    /// Reads the files again whenever they change, until it is dropped.
+    /// Checks the files regularly and reads them again when they change, until the future is
+    /// dropped.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
             sleep(LOOK_EVERY).await;
             let tls = Arc::clone(&self);
-            // Files that never come, on a disk that hangs, stop only this.
+            // A read that hangs on a faulty disk blocks only this task.
             let _ = spawn_blocking(move || tls.reload()).await;
         }
     }
 
-    /// What the next connection is accepted with.
+    /// Returns the acceptor for the next connection.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         Arc::clone(&self.pair().config).into()
     }
@@ -106,7 +110,8 @@ impl Contents {
         Ok(Self { certificate: read(TLS_CERT, certificate)?, key: read(TLS_KEY, key)? })
     }
 
-    /// A server with this certificate: TLS 1.2 and 1.3, HTTP/1.1, no certificates of clients.
+    /// Makes the configuration with this certificate: TLS 1.2 and 1.3, HTTP/1.1, no client
+    /// certificates.
     fn config(&self, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
         let not_pem = |flag, file: &Path, expected| {
             TlsError(format!("{flag} {}: expected {expected} in PEM format", file.display()))

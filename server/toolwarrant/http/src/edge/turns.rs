@@ -1,8 +1,10 @@
-//! Polls a connection, and beside it as little as can be.
+//! Drives one connection, and polls everything else only when it was woken.
 //!
-//! Two wakers stand between a connection and its task. A [`Bell`] notes that it was rung, so that what hardly ever happens is polled only
-//! once it has. A [`Hushed`] waker stays silent within [`hushed`]: hyper's bodies wake their own task for each piece that is taken, also
-//! for the last one, and the task would find nothing to do. A [`HeadTimer`] stands in the runtime's wheel once for many requests.
+//! Two wakers stand between a connection and its task. A [`Bell`] records that it was rung, so that
+//! rare events are polled only after they have happened. A [`Hushed`] waker stays silent within
+//! [`hushed`]: hyper's bodies wake their own task for each piece that is taken, even for the last
+//! one, after which there is no work. One timer in the runtime's wheel serves many requests:
+//! [`HeadTimer`].
 
 use super::connection::{Connection, HeadWait};
 use std::cell::Cell;
@@ -15,7 +17,7 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 thread_local! {
-    /// Whether wakers stay silent on this thread.
+    /// The silence of the wakers on this thread.
     static HUSH: Cell<Hush> = const { Cell::new(Hush::No) };
 }
 
@@ -23,13 +25,13 @@ thread_local! {
 enum Hush {
     No,
     Silent,
-    /// Somebody would have been woken.
+    /// The wakers are silent, and one of them was called.
     Kept,
 }
 
-/// Does something, and says whether that would have woken a task of this thread.
+/// Runs `act` with silent wakers. Also returns true if it would have woken a task of this thread.
 pub(super) fn hushed<T>(act: impl FnOnce() -> T) -> (T, bool) {
-    /// Ends the silence also where `act` panics.
+    /// Ends the silence even if `act` panics.
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -42,7 +44,7 @@ pub(super) fn hushed<T>(act: impl FnOnce() -> T) -> (T, bool) {
     (done, matches!(HUSH.get(), Hush::Kept))
 }
 
-/// Wakes a task, but not for what happens within [`hushed`].
+/// Wakes a task, except within [`hushed`].
 struct Hushed(Waker);
 
 impl Wake for Hushed {
@@ -58,7 +60,7 @@ impl Wake for Hushed {
     }
 }
 
-/// Wakes a task, and notes that it did.
+/// Wakes a task, and records that it did.
 struct Bell {
     rung: AtomicBool,
     task: Waker,
@@ -83,26 +85,28 @@ pub(super) struct Wakers {
 }
 
 impl Wakers {
-    /// The bell is rung at first, for what is to be polled to hear it.
+    /// Makes the wakers of a task. The bell is rung at first, because everything must be polled
+    /// once before it can ring.
     pub(super) fn of(task: &Waker) -> Self {
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: task.clone() });
         let hushed = Arc::new(Hushed(task.clone()));
         Self { hushed: hushed.into(), ring: Arc::clone(&bell).into(), bell }
     }
 
-    /// Whether they wake this task.
+    /// Returns true if they wake this task.
     pub(super) fn are_of(&self, task: &Waker) -> bool {
         self.bell.task.will_wake(task)
     }
 
-    /// For what is polled at each turn.
+    /// Returns the context for the part that is polled at each turn.
     pub(super) fn hushed(&self) -> Context<'_> {
         Context::from_waker(&self.hushed)
     }
 
-    /// For what is polled only after it has rung the bell. `None` if it has not.
+    /// Returns the context for the parts that are polled only after they have rung the bell. `None`
+    /// if the bell was not rung.
     pub(super) fn rung(&self) -> Option<Context<'_>> {
-        // A swap costs more than to look.
+        // A load costs less than a swap.
         let rung = self.bell.rung.load(Acquire) && self.bell.rung.swap(false, AcqRel);
         rung.then(|| Context::from_waker(&self.ring))
     }
@@ -110,8 +114,8 @@ impl Wakers {
 
 /// The time for the whole head of a request, counted from the end of the request before.
 ///
-/// It looks at the clock once a request and leaves the runtime's timer where it is. That fires at some time after the moment for which it was
-/// set, and is set again for what is left.
+/// It reads the clock once per request and leaves the runtime's timer where it is. The timer may
+/// therefore fire too early; it is then set again for the remaining time.
 pub(super) struct HeadTimer {
     patience: Duration,
     since: Instant,
@@ -123,7 +127,7 @@ impl HeadTimer {
         Self { patience, since: Instant::now(), timer: None }
     }
 
-    /// Ready once the head is late. Looked at after each turn.
+    /// Is ready once the head is late. Called after each turn.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, connection: &Connection) -> Poll<()> {
         match connection.head_wait() {
             HeadWait::Over => return Poll::Pending,
@@ -139,7 +143,8 @@ impl HeadTimer {
             }
             none => none.insert(Box::pin(sleep_until(late))),
         };
-        // A timer that is not polled for want of the task's budget would be in no wheel.
+        // A timer that is not polled because the task's budget is used up would not be in the
+        // wheel.
         pin!(unconstrained(timer)).poll(context)
     }
 }

@@ -1,6 +1,7 @@
-//! Writes JSON-RPC answers. What is the same in each is rendered once, when the server starts: [`Answers`].
+//! Writes JSON-RPC answers. The parts that are the same in each are rendered once, when the server
+//! starts: [`Answers`].
 //!
-//! A result is joined of JSON that exists already. No answer is parsed here, and none is judged.
+//! A result is joined from JSON that already exists. This module does not parse or check it.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,15 +10,17 @@ use toolwarrant_core::failure::Failure;
 use toolwarrant_core::reply::{Answer, Frame};
 use toolwarrant_core::revision::Revision;
 
-/// Milliseconds for which a client may keep what it was told of tools. The rights of a key can change at any time.
+/// Milliseconds for which a client may cache a list of tools. The rights of a key can change at any
+/// time.
 const FRESH_MS: u32 = 60_000;
 
 /// The beginning of an answer, up to its id.
 const OPEN: &str = r#"{"jsonrpc":"2.0","id":"#;
 
-/// What a service's answers have in common.
+/// The parts that all answers of a service share.
 pub(crate) struct Answers {
-    /// The result of `initialize` up to the instructions, for each revision that can be agreed to.
+    /// The result of `initialize` up to the instructions, for each revision that the server can
+    /// agree to.
     initialize: Vec<(Revision, String)>,
     /// The result of `server/discover` up to the instructions.
     discover: String,
@@ -25,7 +28,7 @@ pub(crate) struct Answers {
     typed: Openings,
 }
 
-/// How results begin, after the id.
+/// The beginnings of results, after the id.
 struct Openings {
     /// Up to the text of a tool's answer and its quotation mark.
     call: String,
@@ -34,7 +37,8 @@ struct Openings {
 }
 
 impl Openings {
-    /// `own` stands in every result, `kept` in those that clients may keep: members of an object, each with a comma behind it.
+    /// `own` is part of every result, `kept` of those that clients may cache: members of an object,
+    /// each followed by a comma.
     fn new(own: &str, kept: &str) -> Self {
         Self {
             call: format!(r#","result":{{{own}"content":[{{"type":"text","text":""#),
@@ -64,23 +68,24 @@ impl Answers {
         }
     }
 
-    /// Agrees to a revision. `instructions` is a JSON string.
+    /// Answers `initialize` with the agreed revision. `instructions` is a JSON string.
     pub(super) fn initialized(&self, id: &str, agreed: Revision, instructions: &Bytes) -> Answer {
         let head = self.initialize.iter().find(|(revision, _)| *revision == agreed).map_or("", |(_, head)| head);
         joined(&[OPEN, id, head], instructions, "}}")
     }
 
-    /// Says what the server is. `instructions` is a JSON string.
+    /// Answers `server/discover`. `instructions` is a JSON string.
     pub(super) fn discovered(&self, id: &str, instructions: &Bytes) -> Answer {
         joined(&[OPEN, id, &self.discover], instructions, "}}")
     }
 
-    /// Lists tools, which are a JSON list.
+    /// Answers `tools/list`. `tools` is a JSON list.
     pub(super) fn listed(&self, id: &str, revision: Revision, tools: &Bytes) -> Answer {
         joined(&[OPEN, id, &self.openings(revision).list], tools, "}}")
     }
 
-    /// The frame of a tool's result: one text item and, where the revision has it, the same as structured content.
+    /// Returns the frame of a tool's result: one text item and, if the revision supports it, the
+    /// same content in structured form.
     pub(super) fn frame<'a>(&'a self, id: &'a str, revision: Revision) -> Frame<'a> {
         let open = [OPEN, id, &self.openings(revision).call];
         match revision.features().structured {
@@ -89,7 +94,8 @@ impl Answers {
         }
     }
 
-    /// The failure of a tool, as its result: one text item. Clients hold structured content against the output schema, so there is none.
+    /// Returns the failure of a tool as its result: one text item. Clients validate structured
+    /// content against the output schema, so it has no structured content.
     pub(super) fn failed(&self, id: &str, revision: Revision, failure: &Failure) -> Answer {
         let frame = Frame::Text {
             open: [OPEN, id, &self.openings(revision).call],
@@ -104,19 +110,19 @@ impl Answers {
     }
 }
 
-/// An answer that says nothing more than that the server is there.
+/// Returns an empty answer, which only shows that the server runs.
 pub(super) fn pong(id: &str) -> Answer {
     joined(&[OPEN, id, r#","result":{}}"#], b"", "")
 }
 
-/// An error of the protocol.
+/// Returns an error of the protocol.
 pub(super) fn error(id: &str, failure: &Failure) -> Answer {
     let data = json!(failure);
     let error = json!({"code": failure.def().jsonrpc, "message": data["message"], "data": data});
     joined(&[OPEN, id, r#","error":"#], error.to_string().as_bytes(), "}")
 }
 
-/// Joins an answer of texts that exist already.
+/// Joins an answer from texts that already exist.
 fn joined(head: &[&str; 3], middle: &[u8], tail: &str) -> Answer {
     let [a, b, c] = head.map(str::as_bytes);
     [a, b, c, middle, tail.as_bytes()].concat().into()

@@ -1,4 +1,4 @@
-//! Reads the JSON-RPC 2.0 messages in a body. Methods and parameters are not looked at here.
+//! Reads the JSON-RPC 2.0 messages in a body. It does not interpret methods and parameters.
 //!
 //! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they were sent.
 
@@ -12,13 +12,13 @@ use toolwarrant_base::bytes::is_deeper_than;
 use toolwarrant_base::wording::{Echo, Words};
 use toolwarrant_base::words;
 
-/// What `jsonrpc` is.
+/// The value of `jsonrpc`.
 const VERSION: &str = r#""2.0""#;
 
-/// Maximum number of messages in a batch.
+/// Largest number of messages in a batch.
 const MAX_BATCH: usize = 50;
 
-/// Maximum nesting of a body. No tool needs as much, and the stack has room for far more.
+/// Greatest nesting of a body. No tool needs as much, and the stack has room for far more.
 const MAX_DEPTH: usize = 64;
 
 /// One message or a batch.
@@ -35,7 +35,7 @@ pub(super) enum Message<'a> {
     Request(RpcRequest<'a>),
     /// A notification, or a response to a request that this server never made. Neither is answered.
     Unanswered,
-    /// Not a JSON-RPC message, and why. `id` is its id if it could be read.
+    /// Not a JSON-RPC message, with the reason. `id` is its id if it could be read.
     Invalid { id: Option<&'a str>, what: Words },
 }
 
@@ -54,13 +54,13 @@ pub(super) struct RpcRequest<'a> {
 #[derive(Debug)]
 pub(super) enum Params<'a> {
     Absent,
-    /// An object that names no member twice that a method here reads.
+    /// An object in which no member that a method here reads occurs twice.
     Read(ParamMembers<'a>),
-    /// Anything else. [`RpcRequest::params_json`] has it.
+    /// Any other value. [`RpcRequest::params_json`] returns it.
     Unusual,
 }
 
-/// The members of `params` that any method here reads, each as JSON.
+/// The members of `params` that the methods here read, each as JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ParamMembers<'a> {
     pub(super) name: Option<&'a RawValue>,
@@ -71,7 +71,7 @@ pub(super) struct ParamMembers<'a> {
 }
 
 impl<'a> RpcRequest<'a> {
-    /// The JSON of the parameters. It reads the message again, which only refusals have to.
+    /// Returns the JSON of the parameters. It reads the message again, which only refusals need.
     pub(super) fn params_json(&self) -> Option<&'a RawValue> {
         match self.params {
             Params::Absent => None,
@@ -80,7 +80,7 @@ impl<'a> RpcRequest<'a> {
     }
 }
 
-/// Why a body contains no messages.
+/// The reason why a body contains no messages.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     /// It is not JSON, not UTF-8, or too deep.
@@ -133,7 +133,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body<'_>, Unreadable> {
     }
 }
 
-/// The JSON of each message in a batch. Reading stops at the first message over the maximum.
+/// The JSON of each message in a batch. Reading stops at the first message over the limit.
 struct Batch<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Batch<'de> {
@@ -185,9 +185,10 @@ fn message(json: &str) -> Result<Message<'_>, serde_json::Error> {
     if let Some(usual) = usual(json) { Ok(usual) } else { judged(json) }
 }
 
-/// A sound request whose parameters are read on the way. What is anything else is judged at leisure.
+/// Reads a valid request together with its parameters. Returns `None` for any other message, which
+/// `judged` checks in detail.
 fn usual(json: &str) -> Option<Message<'_>> {
-    // A derived reader takes a list of an object's values for it.
+    // A derived reader would accept a list of an object's values as the object.
     json.trim_start().strip_prefix('{')?;
     let Usual { jsonrpc, id, method, params, .. } = serde_json::from_str(json).ok()?;
     let (id, method) = (id.get(), toolwarrant_core::args::read_text(method.get())?);
@@ -206,7 +207,7 @@ struct Usual<'a> {
     method: &'a RawValue,
     #[serde(borrow, default, deserialize_with = "object")]
     params: Option<ParamMembers<'a>>,
-    // A request has none; what has one twice is refused.
+    // A request does not have these members. A message with one of them twice is refused.
     #[serde(rename = "result")]
     _result: Option<IgnoredAny>,
     #[serde(rename = "error")]
@@ -226,7 +227,7 @@ enum ParamName {
     Other,
 }
 
-/// Reads an object. A list of its values, which a derived reader would take for one, is none.
+/// Reads an object. Rejects a list of its values, which a derived reader would accept.
 fn object<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ParamMembers<'a>>, D::Error> {
     struct Object;
     impl<'de> Visitor<'de> for Object {
@@ -304,7 +305,7 @@ fn is_id(json: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What a message is, with the JSON of its parameters in place of how they were read.
+    /// Describes a message, with the JSON of its parameters in place of their parsed form.
     fn shown(message: &Message<'_>) -> String {
         match message {
             Message::Request(request) => {

@@ -1,8 +1,9 @@
-//! What an HTTP request says of its message: the revision of the protocol and, in revisions without a handshake, headers that repeat a
-//! part of the body, and `_meta`.
+//! The parts of an HTTP request that describe its message: the revision of the protocol and, in
+//! revisions without a handshake, `_meta` and headers that repeat a part of the body.
 //!
-//! A header that contradicts the body is refused, because what stands between client and server goes by the headers alone. Headers are
-//! compared as they are; `initialize` is served whatever its headers say.
+//! A header that contradicts the body is refused, because intermediaries between client and server
+//! read only the headers. Headers are compared byte for byte. `initialize` is served regardless of
+//! its headers.
 
 use super::envelope::{Message, ParamMembers, Params, RpcRequest, present};
 use super::refusal::Refusal;
@@ -32,11 +33,11 @@ static REVISION: Mirror =
 static METHOD: Mirror = Mirror { header: HeaderName::from_static("mcp-method"), shown: "Mcp-Method", read: literal };
 static NAME: Mirror = Mirror { header: HeaderName::from_static("mcp-name"), shown: "Mcp-Name", read: decoded };
 
-/// The revision in which a single message is answered.
+/// Returns the revision in which a single message is answered.
 ///
-/// # Errors
-/// `unsupported_version`. Of requests in a revision without a handshake also `header_mismatch`, `invalid_params` if `_meta` is not whole,
-/// and `method_not_found`: there they end the HTTP request.
+/// # Errors `unsupported_version`. A request in a revision without a handshake can also fail with
+/// `header_mismatch`, with `invalid_params` if `_meta` is incomplete, and with `method_not_found`.
+/// These errors end the HTTP request.
 pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>) -> Result<Revision, Refusal> {
     let Some(request) = message.request() else { return Ok(revision::<H>(headers)?) };
     let named = revision::<H>(headers);
@@ -50,7 +51,7 @@ pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>
     checked.map_err(|failure| Refusal { failure, id: request.id.to_owned() })
 }
 
-/// The revision that the header names.
+/// Returns the revision that the header names.
 ///
 /// # Errors
 /// `unsupported_version`.
@@ -58,7 +59,7 @@ pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Fai
     let mut named = headers.get_all(&REVISION.header).iter().map(HeaderValue::as_bytes);
     let Some(first) = named.next() else { return Ok(Revision::FALLBACK) };
     let served = H::CATALOGUE.service.served;
-    // Proxies double headers. Two that differ name no revision.
+    // Some proxies send headers twice. Two different values name no revision.
     let known = str::from_utf8(first).ok().and_then(|name| Revision::requested(name, served));
     if let (Some(revision), true) = (known, named.all(|other| other == first)) {
         return Ok(revision);
@@ -71,7 +72,8 @@ pub(super) fn revision<H: Handlers>(headers: &HeaderMap) -> Result<Revision, Fai
     Err(failure.with("supported", served).with("requested", sent.as_str()))
 }
 
-/// Whether a request comes as in a revision without a handshake: not the header alone says so, but `_meta`, too.
+/// Returns true if a request uses a revision without a handshake: both the header and `_meta` must
+/// show it.
 fn lacks_handshake(named: Revision, request: &RpcRequest<'_>) -> bool {
     !named.features().handshake && own(request).is_some_and(|own| own.meta.is_some())
 }
@@ -99,7 +101,8 @@ fn check<H: Handlers>(headers: &HeaderMap, request: &RpcRequest<'_>, named: Revi
     known.map(drop).ok_or_else(|| Method::unknown::<H>(method))
 }
 
-/// What of the parameters is looked at here. `None` if they are no object, or name one of these twice.
+/// Returns the parameters that are used here. `None` if they are not an object, or if one of these
+/// members occurs twice.
 fn own<'a>(request: &RpcRequest<'a>) -> Option<Own<'a>> {
     match request.params {
         Params::Absent => Some(Own::default()),
@@ -124,13 +127,13 @@ struct Meta<'a> {
     capabilities: Option<&'a RawValue>,
 }
 
-/// Reads an object. A list of its values, which serde would take for one, is none.
+/// Reads an object. Rejects a list of its values, which serde would accept.
 fn object<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
     json.get().starts_with('{').then(|| serde_json::from_str(json.get()).ok()).flatten()
 }
 
 impl Mirror {
-    /// Checks that the header is there once, and says what the body says.
+    /// Checks that the header occurs once and has the value of the body.
     fn check<H: Handlers>(&self, headers: &HeaderMap, body: &str) -> Result<(), Failure> {
         let Self { header, shown, read } = self;
         let mut values = headers.get_all(header).iter();
@@ -152,7 +155,7 @@ fn literal(value: &str) -> Option<Cow<'_, str>> {
     Some(value.into())
 }
 
-/// Reads a value that may be encoded, as one must be that is no visible ASCII: `=?base64?...?=`.
+/// Reads a value. It may be encoded as `=?base64?...?=`, and must be if it is not visible ASCII.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return literal(value);

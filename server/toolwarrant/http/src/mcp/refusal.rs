@@ -1,4 +1,4 @@
-//! The refusal of a whole HTTP request, as a JSON-RPC error with a status of HTTP.
+//! The refusal of a whole HTTP request, as a JSON-RPC error with an HTTP status.
 
 use super::answers::error;
 use crate::context::{challenge, respond, status};
@@ -35,7 +35,7 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Refuses a request of which no message is known.
+/// Refuses a request without a known message.
 pub(super) fn refuse(failure: &Failure, request_id: &HeaderValue) -> Response<ResponseBody> {
     respond(status(failure), error("null", failure), request_id)
 }

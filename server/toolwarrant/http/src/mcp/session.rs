@@ -1,6 +1,6 @@
 //! Answers the messages of one authenticated HTTP request.
 //!
-//! The outcome of a tool is always a result, also if the tool failed, so that the model reads it.
+//! The outcome of a tool is always a result, even if the tool failed, so that the model reads it.
 
 use super::answers::{self, Answers, error};
 use super::envelope::{self, Message, ParamMembers, Params, RpcRequest};
@@ -32,7 +32,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// The method of this name, if the revision has it.
+    /// Finds the method with this name, if the revision has it.
     pub(super) fn of(name: &str, revision: Revision) -> Option<Self> {
         let handshake = revision.features().handshake;
         match name {
@@ -45,7 +45,7 @@ impl Method {
         }
     }
 
-    /// The failure of a call to a method of this name, which there is not.
+    /// Returns the failure of a call to a method that does not exist.
     pub(super) fn unknown<H: Handlers>(name: &str) -> Failure {
         Failure::new(H::CATALOGUE.roles.method_not_found, words!["there is no method `", Echo::of(name), "`"])
     }
@@ -56,7 +56,7 @@ pub(super) struct Session<'a, H> {
     pub(super) context: &'a Context<H>,
     pub(super) answers: &'a Answers,
     pub(super) caller: &'a Caller,
-    /// What was charged of the budget before the body was read.
+    /// The charge to the budget before the body was read.
     pub(super) charged: Option<HeadCharge>,
     pub(super) request_id: &'a str,
     pub(super) revision: Revision,
@@ -64,10 +64,9 @@ pub(super) struct Session<'a, H> {
 }
 
 impl<H: Handlers> Session<'_, H> {
-    /// The answer to a message; a notification has none.
+    /// Returns the answer to a message; a notification has no answer.
     ///
-    /// # Errors
-    /// The key or secret of the caller has ended meanwhile.
+    /// # Errors The caller's key or secret has ended meanwhile.
     pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
         match self.answered(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
@@ -77,7 +76,8 @@ impl<H: Handlers> Session<'_, H> {
         }
     }
 
-    /// The answer to a batch; one of notifications has none. The cost of all messages is charged before the first one runs.
+    /// Returns the answer to a batch; a batch of notifications has no answer. The cost of all
+    /// messages is charged before the first one runs.
     pub(super) async fn batch(&self, messages: &[Message<'_>]) -> Option<Answer> {
         let requests = messages.iter().filter(|message| message.wants_answer()).count();
         let charged = self.charge(requests);
@@ -93,7 +93,7 @@ impl<H: Handlers> Session<'_, H> {
         self.context.pipeline.charge_budget(self.caller, self.charged, cost)
     }
 
-    /// The answer to a message, or its id and the failure; `None` for a notification.
+    /// Returns the answer to a message, or its id and the failure; `None` for a notification.
     async fn answered<'m>(
         &self,
         message: &'m Message<'_>,
@@ -190,7 +190,7 @@ impl<H: Handlers> Session<'_, H> {
     }
 }
 
-/// An answer, or an error in its place.
+/// Returns the answer, or an error in its place.
 fn told(answered: Result<Answer, (&str, Failure)>) -> Answer {
     answered.unwrap_or_else(|(id, failure)| error(id, &failure))
 }
@@ -206,13 +206,14 @@ struct CallParams<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// The cursor of a `tools/list` request, cleaned for display. One that is null is none.
+/// Returns the cursor of a `tools/list` request, cleaned for display. A cursor that is null counts
+/// as absent.
 fn cursor(request: &RpcRequest<'_>) -> Option<Echo> {
     let Params::Read(ParamMembers { cursor, .. }) = request.params else { return None };
     cursor.map(RawValue::get).filter(|cursor| *cursor != "null").map(Echo::of)
 }
 
-/// The revision that a client offers; empty if it offers none.
+/// Returns the revision that a client offers; empty if it offers none.
 fn offer<'a>(request: &RpcRequest<'a>) -> Cow<'a, str> {
     let Params::Read(ParamMembers { protocol_version, .. }) = request.params else { return Cow::Borrowed("") };
     protocol_version.and_then(|version| read_text(version.get())).unwrap_or_default()

@@ -1,6 +1,8 @@
-//! Reads the arguments of a call from path, query and body. GET and DELETE take theirs from the query, PUT and POST from a JSON object.
+//! Reads the arguments of a call from path, query and body. GET and DELETE take theirs from the
+//! query, PUT and POST from a JSON object.
 //!
-//! Nothing is judged here but the form: which arguments a tool takes, and how often, is said by the tool as on `/mcp`.
+//! This module checks only the form. As on `/mcp`, the tool checks which arguments it takes and how
+//! often.
 
 use super::routes::Route;
 use crate::context::reason;
@@ -21,7 +23,7 @@ type Member<'a> = (Cow<'a, str>, Cow<'a, str>);
 /// Returns the arguments as a JSON object.
 ///
 /// # Errors
-/// Says what cannot be read.
+/// The error describes the part that cannot be read.
 pub(super) fn read(
     route: &Route,
     path: &[(&'static str, &str)],
@@ -65,7 +67,7 @@ pub(super) fn read(
     RawValue::from_string(object).map_err(|_| "the arguments are not JSON".into())
 }
 
-/// Adds the key of the header, unless the same key stands among the arguments.
+/// Adds the key of the header, unless the arguments contain the same key.
 fn add_key(route: &Route, members: &mut Vec<Member<'_>>, key: &str) -> Result<(), Words> {
     if !route.takes(IDEMPOTENCY_KEY) {
         return Err(words!["`", route.tool.name, "` takes no Idempotency-Key"]);
@@ -100,7 +102,8 @@ fn of_body(body: &[u8]) -> Result<Vec<Member<'_>>, Words> {
     Ok(members.into_iter().map(|(name, value)| (name, value.get().into())).collect())
 }
 
-/// Decodes `%XX`. A plus is a plus. `None` for anything else after `%`, and for what is not UTF-8.
+/// Decodes `%XX`. A plus sign stays a plus sign. Returns `None` for any other character after `%`,
+/// and for text that is not UTF-8.
 fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let sound = |rest: &str| rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     text.split('%').skip(1).all(sound).then(|| percent_decode_str(text).decode_utf8().ok()).flatten()

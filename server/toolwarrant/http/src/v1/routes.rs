@@ -1,7 +1,7 @@
 //! The routes of `/v1`, made once from the contract.
 //!
-//! A path is matched as it was sent, segment by segment; only the values of parameters are decoded, by `arguments`. Where a literal
-//! segment and a parameter both fit, the literal one wins.
+//! A path is matched as it was sent, segment by segment; `arguments` decodes only the values of
+//! parameters. If a literal segment and a parameter both fit, the literal wins.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 
-/// The path of the document that says what is served. A GET of it needs no signature.
+/// The path of the OpenAPI document. A GET of it needs no signature.
 pub(super) const DOCUMENT: &str = "/v1/openapi.json";
 
 /// All routes of a contract.
@@ -28,7 +28,7 @@ pub(super) struct Route {
     pub(super) tool: &'static ToolDef,
     method: &'static str,
     segments: Vec<Segment>,
-    /// The arguments of the tool, each with what its text is.
+    /// The arguments of the tool, each with the kind of its text.
     arguments: HashMap<String, Kind>,
 }
 
@@ -38,26 +38,27 @@ enum Segment {
     Parameter(&'static str),
 }
 
-/// What the text of an argument in a path or query stands for.
+/// The meaning of an argument's text in a path or query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Itself.
+    /// The text itself.
     Text,
     /// A JSON number, true or false.
     Json,
 }
 
-/// What is served at a path.
+/// The result of a look-up of a path.
 pub(super) enum Matched<'a> {
-    /// A tool, and its arguments that stand in the path, as they were sent.
+    /// A tool, and its arguments in the path, as they were sent.
     Route(&'a Route, Vec<(&'static str, &'a str)>),
-    /// Tools of other methods.
+    /// The methods that the path takes, if the request used another one.
     OtherMethod(Vec<&'static str>),
     Nothing,
 }
 
 impl Routes {
-    /// The routes of a contract. `base` is the path of the public URL, without a slash at its end; only answers show it.
+    /// Makes the routes of a contract. `base` is the path of the public URL, without a slash at its
+    /// end. It appears only in answers.
     pub(crate) fn new(catalogue: &'static Catalogue, base: &str) -> Self {
         let routes: Vec<_> = catalogue.tools.iter().filter_map(Route::of).collect();
         let task = routes.iter().filter(|route| route.tool.hints.read_only).find_map(|route| {
@@ -75,7 +76,7 @@ impl Routes {
         self.task.as_ref().map(|(before, after)| format!("{before}{id}{after}"))
     }
 
-    /// Finds what is served at a path.
+    /// Finds the tool for a method and a path.
     pub(super) fn find<'a>(&'a self, method: &str, path: &'a str) -> Matched<'a> {
         if path == DOCUMENT {
             return Matched::OtherMethod(vec!["GET"]);
@@ -111,7 +112,7 @@ impl Route {
         })
     }
 
-    /// The values of the parameters if the path fits.
+    /// Returns the values of the parameters if the path fits.
     fn values<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
         let mut values = Vec::new();
         let mut parts = path.split('/');
@@ -126,17 +127,18 @@ impl Route {
         parts.next().is_none().then_some(values)
     }
 
-    /// Returns whether arguments outside of the path stand in a body.
+    /// Returns true if arguments that are not in the path are in a body.
     pub(super) fn takes_body(&self) -> bool {
         matches!(self.method, "PUT" | "POST")
     }
 
-    /// Returns whether the tool has this argument.
+    /// Returns true if the tool has this argument.
     pub(super) fn takes(&self, argument: &str) -> bool {
         self.arguments.contains_key(argument)
     }
 
-    /// Returns the JSON that the text of an argument stands for. Text that fits no JSON is a string, which the tool refuses.
+    /// Returns the JSON for the text of an argument. Text that is not valid JSON becomes a string,
+    /// which the tool refuses.
     pub(super) fn json(&self, argument: &str, text: Cow<'_, str>) -> String {
         let plain = |text: &str| text.starts_with(|first: char| first.is_ascii_digit() || "-tf".contains(first));
         let known =
