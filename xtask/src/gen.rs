@@ -1,5 +1,6 @@
-//! `cargo xtask gen`: `spec/generated` by the framework's own `gen`, the schemas for editors anew, `tests/RULES.md`, `docs/flags.md`,
-//! the README's table of tools, and ARCHITECTURE's table of lines.
+//! `cargo xtask gen`: writes `spec/generated` with the framework's own `gen`, the schemas for
+//! editors, `tests/RULES.md`, `docs/flags.md`, the README's table of tools, and ARCHITECTURE's
+//! table of lines.
 
 use crate::{lines, rules, tokens};
 use anyhow::{Context, Result, bail};
@@ -14,7 +15,8 @@ use toolwarrant_reader::{GenerateError, Generated, Mode, editor_schemas, generat
 /// The contract of the product.
 const SPEC: &str = "spec";
 
-/// Where the schemas for editors are: the framework's own, which `gen` of a service writes out, and the product's.
+/// The folders with the schemas for editors: the framework's own, which `gen` of a service copies,
+/// and the product's.
 const EDITOR: [&str; 2] = ["macros/reader/editor", "spec/generated/editor"];
 
 const README: &str = "README.md";
@@ -24,11 +26,12 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 /// The page that the program prints.
 const FLAGS: &str = "docs/flags.md";
 
-/// Between these two lines a page is generated.
+/// The two lines between which a page is generated.
 const TABLE: (&str, &str) = ("<!-- written by `cargo xtask gen` -->\n", "<!-- until here -->\n");
 
-/// Writes what has changed, removes what is no longer generated, and shows what the texts cost; with `check` only says what would
-/// change, and fails.
+/// Writes the files that have changed, removes those that are no longer generated, and prints the
+/// costs of the texts. With `check`, only lists the files that would change, and fails if there are
+/// any.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let spec = root.join(SPEC);
     let contract = load(&spec)?;
@@ -36,7 +39,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     match flags(root)? {
         Some(page) => drop(wanted.insert(FLAGS.into(), page)),
         None if check => bail!("the program does not print {FLAGS}: `cargo run -- flags` says why"),
-        // The contract may have changed, and the code not yet.
+        // The contract may have changed while the code does not match it yet.
         None => println!("{FLAGS} stays as it is: `cargo run -- flags` fails"),
     }
     let is_new = |(path, text): &(&PathBuf, &String)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(*text);
@@ -66,9 +69,10 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     Ok(())
 }
 
-/// Every file that this command knows how to make and the framework does not: its path and its text.
+/// Makes every file that the framework cannot make: its path and its text.
 ///
-/// The framework has the schemas for editors as it was compiled with; here they are made from the structs.
+/// The framework contains the schemas for editors of its last build; here they are made from the
+/// structs.
 fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
     for (name, text) in editor_schemas() {
@@ -86,7 +90,7 @@ fn files(root: &Path, contract: &Contract) -> Result<BTreeMap<PathBuf, String>> 
     Ok(files)
 }
 
-/// What the program says of its flags, or nothing if it cannot be built or run.
+/// Returns the program's page about its flags, or `None` if the program cannot be built or run.
 fn flags(root: &Path) -> Result<Option<String>> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["run", "--quiet", "--locked", "--package", "cloudphone", "--", "flags"]).current_dir(root);
@@ -94,7 +98,7 @@ fn flags(root: &Path) -> Result<Option<String>> {
     Ok(output.status.success().then(|| String::from_utf8(output.stdout)).transpose()?)
 }
 
-/// The README's table of tools.
+/// Writes the README's table of tools.
 fn tools(contract: &Contract) -> String {
     let mut table = "| tool | what it does | permission |\n|---|---|---|\n".to_owned();
     for ToolSpec { name, summary, permission, .. } in contract.tools() {

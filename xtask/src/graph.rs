@@ -1,6 +1,7 @@
-//! `cargo xtask graph`: the crates and what each uses, with the rules that the architecture rests on.
+//! `cargo xtask graph`: the crates and their dependencies, with the rules of the architecture.
 //!
-//! Only normal dependencies count: what a test uses is no part of what is built. A rule that is broken is an error.
+//! Only normal dependencies count: dependencies of tests are not part of the build. A broken rule
+//! is an error.
 
 use crate::modules;
 use crate::python::must;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use toml::Table;
 
-/// Libraries that decide what a crate is about, and the crates that use them.
+/// Libraries that define the subject of a crate, and the crates that may use them.
 const OWNERS: [(&str, &[&str]); 6] = [
     ("axum", &["toolwarrant-http", "armcloud-double"]),
     ("hyper", &["toolwarrant-http"]),
@@ -24,12 +25,12 @@ const OWNERS: [(&str, &[&str]); 6] = [
 /// A crate of the workspace.
 struct Crate {
     name: String,
-    /// Where its sources are.
+    /// The folder of its sources.
     folder: String,
     uses: Vec<String>,
 }
 
-/// Prints the graph, and fails where a rule is broken.
+/// Prints the graph, and fails if a rule is broken.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let crates = crates(root)?;
     let place = |name: &str| crates.iter().position(|known| known.name == name);
@@ -60,7 +61,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The crates of the workspace in the order of its members, which is that of the architecture.
+/// Returns the crates of the workspace in the order of its members, which is the order of the
+/// architecture.
 fn crates(root: &Path) -> Result<Vec<Crate>> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"];
     let metadata = must(Command::new(env!("CARGO")).args(arguments).current_dir(root))?;

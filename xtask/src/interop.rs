@@ -1,9 +1,12 @@
-//! `cargo xtask interop`: official clients of the protocol, and its conformance suites, against the program as users start it.
+//! `cargo xtask interop`: official clients of the protocol, and its conformance suites, against the
+//! program as users start it.
 //!
-//! A client is a script in `tests/wire/interop`, where lock files pin its packages too. It runs as it comes, and pinned to each revision that
-//! the contract serves. It reads what to call, which comes from the contract, as JSON; it answers in lines of JSON: its name, each
-//! check, and where it has no way to speak the revision, why. With each client's packages the sample of README.md in its language is run
-//! too. A table of clients and revisions closes the run.
+//! A client is a script in `tests/wire/interop`; lock files in the same folder pin its packages.
+//! Each client runs with its own choice of revision, and once pinned to each revision that the
+//! contract serves. It reads its calls, which come from the contract, as JSON. It writes lines of
+//! JSON: its name, each check, and the reason if it cannot speak a revision. The samples of
+//! README.md run with the packages of the clients in their language. The run ends with a table of
+//! clients and revisions.
 
 mod bench;
 mod findings;
@@ -24,22 +27,23 @@ use std::thread;
 use std::time::Instant;
 use toolwarrant_reader::load;
 
-/// Major versions of the Python client. Each has a lock file of that name.
+/// Major versions of the Python client. Each has a lock file with that name.
 const PYTHONS: [&str; 2] = ["python-2", "python-1"];
-/// Packages of the TypeScript client: since its second major version it has a name of its own.
+/// Packages of the TypeScript client, which changed its name with its second major version.
 const TYPESCRIPTS: [&str; 2] = ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk"];
-/// Programs that a TypeScript client of the second major version talks through.
+/// Programs through which a TypeScript client of the second major version connects.
 const BRIDGES: [&str; 2] = ["mcp-remote", "cloudphone bridge"];
-/// The conformance suite as released, and the next one, which has scenarios for more revisions.
+/// The released conformance suite, and the next one, which has scenarios for more revisions.
 const SUITES: [&str; 2] = ["@modelcontextprotocol/conformance", "conformance-next"];
 /// The scenarios and checks of the suites that do not apply, with the reasons.
 const LEFT_OUT: &str = "conformance.toml";
-/// What a script tries that is no suite, beside every tool.
+/// The checks of every script that is not a suite, in addition to a call of each tool.
 const WANTED: [&str; 5] = ["handshake", "tools/list", "invalid_argument", "tools/list of a reader", "wrong secret"];
-/// How many clients run at once. Most of their time they wait.
+/// Number of clients that run at once. They wait most of the time.
 const AT_ONCE: usize = 4;
 
-/// Runs every client, each time against a program of its own, shows what each found, and closes with a table and a count.
+/// Runs every client, each time against its own program, prints the findings of each, and ends with
+/// a table and a count.
 pub(crate) fn run(root: &Path) -> Result<()> {
     step(root, &["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
     let this = std::env::current_exe()?;
@@ -79,13 +83,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
 /// A row of the table.
 enum Client {
-    /// A script, and the checks that it has to make.
+    /// A script, and the checks that it must make.
     Script { interpreter: PathBuf, arguments: Vec<String>, folder: PathBuf, wanted: Vec<String> },
-    /// A sample of README.md, with a client as it comes.
+    /// A sample of README.md, with an unmodified client.
     Sample { interpreter: PathBuf, sample: Sample },
 }
 
-/// Installs all packages; answers with the rows of the table.
+/// Installs all packages. Returns the rows of the table.
 fn clients(bench: &Bench, root: &Path, wanted: &[String]) -> Result<Vec<Client>> {
     let (mut clients, mut samples) = (Vec::new(), Vec::new());
     for major in PYTHONS {
@@ -119,10 +123,11 @@ fn clients(bench: &Bench, root: &Path, wanted: &[String]) -> Result<Vec<Client>>
     Ok(clients.into_iter().chain(samples).collect())
 }
 
-/// Runs each client as it comes, and each script pinned to each revision too. Answers in the order of the table.
+/// Runs each client with its own choice of revision, and each script pinned to each revision also.
+/// Returns the findings in the order of the table.
 fn try_all(bench: &Bench, clients: &[Client], revisions: &[&str]) -> Result<Vec<Findings>> {
     let pinned: Vec<Option<&str>> = [None].into_iter().chain(revisions.iter().copied().map(Some)).collect();
-    // From the end, because samples take the longest.
+    // It begins at the end, because samples take the longest.
     let cells = clients.iter().enumerate().rev().flat_map(|(row, client)| match client {
         Client::Script { .. } => pinned.iter().map(|pin| (row, client, *pin)).collect(),
         Client::Sample { .. } => vec![(row, client, None)],

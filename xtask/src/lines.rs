@@ -1,6 +1,7 @@
 //! `cargo xtask lines`: the lines of Rust that are neither blank nor comment, by crate: code, tests, benches and examples.
 //!
-//! Reads what git lists, in any checkout and whatever its layout is. Documentation counts as comment. Start at [`run`].
+//! It reads the files that git lists, in any checkout with any layout. Documentation counts as
+//! comment. Start at [`run`].
 
 use crate::python::must;
 use anyhow::{Context, Result};
@@ -14,14 +15,14 @@ use toml::Table;
 /// Lines of each kind.
 type Lines = [u64; 3];
 
-/// Heads of the columns of [`Lines`].
+/// The column heads of [`Lines`].
 const KINDS: [&str; 3] = ["code", "tests", "benches and examples"];
 
 const CODE: usize = 0;
 const TESTS: usize = 1;
 const SAMPLES: usize = 2;
 
-/// Names of files that are tests as a whole.
+/// Names of files that consist only of tests.
 const TEST_FILES: [&str; 3] = ["tests.rs", "testing.rs", "golden.rs"];
 
 /// Prints the lines of a checkout.
@@ -47,7 +48,7 @@ pub(crate) fn table(root: &Path) -> Result<String> {
     Ok(table)
 }
 
-/// Returns the paths below `root` of the files that git knows or would add, unless they were deleted.
+/// Returns the paths below `root` of all files that git tracks or would add, except deleted ones.
 pub(crate) fn listed(root: &Path) -> Result<Vec<PathBuf>> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let files = must(Command::new("git").args(arguments).current_dir(root))?;
@@ -66,7 +67,8 @@ fn read(root: &Path) -> Result<Files> {
     listed(root)?.into_iter().filter(is_read).map(read).collect()
 }
 
-/// The lines of each crate in the order of their folders, and their sum. What belongs to no crate stands under its top folder.
+/// Returns the lines of each crate in the order of the folders, and their sum. Files outside of
+/// crates count for their top folder.
 fn rows(files: &Files) -> Result<Vec<(String, Lines)>> {
     let mut crates = BTreeMap::new();
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with("Cargo.toml")) {
@@ -94,7 +96,8 @@ fn rows(files: &Files) -> Result<Vec<(String, Lines)>> {
     Ok(named)
 }
 
-/// The kind of a file's lines. Crates below `tests` serve tests alone, and so does what the feature `testing` adds; `docs` has samples.
+/// Returns the kind of a file's lines. Crates below `tests` and the code of the feature `testing`
+/// serve only tests; `docs` has samples.
 fn kind(path: &Path) -> usize {
     let below =
         |folders: &[&str]| path.parent().is_some_and(|at| at.iter().any(|at| folders.iter().any(|name| at == *name)));
@@ -107,8 +110,9 @@ fn kind(path: &Path) -> usize {
     }
 }
 
-/// Counts the lines that are code: those outside of `#[cfg(test)] mod x { ... }`, and those inside. Such a module ends where a brace
-/// stands below its first letter, as rustfmt writes it; comments are those of whole lines.
+/// Counts the lines of code outside of `#[cfg(test)] mod x { ... }`, and those inside. Such a
+/// module ends at a brace with the indentation of its first line, as rustfmt writes it. Only
+/// whole-line comments count as comments.
 fn code_lines(text: &str) -> [u64; 2] {
     let is_code = |line: &&str| !line.is_empty() && !line.trim_start().starts_with("//");
     let mut lines = text.lines().map(str::trim_end).filter(is_code).peekable();
@@ -125,7 +129,7 @@ fn code_lines(text: &str) -> [u64; 2] {
     [outside, inside]
 }
 
-/// `12345` as `12,345`.
+/// Writes `12345` as `12,345`.
 fn grouped(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),

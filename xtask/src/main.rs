@@ -1,4 +1,4 @@
-//! The maintainer's commands. `cargo xtask --help` lists them; one file a verb.
+//! The maintainer's commands. `cargo xtask --help` lists them; each verb has its own file.
 
 mod bench;
 mod deny;
@@ -78,7 +78,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
 }

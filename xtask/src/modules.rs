@@ -1,8 +1,10 @@
-//! The circles in which modules of one crate use each other, read from their paths.
+//! The circles in which modules of one crate use each other, found in their paths.
 //!
-//! Below each parent stand its child modules and the parent's own code; `lib.rs` and `main.rs` are the own code of the root. A child's descendants
-//! count as the child. A re-export (`pub use`) is no use, unless the parent's own code needs the name: whoever takes a name through it uses the module
-//! that defines it. Tests do not count, nor does what a `quote!` emits.
+//! The children of a parent are its child modules and its own code; `lib.rs` and `main.rs` are the
+//! own code of the root. The descendants of a child count as the child. A re-export (`pub use`)
+//! does not count as a use, unless the parent's own code needs the name. Code that imports a name
+//! through a re-export uses the module that defines it. Tests and the code inside of `quote!` do
+//! not count.
 
 use crate::lines::listed;
 use anyhow::{Context, Result};
@@ -15,15 +17,15 @@ type Names = Vec<String>;
 type Modules = BTreeMap<Names, Module>;
 type Graph = BTreeMap<Names, BTreeSet<Names>>;
 
-/// What the code of one module names, as paths from the crate's root.
+/// The paths that the code of one module names, from the crate's root.
 #[derive(Default)]
 struct Module {
     used: BTreeSet<Names>,
-    /// What `use` brings into the module, by its name there.
+    /// The paths that `use` imports into the module, by name.
     imports: BTreeMap<String, Names>,
 }
 
-/// The circles below each parent, each as the paths of those in it.
+/// Returns the circles below each parent, each as the paths of its modules.
 pub(crate) fn circles(package: &Path) -> Result<Vec<Vec<String>>> {
     let mut modules = Modules::new();
     for file in listed(package)?.into_iter().filter(|file| file.starts_with("src")) {
@@ -57,7 +59,7 @@ fn circles_of(modules: &Modules) -> Vec<Vec<String>> {
     circles
 }
 
-/// The own code of `parent` and its children, and which of them each uses.
+/// Returns the own code of `parent` and its children, each with the ones that it uses.
 fn below(parent: &[String], uses: &Graph) -> Graph {
     let place = |path: &Names| path.starts_with(parent).then(|| path[..path.len().min(parent.len() + 1)].to_vec());
     let mut graph = Graph::new();
@@ -80,7 +82,7 @@ fn reach(graph: &Graph, from: &Names) -> BTreeSet<Names> {
     reached
 }
 
-/// The module that defines what `path` leads to, behind at most eight imports.
+/// Returns the module that defines the item at `path`, through at most eight imports.
 fn resolve(modules: &Modules, path: &[String]) -> Names {
     let mut path = path.to_vec();
     for _ in 0..8 {
@@ -93,12 +95,12 @@ fn resolve(modules: &Modules, path: &[String]) -> Names {
     path
 }
 
-/// How many of the names of `path` lead to a module.
+/// Returns the number of names in `path` that lead to a module.
 fn depth(modules: &Modules, path: &[String]) -> usize {
     (1..=path.len()).rev().find(|depth| modules.contains_key(&path[..*depth])).unwrap_or(0)
 }
 
-/// Adds what a file names to its module.
+/// Adds the paths that a file names to its module.
 fn add(modules: &mut Modules, own: Names, text: &str) {
     let module = modules.entry(own.clone()).or_default();
     let (imports, code) = statements(text);
@@ -130,7 +132,8 @@ fn add(modules: &mut Modules, own: Names, text: &str) {
     }
 }
 
-/// The `use` statements of a file, and its other code: without tests, comments and what it emits.
+/// Returns the `use` statements of a file, and its other code without tests, comments and emitted
+/// code.
 fn statements(text: &str) -> (Vec<String>, String) {
     let text = text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
     let (mut imports, mut code) = (Vec::<String>::new(), String::new());
@@ -159,7 +162,7 @@ fn statements(text: &str) -> (Vec<String>, String) {
     (imports, code)
 }
 
-/// The names that the tree of a `use` statement brings in, with their paths.
+/// Returns the names that the tree of a `use` statement imports, with their paths.
 fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
     let mut found = Vec::new();
     let (mut bases, mut path, mut name) = (Vec::new(), Vec::new(), None);
@@ -188,7 +191,7 @@ fn leaves(own: &[String], tree: &str) -> Vec<(String, Names)> {
     found
 }
 
-/// A path as a file of `own` writes it, from the crate's root.
+/// Returns the path from the crate's root for a path that a file of `own` uses.
 fn absolute(own: &[String], path: &[&str]) -> Names {
     let ups = path.iter().take_while(|part| **part == "super").count();
     let base = match path.first() {
@@ -199,7 +202,7 @@ fn absolute(own: &[String], path: &[&str]) -> Names {
     base.iter().cloned().chain(rest.map(|part| (*part).to_owned())).collect()
 }
 
-/// The words and signs of code; `::` is one sign.
+/// Splits code into words and signs; `::` is one sign.
 fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = code.trim_start();
@@ -225,7 +228,7 @@ fn is_word(token: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The circles among modules with these paths and texts; the root's path is empty.
+    /// Returns the circles among modules with these paths and texts; the root's path is empty.
     fn planted(files: &[(&str, &str)]) -> String {
         let mut modules = Modules::new();
         for (path, text) in files {

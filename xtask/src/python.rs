@@ -1,11 +1,13 @@
-//! A Python of its own for a tool, with the packages of a lock file that has their hashes.
+//! A separate Python environment for a tool, with the packages of a lock file that contains their
+//! hashes.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes it in `folder`, unless it is there from an earlier time. Returns the folder of its programs.
+/// Makes the environment in `folder`, unless it is there from an earlier run. Returns the folder of
+/// its programs.
 pub(crate) fn python(lock: &Path, folder: &Path) -> Result<PathBuf> {
     let (programs, mark) = (folder.join("bin"), folder.join("installed"));
     let wanted = fs::read_to_string(lock).with_context(|| lock.display().to_string())?;
@@ -20,7 +22,7 @@ pub(crate) fn python(lock: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(programs)
 }
 
-/// Runs a command to its end; answers with what it says.
+/// Runs a command to its end. Returns its output.
 pub(crate) fn must(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {:?}", command.get_program()))?;

@@ -1,6 +1,8 @@
-//! `tests/RULES.md`: which test holds which rule, from `tests/rules.toml` and the test functions that there are.
+//! `tests/RULES.md`: the test of each rule, from `tests/rules.toml` and the existing test
+//! functions.
 //!
-//! A rule that no test holds must say why. Whether a test asserts its rule is for people to judge: read it.
+//! A rule without a test must have a reason. People must check that a test asserts its rule, by
+//! reading it.
 
 use crate::lines::listed;
 use anyhow::{Context, Result, bail};
@@ -12,10 +14,10 @@ use toml::{Table, Value};
 
 const RULES: &str = "tests/rules.toml";
 
-/// The files in which each name is that of a test function.
+/// The files with a test function of this name, by name.
 type Tests = BTreeMap<String, Vec<PathBuf>>;
 
-/// The page, unless a rule has no test.
+/// Returns the page. Fails if a rule has no test.
 pub(crate) fn page(root: &Path) -> Result<String> {
     let text = fs::read_to_string(root.join(RULES)).with_context(|| format!("cannot read {RULES}"))?;
     let sections: Table = text.parse().context(RULES)?;
@@ -57,7 +59,7 @@ pub(crate) fn page(root: &Path) -> Result<String> {
     ))
 }
 
-/// A test's name, leading to its file.
+/// Links the name of a test to its file.
 fn link(test: &str, tests: &Tests) -> Result<String, String> {
     let files = tests.get(test).map_or(&[][..], Vec::as_slice);
     let [file] = files else { return Err(format!("names `{test}`, of which there are {}", files.len())) };
@@ -81,7 +83,7 @@ fn tests(root: &Path) -> Result<Tests> {
     Ok(tests)
 }
 
-/// The names of a file's test functions that run.
+/// Returns the names of the test functions in a file that are not ignored.
 fn functions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut is_test = false;

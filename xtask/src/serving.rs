@@ -1,4 +1,5 @@
-//! What verbs share that measure a program from outside: which program, a key that may ask a lot, and how requests are judged.
+//! Helpers of verbs that measure a program from outside: the program, a key with a large budget,
+//! and the check of requests.
 
 use crate::test::step;
 use anyhow::{Context, Result, ensure};
@@ -11,10 +12,10 @@ use std::time::Duration;
 /// Time in which a request must be answered.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The flags of a program that is watched.
+/// The flags of a program that is monitored.
 pub(crate) const WATCHED: [&str; 2] = ["--admin-listen", "127.0.0.1:0"];
 
-/// The program of a package that is given, or an optimised one of the same name that is built now.
+/// Returns the given program of a package, or builds an optimised one with this name.
 pub(crate) fn program(root: &Path, given: Option<&Path>, name: &str) -> Result<PathBuf> {
     if let Some(given) = given {
         return given.canonicalize().with_context(|| given.display().to_string());
@@ -24,7 +25,8 @@ pub(crate) fn program(root: &Path, given: Option<&Path>, name: &str) -> Result<P
     Ok(target.join("release").join(name))
 }
 
-/// Makes a key with an application of its own, of this name. It sees these devices, or all where none is named.
+/// Makes an application with this name, and a key for it. The key sees these devices, or all
+/// devices if the list is empty.
 pub(crate) async fn key(serving: &Instance, name: &str, devices: &[String]) -> Result<KeyPair> {
     let operator = &serving.operator;
     let budget = ["--requests-per-minute", "4000000000"];
@@ -33,7 +35,7 @@ pub(crate) async fn key(serving: &Instance, name: &str, devices: &[String]) -> R
         .await?;
     let all = ["--all".to_owned()];
     let devices = if devices.is_empty() { &all } else { devices };
-    // All at once may be longer than a command line.
+    // All devices at once may not fit into a command line.
     for some in devices.chunks(1_000) {
         let assign = ["device", "assign", name].into_iter().chain(some.iter().map(String::as_str));
         operator.json(assign).await?;
@@ -41,14 +43,14 @@ pub(crate) async fn key(serving: &Instance, name: &str, devices: &[String]) -> R
     operator.key(name).await
 }
 
-/// Asks on a connection of its own, and wants an answer of status 200.
+/// Sends a request on its own connection, and requires an answer with status 200.
 pub(crate) async fn exchange(address: SocketAddr, request: &str) -> Result<()> {
     let answer = driver::exchange(address, request.as_bytes()).await?;
     ensure!(answer.status == 200, "status {}", answer.status);
     Ok(())
 }
 
-/// The value below which this share of those is, which are in ascending order.
+/// Returns the value below which this share of the values lies. The values are in ascending order.
 pub(crate) fn quantile(ascending: &[f64], share: f64) -> f64 {
     ascending.get((ascending.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN)
 }

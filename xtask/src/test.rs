@@ -1,4 +1,5 @@
-//! `cargo xtask test`: all that must hold before a change lands, step by step, with a count at the end.
+//! `cargo xtask test`: all checks that must pass before a change lands, step by step, with a count
+//! at the end.
 
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs every step, stops at the first that fails, and closes with how many tests ran.
+/// Runs every step, stops at the first that fails, and prints the number of tests at the end.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let begin = Instant::now();
     step(root, &["fmt", "--all", "--check"])?;
@@ -22,7 +23,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs one cargo command with its output passed on; answers with the tests that it says have passed.
+/// Runs one cargo command and passes its output on. Returns the number of tests that passed.
 pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
     println!("\n> cargo {}", arguments.join(" "));
     let mut child = Command::new(env!("CARGO"))
@@ -43,7 +44,7 @@ pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
     Ok(passed)
 }
 
-/// The figure in libtest's closing line: `test result: ok. 3 passed; ...`.
+/// Reads the number in libtest's last line: `test result: ok. 3 passed; ...`.
 fn count(line: &str) -> Option<u64> {
     line.strip_prefix("test result: ok. ")?.split_once(" passed")?.0.parse().ok()
 }

@@ -1,4 +1,5 @@
-//! The table of `cargo xtask gen`: how long the texts are that agents read, and how many tokens they cost.
+//! The table of `cargo xtask gen`: the lengths of the texts that agents read, and their costs in
+//! tokens.
 
 use anyhow::Result;
 use std::fmt::Write;
@@ -6,8 +7,9 @@ use tiktoken_rs::o200k_base;
 use toolwarrant_reader::model::{Contract, ReadersSpec, ToolSpec};
 use toolwarrant_reader::{ListForm, description, input_schema, instructions_text, listed_item};
 
-/// Returns a row for each tool, one for each form of the whole list, and one for the instructions. Tokens are those of `o200k_base`;
-/// those of a tool are of its whole item in the list without output schemas.
+/// Returns a row for each tool, one for each form of the whole list, and one for the instructions.
+/// Tokens are counted with `o200k_base`. The tokens of a tool are those of its whole item in the
+/// list without output schemas.
 pub(crate) fn table(contract: &Contract) -> Result<String> {
     let encoding = o200k_base()?;
     let ReadersSpec { description: of_tool, argument, list, list_with_outputs, instructions, lead, brief: _ } =

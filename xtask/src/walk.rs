@@ -1,8 +1,12 @@
-//! `cargo xtask walk`: does what CONTRIBUTING.md says, step by step, on a copy of the repository.
+//! `cargo xtask walk`: follows CONTRIBUTING.md, step by step, on a copy of the repository.
 //!
-//! A code block of the walk says after its language what it is: `append=FILE`, `top=FILE` and `into=FILE` are edits (at the end of a file,
-//! before its first `use`, or at the end of the first item in it that has a body), `run` is a line of shell, `says` is what the step before must print, `missing` what
-//! the compiler must say at that point, and `mistake=RIGHT:WRONG` what it must say of such a slip in the edit before.
+//! The text after the language of a code block defines its purpose:
+//! * `append=FILE`, `top=FILE` and `into=FILE` are edits: at the end of a file, before its first
+//!   `use`, or at the end of its first item with a body.
+//! * `run` is a line for the shell.
+//! * `says` is output that the step before must print.
+//! * `missing` is output that the compiler must print at that point.
+//! * `mistake=RIGHT:WRONG` is output that it must print for such a mistake in the edit before.
 
 use crate::lines::listed;
 use crate::python::must;
@@ -13,10 +17,10 @@ use std::process::{Command, Output};
 
 const PAGE: &str = "CONTRIBUTING.md";
 
-/// Where the walk begins.
+/// The heading where the walk begins.
 const SECTION: &str = "## Add a tool";
 
-/// Walks, and prints each step.
+/// Carries out the walk, and prints each step.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let this = std::env::current_exe()?;
     let home = this.parent().and_then(Path::parent).context("this program lies in a target folder")?.join("walk");
@@ -68,10 +72,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A fenced block whose language is followed by what it is.
+/// A fenced code block, with the text after its language.
 struct Block<'a> {
     info: &'a str,
-    /// Without the indentation of its list item.
+    /// The text without the indentation of its list item.
     text: String,
 }
 
@@ -90,7 +94,7 @@ fn blocks(section: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Puts `text` at the end of the first item of `file`, one level deeper.
+/// Adds `text` to the end of the first item of `file`, one level deeper.
 fn into(file: &str, text: &str) -> Result<String> {
     let end = file.find("\n}\n").context("the file has no item to write into")?;
     let inner: String =
@@ -98,7 +102,7 @@ fn into(file: &str, text: &str) -> Result<String> {
     Ok(format!("{}\n\n{}{}", &file[..end], inner, &file[end + 1..]))
 }
 
-/// Whether each line that the page shows was printed, in this order.
+/// Checks that each line that the page shows was printed, in this order.
 fn must_say(said: &str, shown: &str) -> Result<()> {
     let mut rest = said;
     for line in shown.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -108,14 +112,14 @@ fn must_say(said: &str, shown: &str) -> Result<()> {
     Ok(())
 }
 
-/// A copy of the repository, with a target folder of its own that outlives it.
+/// A copy of the repository, with its own target folder, which later runs use again.
 struct Copy {
     root: PathBuf,
     target: PathBuf,
 }
 
 impl Copy {
-    /// Copies every file that git knows of, as it is at present.
+    /// Copies every file that git lists, in its present state.
     fn make(&self, root: &Path) -> Result<()> {
         if self.root.exists() {
             fs::remove_dir_all(&self.root)?;
@@ -125,7 +129,7 @@ impl Copy {
             fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
             fs::copy(root.join(&file), to).with_context(|| file.display().to_string())?;
         }
-        // `cargo xtask gen` counts the lines of what git lists there.
+        // `cargo xtask gen` counts the lines of the files that git lists there.
         must(Command::new("git").args(["init", "--quiet"]).current_dir(&self.root)).map(drop)
     }
 
@@ -137,7 +141,7 @@ impl Copy {
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_TERM_COLOR", "never");
-        // What cargo tells this program is not about the copy.
+        // The variables that cargo sets for this program do not apply to the copy.
         for (name, _) in
             std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
         {
@@ -146,7 +150,7 @@ impl Copy {
         command.output().with_context(|| format!("cannot run `{line}`"))
     }
 
-    /// What the compiler says of code that it must refuse.
+    /// Returns the compiler's messages about code that it must refuse.
     fn refused(&self) -> Result<String> {
         let output = self.shell("cargo check --quiet --locked --package cloudphone")?;
         ensure!(!output.status.success(), "the compiler takes what it is to refuse");

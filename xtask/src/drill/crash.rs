@@ -1,6 +1,7 @@
-//! `cargo xtask drill crash`: the program, optimised, under load; it is killed and stopped again and again, and then audited. In a third
-//! round backups are taken meanwhile, and each is restored and looked at. In a fourth, half of the writes are on pads of the double of
-//! ARMCloud, which resets connections and loses answers, and the audit reads the double's journal as well.
+//! `cargo xtask drill crash`: the optimised program under load. The drill kills and stops it
+//! repeatedly, and then audits its data. In one round it takes backups meanwhile, and restores and
+//! checks each of them. In another round, half of the writes go to pads of the double of ARMCloud,
+//! which resets connections and loses answers. The audit then also reads the double's journal.
 
 use super::ignored::{test, tests_of_the_product};
 use crate::test::step;
@@ -25,12 +26,13 @@ pub(crate) struct Load {
     seed: u64,
 }
 
-/// Takes backups while it is killed, kills it, kills it with two platforms, stops it, and prints the figures of each.
+/// Runs four rounds and prints the figures of each: kills during backups, kills, kills with two
+/// platforms, and stops.
 pub(crate) fn run(root: &Path, Load { tasks, writes, kills, seed }: &Load) -> Result<()> {
     let packages = ["--package", "cloudphone", "--package", "armcloud-double"];
     step(root, &[&["build", "--release", "--locked", "--bins"], &packages[..]].concat())?;
     let mut command = tests_of_the_product("drills::crash::");
-    // The double stands beside it.
+    // The test finds the double in the same folder.
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     command.env("PROGRAM", root.join(target).join("release/cloudphone"));
     let options = json!({"tasks": tasks, "writes": writes, "kills": kills, "seed": seed});

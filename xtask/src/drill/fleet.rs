@@ -1,7 +1,9 @@
-//! `cargo xtask drill fleet`: the program beside doubles of a platform with many pads. What such a platform costs at rest and under many
-//! lists ([`rest`]), and what one that stalls does to the phones and the clients of another ([`stall`]); Linux.
+//! `cargo xtask drill fleet`: the program with doubles of a platform with many pads. It measures
+//! the cost of such a platform at rest and under many lists ([`rest`]), and the effect of a stalled
+//! platform on the phones and the clients of another one ([`stall`]); Linux.
 //!
-//! Limits fail the verb where they are missed by far: a machine that does other things, too, is noisy. Start at [`run`].
+//! The verb fails only if a limit is missed by far, because measurements on a busy machine vary.
+//! Start at [`run`].
 
 mod double;
 mod rest;
@@ -45,7 +47,7 @@ enum Part {
     Stall,
 }
 
-/// Measures, and prints what came of it.
+/// Runs the measurements, and prints the results.
 pub(crate) fn run(root: &Path, fleet: &Fleet) -> Result<()> {
     let rig = Rig {
         program: serving::program(root, fleet.program.as_deref(), "cloudphone")?,

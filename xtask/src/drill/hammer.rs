@@ -1,4 +1,5 @@
-//! `cargo xtask drill hammer`: requests that nobody should send, and properties of what reads them, for as long as is asked.
+//! `cargo xtask drill hammer`: malformed requests, and property tests of the code that reads them,
+//! for a given number or time.
 
 use super::ignored::{test, tests_of_the_product};
 use anyhow::Result;
@@ -22,7 +23,7 @@ pub(crate) struct Blows {
     seed: u64,
 }
 
-/// Sends them, and prints a line for each kind.
+/// Sends the requests, and prints a line for each kind.
 pub(crate) fn run(root: &Path, Blows { requests, wire, seconds, seed }: &Blows) -> Result<()> {
     let options = json!({"requests": requests, "wire": wire, "seconds": seconds, "seed": seed});
     let failure = "a request made the server fail, or a property does not hold; which is above";

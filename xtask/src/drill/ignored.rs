@@ -1,4 +1,5 @@
-//! Drills that are tests which no other run includes. They get the options of the command line as one JSON value in one variable.
+//! Drills that are tests which other runs skip. They get the options of the command line as one
+//! JSON value in an environment variable.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use std::process::Command;
 /// The variable from which the tests of a drill read its options.
 const OPTIONS: &str = "DRILL";
 
-/// The command that runs the tests of the product whose names begin so, one at a time.
+/// Returns the command that runs the tests of the product with this prefix, one at a time.
 pub(super) fn tests_of_the_product(prefix: &str) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--locked", "--package", "cloudphone", "--test", "all", "--", "--ignored", "--nocapture"]);
@@ -16,7 +17,7 @@ pub(super) fn tests_of_the_product(prefix: &str) -> Command {
     command
 }
 
-/// Runs the tests of a drill with its options. `failure` says what it means that they fail.
+/// Runs the tests of a drill with its options. `failure` is the message if they fail.
 pub(super) fn test(
     root: &Path,
     name: &str,

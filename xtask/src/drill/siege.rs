@@ -1,7 +1,9 @@
-//! `cargo xtask drill siege`: what a client sees of the program while others stall on thousands of connections, and what that costs; Linux.
+//! `cargo xtask drill siege`: the answers that a client gets while others stall on thousands of
+//! connections, and the cost for the program; Linux.
 //!
-//! Each siege has a program of its own, which is ended with it. Besiegers come from addresses of the loopback network, the client from
-//! 127.0.0.1, each request on a connection of its own. Start at [`run`]; `besiegers` are those who stall.
+//! Each siege has its own program, which ends with the siege. Besiegers come from addresses of the
+//! loopback network, the client from 127.0.0.1, with a new connection for each request. Start at
+//! [`run`]; `besiegers` are the clients that stall.
 
 mod besiegers;
 
@@ -22,7 +24,7 @@ const PACE: Duration = Duration::from_millis(20);
 const SMALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices","arguments":{"limit":1}}}"#;
 
-/// What has an answer of many bytes that costs little.
+/// A request with a large answer that costs little.
 const LARGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
 /// How much.
@@ -42,7 +44,7 @@ pub(crate) struct Siege {
     program: Option<PathBuf>,
 }
 
-/// Lays each siege, at each limit on open files, and prints what came of it.
+/// Runs each siege, at each limit on open files, and prints the results.
 pub(crate) fn run(root: &Path, siege: &Siege) -> Result<()> {
     let needed = u64::from(siege.connections) + 500;
     let files = raise();
@@ -69,19 +71,19 @@ pub(crate) fn run(root: &Path, siege: &Siege) -> Result<()> {
 
 const HEADS: &str = "   p50 ms    p99 ms  failed  stalled  refused  peak MiB";
 
-/// What came of a siege.
+/// The results of a siege.
 struct Seen {
     /// Milliseconds for each request of the client that was answered, in ascending order.
     took: Vec<f64>,
-    /// What was wrong with each other request.
+    /// The failure of each other request.
     failed: Vec<String>,
-    /// Connections that stalled at the end.
+    /// Connections that were stalled at the end.
     stalled: usize,
-    /// Connections that the program closed for a limit.
+    /// Connections that the program closed because of a limit.
     refused: u64,
-    /// Most memory of the program at any time, in KiB.
+    /// Highest memory use of the program, in KiB.
     peak: u64,
-    /// What besiegers were told that nobody should be.
+    /// Answers to besiegers that should not occur.
     told: Vec<String>,
     panicked: bool,
 }
@@ -102,7 +104,7 @@ impl Seen {
     }
 }
 
-/// Lays one siege to a program of its own.
+/// Runs one siege against its own program.
 async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>, siege: &Siege) -> Result<Seen> {
     let _ = fs::remove_dir_all(home);
     fs::create_dir_all(home)?;
@@ -137,7 +139,7 @@ async fn besiege(program: &Path, home: &Path, lower: &str, stall: Option<Stall>,
     Ok(Seen { took, failed, stalled, refused, peak, told, panicked: log.contains("panicked") })
 }
 
-/// Raises the limit on open files of this program as far as it may, and returns it.
+/// Raises the limit on open files of this process as far as possible, and returns it.
 fn raise() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

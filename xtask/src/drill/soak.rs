@@ -1,4 +1,5 @@
-//! `cargo xtask drill soak`: the simulation of the engine, optimised, through as many worlds as are asked for.
+//! `cargo xtask drill soak`: the simulation of the engine, optimised, in the given number of
+//! worlds.
 
 use super::ignored::test;
 use anyhow::Result;
@@ -20,7 +21,7 @@ pub(crate) struct Worlds {
     seed: Option<u64>,
 }
 
-/// Lives through the worlds, and with all but a single one through those of every mutant.
+/// Runs the worlds. Unless it is a single world, it runs those of every mutant also.
 pub(crate) fn run(root: &Path, Worlds { worlds, first, seed }: &Worlds) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--release", "--locked", "--package", "toolwarrant-tasks", "--test", "simulation"]);

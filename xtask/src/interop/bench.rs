@@ -1,5 +1,5 @@
-//! Where clients live, and what they try: packages as the lock files name them, and programs to talk to. All of it lies below one folder
-//! that git ignores.
+//! The installed packages of the clients, as the lock files define them, and the programs that they
+//! call. All files are below one folder that git ignores.
 
 use super::findings::Findings;
 use crate::python::python;
@@ -15,22 +15,23 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// How long a client may run. The longest takes 20 s where nothing else runs.
+/// Longest time that a client may run. On an idle machine, the longest takes 20 s.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(super) struct Bench {
     pub(super) scripts: PathBuf,
-    /// What is installed, and what servers leave.
+    /// The folder of the installed packages and of the servers' files.
     pub(super) home: PathBuf,
     pub(super) program: PathBuf,
-    /// Drives the programs.
+    /// Runs the asynchronous calls that control the programs.
     pub(super) runtime: Runtime,
-    /// What clients read.
+    /// The input of clients.
     pub(super) plan: Value,
 }
 
 impl Bench {
-    /// The folder of a Python with the packages of this lock file, with the script beside them.
+    /// Returns the folder of a Python environment with the packages of this lock file and a copy of
+    /// the script.
     pub(super) fn install_python(&self, major: &str) -> Result<PathBuf> {
         let folder = self.home.join(major);
         python(&self.scripts.join(format!("{major}.txt")), &folder)
@@ -39,8 +40,8 @@ impl Bench {
         Ok(folder)
     }
 
-    /// A Node that every package runs on, and the folder of the packages, with the scripts beside them, as its resolution of imports
-    /// wants it.
+    /// Returns a Node that can run every package, and the folder of the packages with copies of the
+    /// scripts, where Node resolves their imports.
     pub(super) fn install_node(&self) -> Result<(PathBuf, PathBuf)> {
         let folder = self.home.join("node");
         let locks = ["package.json", "package-lock.json"];
@@ -62,7 +63,7 @@ impl Bench {
             _ => "arm64",
         };
         let locked = folder.join(format!("node_modules/node-{}-{machine}/bin/node", std::env::consts::OS));
-        // Elsewhere the packages ask for Node.js 22.19 or later.
+        // Without that Node, the packages need Node.js 22.19 or later.
         Ok((if locked.exists() { locked } else { "node".into() }, folder))
     }
 
@@ -77,7 +78,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Starts a program that has nothing behind it. Runs at the same time differ in their number.
+    /// Starts a program with the simulator only. Each concurrent run has a different number.
     pub(super) fn server(&self, number: usize) -> Result<Instance> {
         let home = self.home.join(format!("run-{number}"));
         let _ = fs::remove_dir_all(&home);
@@ -85,7 +86,8 @@ impl Bench {
         self.runtime.block_on(Start::new(&self.program, home).flags(&["--demo"]).ready())
     }
 
-    /// Runs a client against a program of its own, pinned to a revision or as it comes. A client that takes too long is ended.
+    /// Runs a client against its own program, pinned to a revision or with its own choice. A client
+    /// that takes too long is stopped.
     pub(super) fn run(&self, client: &mut Command, pin: Option<&str>, number: usize) -> Result<Findings> {
         let server = self.server(number)?;
         let home = self.home.join(format!("run-{number}"));
@@ -93,7 +95,7 @@ impl Bench {
         plan["url"] = server.url.clone().into();
         plan["keys"] = server.keys.iter().map(|key| json!({"id": key.id, "secret": key.secret})).collect();
         plan["revision"] = pin.into();
-        // What clients keep of a user has no place in the user's own folder.
+        // Clients must not write data about a user into the user's own folder.
         client.env("HOME", &home).stderr(File::create(home.join("said"))?);
         let running = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut running = running.with_context(|| format!("cannot run {:?}", client.get_program()))?;
@@ -122,7 +124,7 @@ impl Bench {
     }
 }
 
-/// Runs a command to its end. `needs` is what to install where there is no such program.
+/// Runs a command to its end. `needs` names the software to install if the program is missing.
 fn must(command: &mut Command, needs: &str) -> Result<()> {
     println!("\n> {command:?}");
     let status =

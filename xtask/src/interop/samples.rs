@@ -1,7 +1,8 @@
-//! The samples of README.md: taken out of the page, and run as they stand with the address and the key of a server.
+//! The samples of README.md: extracted from the page, and run unchanged except for the address and
+//! the key of a server.
 //!
-//! A sample is for the latest major version of its package. Comments that begin with `version 1: ` are what that version has in place
-//! of the line above them.
+//! A sample is for the latest major version of its package. A comment that begins with
+//! `version 1: ` contains the replacement of the line above it for that version.
 
 use super::findings::Findings;
 use anyhow::{Context, Result, ensure};
@@ -12,16 +13,17 @@ use std::process::Command;
 
 const README: &str = "README.md";
 
-/// What the sample's write ends as, and so what it prints.
+/// The final state of the sample's write, which it prints.
 const ENDS_AS: &str = "success";
 
-/// A language that README.md has a sample in.
+/// A language in which README.md has a sample.
 pub(super) struct Language {
     name: &'static str,
     fence: &'static str,
     ending: &'static str,
     comment: &'static str,
-    /// What is replaced for a client that gives up reading after 5 s and does not say how long to wait.
+    /// The replacement for a client that stops reading after 5 s and does not send how long to
+    /// wait.
     impatient: [(&'static str, &'static str); 2],
 }
 
@@ -60,7 +62,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Takes the sample out of README.md. `first` asks for that of major version 1.
+    /// Extracts the sample from README.md. `first` selects the variant for major version 1.
     pub(super) fn read(root: &Path, language: &'static Language, folder: &Path, first: bool) -> Result<Self> {
         let page = fs::read_to_string(root.join(README)).context(README)?;
         let Language { name, fence, ending, comment, .. } = language;
@@ -86,7 +88,7 @@ impl Sample {
         Ok(Self { language, name: format!("{README}, {name} {major}"), file, text: lines.join("\n") + "\n" })
     }
 
-    /// Runs it as it stands and then impatiently, each against a server of its own.
+    /// Runs the sample unchanged and then with a short timeout, each against its own server.
     pub(super) fn try_out(&self, interpreter: &Path, start: impl Fn() -> Result<Instance>) -> Result<Findings> {
         let Self { language, name, file, text } = self;
         let impatient = language.impatient.iter().try_fold(text.clone(), |text, (from, to)| swap(&text, from, to))?;
@@ -99,7 +101,7 @@ impl Sample {
     }
 }
 
-/// Runs a sample. Returns what it said unless it ended well.
+/// Runs a sample. Returns its output if it failed.
 fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result<Option<String>> {
     let key = server.keys.first().context("the program shows a key")?;
     let text = swap(text, "http://127.0.0.1:8080/mcp", &server.url)?;
@@ -112,7 +114,7 @@ fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result
     Ok((!well).then(|| format!("it ended with {} and said {said}{log}", output.status)))
 }
 
-/// Replaces a part that must be there.
+/// Replaces a part that must be present.
 fn swap(text: &str, from: &str, to: &str) -> Result<String> {
     ensure!(text.contains(from), "the sample of {README} does not say {from:?}:\n{text}");
     Ok(text.replacen(from, to, 1))

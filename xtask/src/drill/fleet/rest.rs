@@ -1,4 +1,5 @@
-//! What a platform costs that is only listed: calls to it, the age of what is shown, and memory; at rest, and beside 50 lists a second.
+//! The cost of a platform whose pads are only listed: calls to it, the age of the list, and memory;
+//! at rest, and under 50 lists per second.
 
 use super::double;
 use super::rig::{FAR, Rig, call, listed};
@@ -9,22 +10,23 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::time::{interval, sleep};
 
-/// Most calls to a platform in a minute at rest.
+/// Largest number of calls to a platform per minute at rest.
 const CALLS: f64 = 60.0;
 
-/// Greatest age of what is shown, in seconds.
+/// Greatest age of the list, in seconds.
 const AGE: f64 = 60.0;
 
-/// Lists a second of those who ask.
+/// Lists per second that the clients request.
 const ASKED: u64 = 50;
 
-/// From the first list to the measurement: by then the second one is read, as at any later time.
+/// Time from the first list to the measurement. By then the program reads the second list, as at
+/// any later time.
 const SETTLE: Duration = Duration::from_secs(35);
 
-/// What was seen for a while.
+/// The measurements of one period.
 struct Seen {
     name: &'static str,
-    /// Calls to the platform in a minute, by endpoint.
+    /// Calls to the platform per minute, by endpoint.
     called: Value,
     calls: f64,
     /// Greatest age, in seconds.
@@ -36,7 +38,7 @@ struct Seen {
     failed: Vec<String>,
 }
 
-/// Measures it without pads and with all of them: what misses a limit by far.
+/// Measures it without pads and with all of them. Returns the limits that were missed by far.
 pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     println!("\n{} pads that are only listed, {} s each", rig.pads, rig.seconds.as_secs());
     println!("pads     while            calls/min  age s  p50 ms  p99 ms  failed  MiB usual   most   peak");
@@ -71,7 +73,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// Watches the program for a while, in which clients with this key list devices.
+/// Watches the program for a period. With a key, clients list devices meanwhile.
 async fn watch(rig: &Rig, serving: &Instance, double: &DoubleProcess, key: Option<&KeyPair>) -> Result<Seen> {
     let (began, before) = (Instant::now(), double::lines(double).await?);
     let (mut age, mut memory) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! What both parts measure with: the program with doubles beside it, and calls to it.
+//! The setup that both parts share: the program with its doubles, and calls to it.
 
 use crate::serving::{PATIENCE, WATCHED};
 use anyhow::{Context, Result, anyhow, ensure};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// What is measured with.
+/// The setup of a measurement.
 pub(super) struct Rig {
     pub(super) program: PathBuf,
     pub(super) double: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Rig {
     pub(super) stall: Duration,
 }
 
-/// A limit is missed by far beyond so many times of it.
+/// A limit is missed by far if a value is more than this many times the limit.
 pub(super) const FAR: f64 = 2.0;
 
 impl Rig {
@@ -36,7 +36,8 @@ impl Rig {
     }
 }
 
-/// Waits until the program knows so many phones of a platform: how long that took.
+/// Waits until the program knows this number of phones of a platform. Returns the time that it
+/// took.
 pub(super) async fn listed(serving: &Instance, platform: &str, pads: u32) -> Result<Duration> {
     let began = Instant::now();
     let [age, targets] = ["age_seconds", "targets"].map(|what| format!("upstream_{what}{{upstream=\"{platform}\"}}"));
@@ -58,7 +59,7 @@ pub(super) async fn call(
     Ok(answer.map_err(|failure| failure["code"].as_str().unwrap_or("?").to_owned()))
 }
 
-/// Milliseconds that a list of devices took.
+/// Lists devices. Returns the time in milliseconds.
 pub(super) async fn listing(serving: &Instance, key: &KeyPair) -> Result<f64> {
     let (limit, began) = (json!({"limit": 100}), Instant::now());
     let answer = timeout(PATIENCE, call(serving, key, "list_devices", &limit)).await.context("no answer in 10 s")??;

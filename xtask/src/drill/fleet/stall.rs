@@ -1,6 +1,8 @@
-//! One of two platforms stalls: what clients of the other see, what becomes of writes, what monitors say, and when all is whole again.
+//! One of two platforms stalls. Measured are the answers to clients of the other one, the ends of
+//! writes, the monitoring, and the time until recovery.
 //!
-//! A twin of the program, whose platforms do not stall, is asked in turn with it: what the machine does to answers shows in both.
+//! A twin of the program, whose platforms do not stall, gets the same requests in turn, so that the
+//! influence of the machine is visible in both.
 
 use super::double;
 use super::rig::{FAR, Rig, call, listed, listing};
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// The 99th percentile of lists while one platform stalls, in those of before.
+/// Limit for the 99th percentile of lists while one platform stalls, relative to the one before.
 const RATIO: f64 = 1.2;
 
 /// Pads of the platform that does not stall.
@@ -21,10 +23,11 @@ const OTHERS: u32 = 1_000;
 /// Time from one request of the client to the next.
 const PACE: Duration = Duration::from_millis(10);
 
-/// How long a call to the platform that stalls waits; then it is carried out. The program waits for none so long.
+/// Time in milliseconds that the stalled platform waits before it carries out a call. It is longer
+/// than any timeout of the program.
 const STALL_MS: u64 = 30_000;
 
-/// Longest time of a write on these platforms: the deadline of a restart, and a last look.
+/// Longest time of a write on these platforms: the deadline of a restart, and one more reading.
 const WRITES_END: Duration = Duration::from_secs(100 + 60);
 
 /// Longest pause of the breaker, and the time of a list.
@@ -33,23 +36,24 @@ const WHOLE_AGAIN: Duration = Duration::from_secs(30 + 15);
 /// Writes of each kind that are under way when the stall begins.
 const WRITES: usize = 4;
 
-/// Who is asked, for whom.
+/// The program and the client of each series.
 const ASKED: [&str; 4] = ["who has the other's alone", "the same at the twin", "who has all", "the same at the twin"];
 
 /// Milliseconds for each list, by [`ASKED`], in ascending order.
 #[derive(Default)]
 struct Took([Vec<f64>; 4]);
 
-/// Two programs that are asked in turn.
+/// Two programs that get requests in turn.
 struct Pair {
     program: Instance,
-    /// The keys of who sees the phones of the other platform alone, and of who sees all.
+    /// The keys of the client that sees only the phones of the other platform, and of the client
+    /// that sees all.
     keys: [KeyPair; 2],
     twin: Instance,
     twins: [KeyPair; 2],
 }
 
-/// Measures it: what is not as it should be.
+/// Measures it. Returns the faults.
 pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     let slow = ["restart_ms=25000", "task_ms=25000"];
     let stalls = double::start(&rig.double, rig.pads, &slow).await?;
@@ -57,7 +61,8 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     let quiet = double::start(&rig.double, OTHERS, &[]).await?;
     let pads: Vec<String> = double::codes(&stalls).await?.iter().map(|code| format!("pads-{code}")).collect();
     let others: Vec<String> = double::codes(&quiet).await?.iter().map(|code| format!("quiet-{code}")).collect();
-    // The page of who has all is of pads that stall: their ids come first.
+    // The first page of the client that sees all has only pads that stall, because their ids come
+    // first.
     let program = rig.serve("program", &[("pads", &stalls), ("quiet", &quiet)]).await?;
     let twin = rig.serve("twin", &[("pads", &calm), ("quiet", &quiet)]).await?;
     for serving in [&program, &twin] {
@@ -106,24 +111,26 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// What was seen of a stall.
+/// The results of a stall.
 struct Seen {
-    /// Before, while it stalled, and after.
+    /// Before, during and after the stall.
     took: [Took; 3],
     refused: Refused,
     ends: Ends,
-    /// Charges, reversals and refunds: when the stall began, when it ended, and when all writes had ended.
+    /// Charges, reversals and refunds: at the beginning of the stall, at its end, and after all
+    /// writes had ended.
     entries: [[u64; 3]; 3],
-    /// From the end of the stall until all was whole again.
+    /// Time from the end of the stall to full recovery.
     whole: Duration,
 }
 
 impl Seen {
-    /// How many times as long as before lists took while it stalled, at the 99th percentile; and how many times of that at the twin.
+    /// Returns the 99th percentile of lists during the stall relative to the one before, and this
+    /// ratio relative to the twin's.
     fn ratios(&self, n: usize) -> [f64; 2] {
         let [before, during, _] = &self.took;
         let ratio = |n: usize| quantile(&during.0[n], 0.99) / quantile(&before.0[n], 0.99);
-        // What was slow for the twin alone excuses nothing.
+        // A twin that is slow on its own does not excuse the program.
         [ratio(n), if n.is_multiple_of(2) { ratio(n) / ratio(n + 1).max(1.0) } else { ratio(n) }]
     }
 
@@ -177,24 +184,25 @@ impl Seen {
 const RESTART: (&str, &str) = ("set_power", r#"{"action": "restart"}"#);
 const PROXY: (&str, &str) = ("set_proxy", r#"{"scheme": "socks5", "host": "203.0.113.7", "port": 1080}"#);
 
-/// How the end of a write is marked of which no request was tried.
+/// The mark of a write that ended before any request was tried.
 const UNSENT: &str = ", not sent";
 
-/// What was asked of the platform that stalls, each on a pad of its own.
+/// The writes on the stalled platform, each on its own pad.
 struct Writes {
     pads: std::vec::IntoIter<String>,
-    /// When each was asked for, with its task's id.
+    /// The group of each write, with its task's id.
     tasks: Vec<(&'static str, String)>,
 }
 
-/// What became of writes during the stall, in the order in which they were asked for: when, how long the answer took, and the error.
+/// The writes during the stall, in order: the time of each, how long its answer took, and the
+/// error.
 struct Refused(Vec<(Duration, Duration, Option<String>)>);
 
-/// How many writes there were, by when they were asked for, tool and end.
+/// The number of writes by group, tool and end.
 type Ends = BTreeMap<(&'static str, String, String), u64>;
 
 impl Writes {
-    /// Asks for one write: its task, or the code of the error.
+    /// Requests one write. Returns `None` and records its task, or returns the code of the error.
     async fn one(&mut self, group: &'static str, pair: &Pair, tool: &str, arguments: &str) -> Result<Option<String>> {
         let mut arguments: Value = serde_json::from_str(arguments)?;
         arguments["device_id"] = json!(self.pads.next().context("more writes than pads: raise --pads")?);
@@ -222,7 +230,7 @@ impl Writes {
         Ok(())
     }
 
-    /// Asks for a restart each second while it stalls.
+    /// Requests a restart each second during the stall.
     async fn on_and_on(&mut self, pair: &Pair, began: Instant, stall: Duration) -> Result<Refused> {
         let mut refused = Vec::new();
         while began.elapsed() < stall {
@@ -234,7 +242,7 @@ impl Writes {
         Ok(Refused(refused))
     }
 
-    /// Waits until all have ended: how.
+    /// Waits until all writes have ended. Returns how they ended.
     async fn ends(&self, pair: &Pair) -> Result<Ends> {
         let began = Instant::now();
         while pair.program.metric("tasks_in_flight").await? != Some(0) {
@@ -256,7 +264,8 @@ impl Writes {
 }
 
 impl Refused {
-    /// The place of the first that was refused at once, as no call goes out any more.
+    /// Returns the position of the first write that was refused at once, because the breaker was
+    /// open.
     fn open(&self) -> Option<usize> {
         self.0.iter().position(|(_, took, error)| *took < Duration::from_secs(1) && error.is_some())
     }
@@ -285,7 +294,7 @@ impl std::fmt::Display for Refused {
 }
 
 impl Pair {
-    /// Lists devices, in turn at both programs and for both clients, for so long.
+    /// Lists devices for this time, in turn at both programs and for both clients.
     async fn ask(&self, span: Duration) -> Result<Took> {
         let Self { program, keys: [some, all], twin, twins: [twins_some, twins_all] } = self;
         let began = Instant::now();
@@ -304,7 +313,7 @@ impl Pair {
         Ok(took)
     }
 
-    /// What monitors say, in a line.
+    /// Returns the monitoring values in a line.
     async fn monitors(&self) -> Result<String> {
         let ready = self.program.watch("/readyz").await?;
         let mut line = format!("/readyz {} {:?}", ready.status, ready.body.trim());
@@ -315,7 +324,7 @@ impl Pair {
         Ok(line)
     }
 
-    /// Prints what monitors say while it stalls, each time that this is something else than that the age has grown.
+    /// Prints the monitoring values during the stall each time that one changes, except the age.
     async fn watch(&self, began: Instant, stall: Duration) -> Result<()> {
         let mut before = None;
         while began.elapsed() < stall {
@@ -330,7 +339,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Charges, reversals and refunds.
+    /// Returns charges, reversals and refunds.
     async fn entries(&self) -> Result<[u64; 3]> {
         let mut entries = [0; 3];
         for (entry, kind) in entries.iter_mut().zip(["charge", "reversal", "refund"]) {
@@ -339,7 +348,8 @@ impl Pair {
         Ok(entries)
     }
 
-    /// Waits until the platform that stalled is listed, and a write on it is accepted: how long that took.
+    /// Waits until the stalled platform is listed again and a write on it is accepted. Returns the
+    /// time that it took.
     async fn whole_again(&self, writes: &mut Writes) -> Result<Duration> {
         let began = Instant::now();
         let reachable = "upstream_reachable{upstream=\"pads\"}";

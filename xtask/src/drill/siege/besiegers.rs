@@ -1,4 +1,5 @@
-//! Those who stall. Each keeps one connection, and opens another some seconds after it was closed.
+//! The clients that stall. Each holds one connection, and opens another one some seconds after it
+//! was closed.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,28 +10,29 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Addresses that besiegers come from: 127.0.0.2 and those after it.
+/// Number of addresses of besiegers: 127.0.0.2 and the following ones.
 const ADDRESSES: u32 = 25;
 
-/// Time from one byte of a dribble to the next.
+/// Time between two bytes that are sent or read slowly.
 const DRIBBLE: Duration = Duration::from_secs(1);
 
-/// Time from the end of a connection to the next one. Shorter, it would be a flood and no siege.
+/// Time from the end of a connection to the next one. A shorter time would make it a flood.
 const REST: Duration = Duration::from_secs(5);
 
 /// Bytes of a body that are sent at once.
 const BODY_AT_ONCE: usize = 48 * 1024;
 
-/// How besiegers stall.
+/// The way in which besiegers stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stall {
     /// They send nothing.
     Silent,
     /// They send a head, byte by byte.
     Heads,
-    /// They send the head of a request under `/v1`, a good part of its body, and the rest byte by byte.
+    /// They send the head of a request under `/v1`, a large part of its body at once, and the rest
+    /// byte by byte.
     Bodies,
-    /// They ask for a large answer and read it byte by byte.
+    /// They request a large answer and read it byte by byte.
     Readers,
 }
 
@@ -51,7 +53,7 @@ pub(super) struct Camp {
     ground: Arc<Ground>,
 }
 
-/// What besiegers share.
+/// The state that besiegers share.
 struct Ground {
     stall: Stall,
     address: SocketAddr,
@@ -59,12 +61,12 @@ struct Ground {
     ask: String,
     /// Connections that are open.
     open: AtomicUsize,
-    /// Status lines of answers that nobody should get.
+    /// Status lines of answers that should not occur.
     told: Mutex<Vec<String>>,
 }
 
 impl Camp {
-    /// Sends out so many besiegers, and waits until they all stall, or for 15 s where they are kept from it.
+    /// Starts this number of besiegers, and waits until all of them stall, but at most 15 s.
     pub(super) async fn pitch(stall: Stall, many: u32, address: SocketAddr, ask: String) -> Self {
         let ground = Arc::new(Ground { stall, address, ask, open: AtomicUsize::new(0), told: Mutex::default() });
         let mut besiegers = JoinSet::new();
@@ -78,7 +80,8 @@ impl Camp {
         Self { besiegers, ground }
     }
 
-    /// Ends the siege: how many stalled at the end, and what they were told that nobody should be.
+    /// Ends the siege. Returns the number of connections stalled at the end, and the answers that
+    /// should not occur.
     pub(super) fn strike(mut self) -> (usize, Vec<String>) {
         let open = self.ground.open.load(Relaxed);
         self.besiegers.abort_all();
@@ -88,14 +91,14 @@ impl Camp {
 }
 
 impl Ground {
-    /// What one besieger does for as long as the siege lasts.
+    /// Runs one besieger until the siege ends.
     async fn lay(self: Arc<Self>, n: u32) {
         loop {
             if let Ok(stream) = self.connect(n).await {
                 self.open.fetch_add(1, Relaxed);
                 let answer = self.stall(stream).await.unwrap_or_default();
                 self.open.fetch_sub(1, Relaxed);
-                // To be told that there is no room is what a siege is for.
+                // The answer that there is no room is expected in a siege.
                 if answer.starts_with("HTTP/1.1 5") && !answer.starts_with("HTTP/1.1 503") {
                     let line = answer.lines().next().unwrap_or_default().to_owned();
                     self.told.lock().unwrap_or_else(PoisonError::into_inner).push(line);
@@ -115,7 +118,7 @@ impl Ground {
         socket.connect(self.address).await
     }
 
-    /// Stalls until the connection ends: what it was answered with.
+    /// Stalls until the connection ends. Returns the answer.
     async fn stall(&self, mut stream: TcpStream) -> std::io::Result<String> {
         let mut dribble = false;
         match self.stall {
@@ -126,7 +129,7 @@ impl Ground {
             }
             Stall::Bodies => {
                 stream.write_all(SIGNED.as_bytes()).await?;
-                // What is sent beyond what the program takes is answered before it is read.
+                // The program answers a body that is too large before it has read it.
                 stream.write_all(&[b' '; BODY_AT_ONCE]).await?;
                 dribble = true;
             }
@@ -148,7 +151,7 @@ impl Ground {
     }
 }
 
-/// A head that shows only with its body whether it was signed by anybody.
+/// A head whose signature can only be checked with the body.
 const SIGNED: &str = "POST /v1/devices/phone-0000001/power HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
     x-api-key: cpk_nobody\r\nx-timestamp: 1800000000\r\nx-nonce: 0123456789abcdef\r\n\
     x-signature: 0000000000000000000000000000000000000000000000000000000000000000\r\ncontent-length: 1000000\r\n\r\n";
