@@ -10,7 +10,7 @@ macro_rules! rules {
             /// Every rule.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// The id, in kebab case.
+            /// Returns the id, in kebab case.
             #[must_use]
             pub fn id(self) -> &'static str {
                 match self { $(Self::$name => $id,)+ }

@@ -23,7 +23,7 @@ impl Routes {
 }
 
 /// Compares two twins. In the same segment of a path a word wins over an argument, so both paths
-/// are allowed if the same one wins wherever they differ.
+/// are allowed if one of them wins in every segment where they differ.
 fn clash(http: &Http, other: &str, known: &Http) -> Option<(String, Option<String>)> {
     let [mine, theirs] = [http, known].map(|http| http.path.split('/').collect::<Vec<_>>());
     let pairs: Vec<_> = mine.iter().zip(&theirs).map(|(mine, theirs)| (*mine, *theirs)).collect();

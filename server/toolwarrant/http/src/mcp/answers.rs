@@ -37,8 +37,8 @@ struct Openings {
 }
 
 impl Openings {
-    /// `own` is part of every result, `kept` of those that clients may cache: members of an object,
-    /// each followed by a comma.
+    /// Makes the openings. `own` is part of every result, `kept` of those that clients may cache:
+    /// members of an object, each followed by a comma.
     fn new(own: &str, kept: &str) -> Self {
         Self {
             call: format!(r#","result":{{{own}"content":[{{"type":"text","text":""#),

@@ -51,7 +51,7 @@ impl Method {
     }
 }
 
-/// One authenticated HTTP request, whose messages are to be answered.
+/// One authenticated HTTP request, whose messages need answers.
 pub(super) struct Session<'a, H> {
     pub(super) context: &'a Context<H>,
     pub(super) answers: &'a Answers,
