@@ -1,4 +1,5 @@
-//! The files as they are written, with one struct for each table. `lower` checks them and fills in defaults.
+//! The files as an author writes them, with one struct for each table. `lower` checks them and
+//! fills in defaults.
 //!
 //! `editor` makes the schemas for editors from the same structs, so their doc comments are the help texts that editors show.
 
@@ -24,27 +25,29 @@ tables!(
     Service {
         /// `serverInfo.name`.
         name: At<String>,
-        /// For people.
+        /// The name for people.
         title: At<String>,
         /// `serverInfo.version`.
         version: At<String>,
-        /// The beginning of what `initialize` tells an agent.
+        /// The beginning of the instructions that `initialize` returns to an agent.
         doc: At<String>,
         /// The files of `tools/`, without ending, in the order in which their tools are listed.
         tools: At<Vec<At<String>>>,
     }
     /// `[protocol]`: MCP revisions.
     Protocol {
-        /// Revisions that are served. `2025-03-26` is among them: it is served to clients that name none, or an unknown one.
+        /// Revisions that the service speaks. `2025-03-26` must be among them: clients that name no
+        /// revision, or an unknown one, get it.
         served: Option<At<Vec<At<String>>>>,
     }
-    /// `[limits]`: what holds for every application.
+    /// `[limits]`: limits for every application.
     Limits {
         /// Request budget of an application in any 60 seconds.
         requests_per_minute: Option<At<u32>>,
         /// Shortest interval between two polls of one task.
         poll_interval_seconds: Option<At<u32>>,
-        /// Longest time that a poll without `wait_seconds` is held: less than the read timeout of any client. At most 50.
+        /// Longest time that a poll without `wait_seconds` is held: less than the read timeout of
+        /// any client. At most 50.
         hold_seconds: Option<At<u32>>,
         /// The `wait_seconds` that texts tell agents to use: less than any gateway waits for an answer. At most 50.
         wait_seconds: Option<At<u32>>,
@@ -61,7 +64,7 @@ tables!(
         list_with_outputs: Option<At<u32>>,
         /// The instructions of `initialize`.
         instructions: Option<At<u32>>,
-        /// The first paragraph of the instructions, which some clients show alone.
+        /// The first paragraph of the instructions, which some clients show without the others.
         lead: Option<At<u32>>,
         /// A `brief`.
         brief: Option<At<u32>>,
@@ -72,107 +75,109 @@ tables!(
         needs: Option<At<String>>,
         /// Descriptions: the permission and the capability that a tool needs.
         needs_capability: Option<At<String>>,
-        /// Descriptions: what a tool that reads does to its target.
+        /// Descriptions: the effect of a tool that reads on its target.
         read: Option<At<String>>,
-        /// Descriptions: what a tool returns that makes tasks, and what to do with it.
+        /// Descriptions: the result of a tool that makes tasks, and its use.
         task: Option<At<String>>,
-        /// Descriptions: how a tool fails; `{final}` and `{retryable}` list the codes.
+        /// Descriptions: the failures of a tool; `{final}` and `{retryable}` list the codes.
         failures: Option<At<String>>,
-        /// Instructions: by what to decide whether an operation is possible.
+        /// Instructions: the way to find out whether an operation is possible.
         capability: Option<At<String>>,
-        /// Instructions: what writes return.
+        /// Instructions: the result of writes.
         writes: Option<At<String>>,
-        /// Instructions: what to do after a failure.
+        /// Instructions: the next step after a failure.
         refused: Option<At<String>>,
         /// Instructions: the failures that concern the key, and those that concern a target.
         forbidden: Option<At<String>>,
-        /// Instructions: how many writes a target takes.
+        /// Instructions: the number of writes that a target takes.
         busy: Option<At<String>>,
-        /// Instructions: which texts in results are written by others.
+        /// Instructions: the texts in results that others have written.
         untrusted: Option<At<String>>,
-        /// Instructions: how to treat secrets.
+        /// Instructions: the handling of secrets.
         secret: Option<At<String>>,
         /// Answers: the write repeats one in flight.
         same_write: Option<At<String>>,
-        /// Answers: the idempotency key is that of another write in flight.
+        /// Answers: the idempotency key belongs to another write in flight.
         other_write: Option<At<String>>,
-        /// Answers: what to do with the id of no task.
+        /// Answers: the next step for an id that belongs to no task.
         lost_task: Option<At<String>>,
-        /// Answers: what to do while a capability is refused for which there is a cure.
+        /// Answers: the next step while a capability is refused that can be restored.
         curable: Option<At<String>>,
     }
     /// `[permission.NAME]`.
     Permission {
-        /// What it lets an application do.
+        /// The actions that it allows an application.
         doc: At<String>,
-        /// Permissions that come with it.
+        /// Permissions that it includes.
         implies: Option<Vec<At<String>>>,
     }
-    /// `[resource.NAME]`: what tools act on.
+    /// `[resource.NAME]`: a kind of thing that tools act on.
     Resource {
-        /// What it is.
+        /// Its meaning.
         doc: At<String>,
         /// The string type of its identifier.
         id: At<String>,
-        /// What it may offer, each with its meaning.
+        /// The capabilities that one may offer, each with its meaning.
         capability: Option<Named<At<String>>>,
-        /// Answers: where to take an identifier from.
+        /// Answers: the source of its identifiers.
         find: Option<At<String>>,
     }
-    /// `[probe.NAME]`: what can be read to verify a task.
+    /// `[probe.NAME]`: a reading that verifies a task.
     Probe {
-        /// What it reads.
+        /// The state that it reads.
         doc: At<String>,
-        /// Whether it compares with a reading from before the send.
+        /// True if it compares with a reading from before the send.
         baseline: Option<bool>,
-        /// What to do next where that reading failed, so that nothing was sent.
+        /// The next step if that reading failed, so that the task was not sent.
         unread: Option<At<String>>,
-        /// What to do next where its task ended as `timeout`.
+        /// The next step if its task ended as `timeout`.
         timeout: Option<At<String>>,
     }
     /// `[state.NAME]`: a state of a task.
     State {
-        /// What it means, in a few words for descriptions.
+        /// Its meaning in a few words, for descriptions.
         brief: Option<At<String>>,
-        /// What it means.
+        /// Its meaning.
         meaning: Option<At<String>>,
-        /// What to do next.
+        /// The next step.
         next_step: Option<At<String>>,
-        /// What to do next instead, by what the platform reported: `reported.not_sent = "..."`.
+        /// The next step by the platform's report, in place of `next_step`:
+        /// `reported.not_sent = "..."`.
         reported: Option<Named<At<String>>>,
     }
-    /// `[error.CODE]`. One that plays a role, or has the code of the framework's own, takes from it each key that it leaves out.
+    /// `[error.CODE]`. An error with a role, or with the code of an error of the framework, takes
+    /// each key that it leaves out from the framework's error.
     Error {
-        /// What the framework finds it by.
+        /// The role by which the framework finds it.
         role: Option<At<String>>,
-        /// Whether repeating the call can help.
+        /// True if repeating the call can help.
         retryable: Option<bool>,
-        /// Retryable errors: seconds to wait where nothing better is known.
+        /// Retryable errors: seconds to wait if no better value is known.
         retry_after_seconds: Option<At<u32>>,
         /// HTTP status.
         http: Option<At<u16>>,
         /// JSON-RPC error code.
         jsonrpc: Option<i32>,
-        /// What happened: a sentence.
+        /// The event that it reports: a sentence.
         meaning: Option<At<String>>,
-        /// What it means, in a few words for descriptions.
+        /// Its meaning in a few words, for descriptions.
         brief: Option<At<String>>,
-        /// What to do next: sentences. `{field}` stands for the value of a field.
+        /// The next step: sentences. `{field}` stands for the value of a field.
         remedy: Option<At<String>>,
-        /// What it carries beyond code, message and retryable.
+        /// Its fields in addition to code, message and retryable.
         fields: Option<Named<Field>>,
     }
     /// `[type.NAME]`.
     Type {
-        /// Which of the other keys apply.
+        /// The kind, which decides the other keys that apply.
         kind: At<KindName>,
-        /// What it is.
+        /// Its meaning.
         doc: At<String>,
         /// Strings: fewest characters.
         min_length: Option<At<u32>>,
         /// Strings: most characters.
         max_length: Option<At<u32>>,
-        /// Strings: what every value begins with.
+        /// Strings: the text that every value begins with.
         prefix: Option<At<String>>,
         /// Strings: ASCII characters and ranges, as in `a-z0-9-`.
         charset: Option<At<String>>,
@@ -189,27 +194,28 @@ tables!(
     }
     /// A field of an object or an argument of a tool.
     Field {
-        /// `string`, `integer`, `boolean`, a named type, or one of these in brackets for a list. In results also `timestamp` and `url`,
-        /// which is an https address.
+        /// `string`, `integer`, `boolean`, a named type, or one of these in brackets for a list.
+        /// Results can also have `timestamp` and `url`, which is an https address.
         r#type: At<String>,
-        /// What it is.
+        /// Its meaning.
         doc: At<String>,
         /// Arguments: may be left out.
         optional: Option<At<bool>>,
         /// Results: may be null; the doc says what null means.
         nullable: Option<At<bool>>,
-        /// Shown nowhere but where it belongs.
+        /// The value appears only in the one place where it belongs.
         secret: Option<At<bool>>,
-        /// Results: text by somebody outside, cleaned and capped.
+        /// Results: text from outside, which is cleaned and truncated.
         untrusted: Option<At<bool>>,
-        /// Results: text by this service itself, which may say what to do.
+        /// Results: text in the service's own words, which may tell an agent what to do.
         ours: Option<At<bool>>,
-        /// Results: clients are told the doc too, because the name does not say it.
+        /// Results: clients get the doc also, because the name is not enough.
         told: Option<At<bool>>,
-        /// Optional arguments: taken when absent.
+        /// Optional arguments: the value if the argument is absent.
         default: Option<At<Value>>,
     }
-    /// `[[tool]]`. One that reads tasks has words of the framework's for what it leaves out.
+    /// `[[tool]]`. For the tool that reads tasks, the framework has defaults for the texts that it
+    /// leaves out.
     Tool {
         /// Its name on the wire.
         name: At<String>,
@@ -217,91 +223,92 @@ tables!(
         title: Option<At<String>>,
         /// The permission that it needs.
         permission: At<String>,
-        /// What it acts on.
+        /// The resource that it acts on.
         target: Option<Target>,
         /// `read`, `issue`, `task`, or `read_task` for the one tool that reads tasks.
         effect: At<EffectName>,
-        /// Its twin: `METHOD /v1/path/{argument}`, where a word wins over an argument. The method of a read is GET, of an issue POST, of a
-        /// task PUT, POST or DELETE. GET and DELETE take the other arguments from the query, where no secret and no list can stand.
+        /// Its HTTP twin: `METHOD /v1/path/{argument}`, where a word wins over an argument. The
+        /// method of a read is GET, of an issue POST, of a task PUT, POST or DELETE. GET and DELETE
+        /// take the other arguments from the query, which cannot contain secrets or lists.
         http: Option<At<String>>,
-        /// The named object that it answers with; a task's is derived.
+        /// The named object of its result. The result of a task is derived.
         result: Option<At<String>>,
         /// Errors that the handler itself returns.
         errors: Option<Vec<At<String>>>,
-        /// What it does.
+        /// Its purpose.
         summary: Option<At<String>>,
-        /// What it is for, after "Use it": `to look for one.`, `when it hangs.`
+        /// When to use it, as the continuation of "Use it": `to look for one.`, `when it hangs.`
         use_when: Option<At<String>>,
-        /// What to use instead, and when: a sentence that names another tool.
+        /// The alternative, and when to use it: a sentence that names another tool.
         not_when: Option<At<String>>,
-        /// What it returns: sentences. A task's is derived.
+        /// Its result: sentences. Those of a task are derived.
         returns: Option<At<String>>,
-        /// What else an agent must know.
+        /// Other facts that an agent must know.
         notes: Option<Vec<At<String>>>,
-        /// How its tasks are carried out.
+        /// The terms of its tasks.
         task: Option<Task>,
         /// Its arguments.
         args: Option<Named<Field>>,
-        /// Calls that work.
+        /// Calls that are valid.
         example: Option<Vec<Example>>,
     }
     /// `target = { ... }`.
     Target {
         /// The resource.
         resource: At<String>,
-        /// The argument that names it.
+        /// The argument that contains its identifier.
         arg: At<String>,
-        /// The capability that it must offer.
+        /// The capability that the target must offer.
         requires: Option<At<String>>,
     }
     /// `[tool.task]`.
     Task {
         /// The enum argument whose value selects the case.
         select: Option<At<String>>,
-        /// Terms by value; what one leaves out is taken from `[tool.task]`.
+        /// Terms by value. Keys that a case leaves out are taken from `[tool.task]`.
         case: Option<Named<Terms>>,
-        /// What is read to verify it; without a probe it is never verified and never sent again.
+        /// The probe that verifies it; without a probe it is never verified and never sent again.
         probe: Option<At<String>>,
-        /// Whether it may be sent again.
+        /// True if it may be sent again.
         idempotent: Option<bool>,
-        /// Longest time that an accepted request takes to show.
+        /// Longest time until the effect of an accepted request shows, in seconds.
         settle_seconds: Option<u32>,
-        /// Time after the first possible send at which the task ends; no operation takes longer.
+        /// Longest time from the first possible send to the end of the task, in seconds.
         deadline_seconds: Option<u32>,
-        /// The states in which such tasks usually end, where that is worth saying.
+        /// The states in which such tasks usually end, if an agent should know.
         usually_ends: Option<Vec<At<String>>>,
     }
     /// `case.VALUE = { ... }`.
     Terms {
-        /// What is read to verify it.
+        /// The probe that verifies it.
         probe: Option<At<String>>,
-        /// Whether it may be sent again.
+        /// True if it may be sent again.
         idempotent: Option<bool>,
-        /// Longest time that an accepted request takes to show.
+        /// Longest time until the effect of an accepted request shows, in seconds.
         settle_seconds: Option<u32>,
-        /// Time after the first possible send at which the task ends; no operation takes longer.
+        /// Longest time from the first possible send to the end of the task, in seconds.
         deadline_seconds: Option<u32>,
     }
-    /// The words of the tool that reads tasks.
+    /// The texts of the tool that reads tasks.
     ReadTask {
         /// Its name for people.
         title: At<String>,
-        /// Its twin.
+        /// Its HTTP twin.
         http: At<String>,
-        /// What it does.
+        /// Its purpose.
         summary: At<String>,
-        /// After "Use it".
+        /// When to use it, as the continuation of "Use it".
         use_when: At<String>,
-        /// What it returns.
+        /// Its result.
         returns: At<String>,
-        /// What else an agent must know.
+        /// Other facts that an agent must know.
         notes: Vec<At<String>>,
-        /// Calls that work.
+        /// Calls that are valid.
         example: Vec<Example>,
     }
     /// `[[tool.example]]`.
     Example {
-        /// What it shows.
+        /// The purpose of the example.
         title: At<String>,
         /// The arguments.
         arguments: At<Map<String, Value>>,
@@ -310,7 +317,7 @@ tables!(
     }
 );
 
-/// What kind of type a `[type.NAME]` is.
+/// The kind of a `[type.NAME]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -321,7 +328,7 @@ pub(crate) enum KindName {
     Object,
 }
 
-/// What kind of operation a tool is.
+/// The kind of operation of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -378,12 +385,12 @@ pub(crate) struct ReservedFile {
 #[cfg_attr(feature = "editor", derive(schemars::JsonSchema))]
 pub(crate) struct ToolsFile {
     pub(crate) tool: Vec<At<Tool>>,
-    /// Whether the file has tools that could not be read.
+    /// True if the file has tools that could not be read.
     #[cfg_attr(feature = "editor", schemars(skip))]
     pub(crate) broken: bool,
 }
 
-/// The framework's defaults for what a contract leaves out.
+/// The framework's defaults for keys that a contract leaves out.
 #[derive(Debug)]
 pub(crate) struct Defaults {
     pub(crate) protocol: Option<Protocol>,
