@@ -16,7 +16,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     });
     let traits: Vec<_> = handled(contract).map(|(domain, _)| trait_name(domain)).collect();
     quote! {
-        /// Handlers, behind the checks of the contract.
+        /// Handlers with the checks of the contract in front of them.
         #[derive(Debug)]
         pub struct Contract<H>(pub std::sync::Arc<H>);
 
@@ -35,7 +35,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
             }
         }
 
-        /// The tools, as the pipeline runs them.
+        /// The steps of each tool in the pipeline.
         mod call {
             use super::*;
             use rt::failure::Failure;

@@ -59,7 +59,10 @@ pub(crate) fn name(error: &ErrorCode) -> Ident {
 
 fn own(tool: &ToolSpec) -> TokenStream {
     let name = format_ident!("{}Error", camel(&tool.name));
-    let text = doc(&format!("What the handler of `{}` may fail with beyond what is checked before it.", tool.name));
+    let text = doc(&format!(
+        "The errors that the handler of `{}` itself may return, without those of the checks before it.",
+        tool.name
+    ));
     let variants = tool.own_errors.iter().map(|error| {
         let (variant, text) = (camel(&error.code), doc(&error.meaning));
         let fields = error.fields.iter().map(|field| {
@@ -69,7 +72,7 @@ fn own(tool: &ToolSpec) -> TokenStream {
         quote! {
             #text
             #variant {
-                /// What was wrong, in our own words: a lower-case fragment; the remedy is added to it.
+                /// The mistake in the service's own words: a lower-case fragment. The remedy is appended.
                 what: rt::wording::Words,
                 #(#fields,)*
             }

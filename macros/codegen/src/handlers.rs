@@ -19,12 +19,12 @@ fn command(contract: &Contract) -> Option<TokenStream> {
     let wire: Vec<_> = tools.iter().map(|tool| &tool.name).collect();
     (!tools.is_empty()).then(|| {
         quote! {
-            /// A write that a handler found sound, to be carried out as a task.
+            /// A write that a handler has accepted, to be carried out as a task.
             #[derive(Clone, Debug, PartialEq)]
             pub enum Command { #(#docs #names(#args),)* }
 
             impl Command {
-                /// Takes one back from the name of its tool and the arguments that were written down.
+                /// Restores a command from the name of its tool and the stored arguments.
                 #[must_use]
                 pub fn read(tool: &str, arguments: &str) -> Option<Self> {
                     match tool {

@@ -27,7 +27,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
         #declaration
 
         impl Permission {
-            /// The one bit that stands for it.
+            /// Returns the bit of this permission.
             #[must_use]
             pub const fn bit(self) -> rt::catalogue::PermissionSet {
                 rt::catalogue::PermissionSet(1 << self as u64)

@@ -27,7 +27,7 @@ pub(crate) fn emit(contract: &Contract) -> TokenStream {
     });
     let numbers = (!contract.numbers.is_empty()).then(|| {
         quote! {
-            /// Numbers of the contract that its texts say.
+            /// Numbers of the contract that its texts contain.
             pub mod numbers { #(#numbers)* }
         }
     });
