@@ -6,25 +6,28 @@ use anyhow::Result;
 use clap::ValueEnum;
 use std::path::Path;
 
-/// Which sections.
+/// The choice of sections.
 #[derive(clap::Args)]
 pub(crate) struct Sections {
-    /// Sections to measure; if left out all of them, which takes some six minutes
+    /// Sections to measure; by default all of them, which takes about six minutes
     sections: Vec<Section>,
 }
 
-/// A section of the bench. Its name is what the bench knows it by.
+/// A section of the bench. Its name is the name in the bench.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Section {
-    /// Calls in one process from two threads, beside one (12 s)
+    /// Calls in one process from two threads, compared with one (12 s)
     Threads,
-    /// Instructions, allocations and readings of the clock of each operation, and its largest functions; needs valgrind (2 min)
+    /// Instructions, allocations and clock readings of each operation, and its largest functions;
+    /// needs valgrind (2 min)
     Instructions,
-    /// CPU time and waits of each operation beside the baseline, with 1 and 32 connections (50 s)
+    /// CPU time and waits of each operation compared with the baseline, with 1 and 32 connections
+    /// (50 s)
     Load,
-    /// The share of a core and the waits at 10,000 requests a second, beside the baseline (45 s)
+    /// The share of a core and the waits at 10,000 requests per second, compared with the baseline
+    /// (45 s)
     Rate,
-    /// Each revision of the protocol, and signed requests, beside the first revision (25 s)
+    /// Each revision of the protocol, and signed requests, compared with the first revision (25 s)
     Ways,
     /// The cost of a request with up to 100,000 keys, 1,000,000 devices and 10,000 held polls (90 s)
     Growth,
@@ -32,7 +35,7 @@ enum Section {
     Start,
     /// Bytes for each connection, held poll, application and device (30 s)
     Memory,
-    /// Tasks accepted a second from 64 clients, and reads meanwhile (12 s)
+    /// Tasks accepted per second from 64 clients, and reads at the same time (12 s)
     Writes,
 }
 

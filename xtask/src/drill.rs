@@ -13,18 +13,21 @@ mod soak;
 use anyhow::Result;
 use std::path::Path;
 
-/// Which drill.
+/// The choice of a drill.
 #[derive(clap::Subcommand)]
 pub(crate) enum Drill {
-    /// The engine under simulation, in worlds that their seeds decide; a world that breaks a promise prints its history
+    /// Simulate the engine in random worlds; prints the history of a world that breaks a promise
     Soak(soak::Worlds),
-    /// The program under load, killed and stopped again and again, and what it is answerable for audited
+    /// Kill and stop the program repeatedly under load, and audit its data
     Crash(crash::Load),
-    /// A client beside thousands of connections that stall: what it sees, and what they cost the program; Linux
+    /// Run a client next to thousands of connections that stall: its answers, and the cost for the
+    /// program; Linux
     Siege(siege::Siege),
-    /// What the program sees of a platform with many pads, at rest, asked a lot, and while it stalls for a time; Linux
+    /// Run the program with a platform of many pads: at rest, under many requests, and while the
+    /// platform stalls; Linux
     Fleet(fleet::Fleet),
-    /// A million malformed requests, and properties of all that reads what a stranger sends; fails where one makes the server fail
+    /// Send a million malformed requests, and test properties of the code that reads requests;
+    /// fails if the server fails
     Hammer(hammer::Blows),
 }
 

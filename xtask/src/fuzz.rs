@@ -39,19 +39,19 @@ const COLUMNS: [(&str, &[&str]); 4] = [
     ("other", &[]),
 ];
 
-/// How much.
+/// The extent of a run.
 #[derive(clap::Args)]
 pub(crate) struct Cases {
-    /// Requests that are made at least
+    /// Minimum number of requests
     #[arg(long, default_value_t = 20_000)]
     cases: u64,
-    /// Decides what is asked for
+    /// Seed of the requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Tries the optimised program
+    /// Use the optimised program
     #[arg(long)]
     release: bool,
-    /// Tries a program that is built already
+    /// Use this program in place of a new build
     #[arg(long, conflicts_with = "release")]
     program: Option<PathBuf>,
 }

@@ -30,36 +30,41 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Write anew spec/generated (a JSON file a tool, tools.md, errors.md, schemas for editors), tests/RULES.md,
-    /// docs/flags.md and the tables of README.md and ARCHITECTURE.md; ends with a table of how long the texts are that agents read, in
-    /// characters and in tokens
+    /// Write spec/generated (a JSON file for each tool, tools.md, errors.md, schemas for editors),
+    /// tests/RULES.md, docs/flags.md and the tables of README.md and ARCHITECTURE.md; ends with a
+    /// table of the lengths of the texts that agents read, in characters and in tokens
     Gen {
-        /// Write nothing; fail if something would change
+        /// Do not write; fail if a file would change
         #[arg(long)]
         check: bool,
     },
-    /// The crates and what each uses; fails where the architecture does not hold
+    /// Print the crates and their dependencies; fails if a rule of the architecture is broken
     Graph,
-    /// The lines of Rust that are neither blank nor comment, by crate: code, tests, benches and examples
+    /// Count the lines of Rust that are neither blank nor comment, by crate: code, tests, benches
+    /// and examples
     Lines {
         /// Another checkout
         folder: Option<PathBuf>,
     },
-    /// Advisories, licences, versions and sources of all that Cargo.lock names, by deny.toml; needs Python, git, tar and xz
+    /// Check advisories, licences, versions and sources of all packages in Cargo.lock against
+    /// deny.toml; needs Python, git, tar and xz
     Deny,
-    /// Format, lints, crate graph, generated files, all tests, the usual worlds of `drill soak`; ends with a count
+    /// Check format, lints, crate graph and generated files, run all tests and the usual worlds of
+    /// `drill soak`; ends with a count
     Test,
-    /// Does what CONTRIBUTING.md says on a copy of the repository, and compares what it shows
+    /// Follow CONTRIBUTING.md on a copy of the repository, and compare the output with the page
     Walk,
-    /// What a request costs, beside a handler that only returns the same bytes, and how that grows; fails beyond a limit; Linux
+    /// Measure the cost of a request relative to a handler that only returns the same bytes, and
+    /// its growth; fails beyond a limit; Linux
     Bench(bench::Sections),
-    /// What the program and its engine withstand, tried for minutes
+    /// Stress the program and its engine for minutes
     #[command(subcommand)]
     Drill(drill::Drill),
-    /// The program under signed requests that schemathesis makes of the OpenAPI document; fails where an answer is not as the document
-    /// says; needs Python
+    /// Send the program signed requests that schemathesis makes from the OpenAPI document; fails if
+    /// an answer does not conform to the document; needs Python
     Fuzz(fuzz::Cases),
-    /// Official clients of the protocol and its conformance suite against the program; needs Python and Node.js
+    /// Run official clients of the protocol and its conformance suite against the program; needs
+    /// Python and Node.js
     Interop,
 }
 

@@ -9,19 +9,19 @@ use anyhow::Result;
 use serde_json::json;
 use std::path::Path;
 
-/// How much.
+/// The extent of a run.
 #[derive(clap::Args)]
 pub(crate) struct Load {
-    /// Writes that are answered before the clients rest
+    /// Writes that are answered before the clients pause
     #[arg(long, default_value_t = 10_000)]
     tasks: u64,
-    /// Writes on two platforms, in the round that has them
+    /// Writes in the round with two platforms
     #[arg(long, default_value_t = 2_000)]
     writes: u64,
-    /// Kills in each of the two rounds on one platform that kill, at least
+    /// Minimum number of kills in each of the two rounds with kills on one platform
     #[arg(long, default_value_t = 200)]
     kills: u64,
-    /// Decides what clients ask for, when the program dies, and what the double does wrong
+    /// Seed of the clients' requests, the times of kills, and the faults of the double
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

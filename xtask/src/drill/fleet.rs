@@ -17,25 +17,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How much.
+/// The extent of a run.
 #[derive(clap::Args)]
 pub(crate) struct Fleet {
-    /// Pads of the platform
+    /// Number of pads of the platform
     #[arg(long, default_value_t = 10_000)]
     pads: u32,
-    /// For how many seconds it stalls
+    /// Duration of the stall in seconds
     #[arg(long, default_value_t = 60)]
     stall_seconds: u64,
-    /// Seconds of each other measurement
+    /// Duration of each other measurement in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Leave out one of the two parts
+    /// Skip one of the two parts
     #[arg(long, value_name = "PART")]
     without: Option<Part>,
-    /// A program that is built already, in place of an optimised one that is built now
+    /// Use this program in place of a new optimised build
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// A double that is built already
+    /// Use this double in place of a new optimised build
     #[arg(long, value_name = "FILE")]
     double: Option<PathBuf>,
 }

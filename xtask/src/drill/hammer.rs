@@ -6,10 +6,10 @@ use anyhow::Result;
 use serde_json::json;
 use std::path::Path;
 
-/// How much.
+/// The extent of a run.
 #[derive(clap::Args)]
 pub(crate) struct Blows {
-    /// Malformed requests in the process of the test
+    /// Malformed requests within the test process
     #[arg(long, default_value_t = 1_000_000)]
     requests: u64,
     /// Malformed requests over the wire
@@ -18,7 +18,7 @@ pub(crate) struct Blows {
     /// Seconds for each property
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Decides what is sent
+    /// Seed of the requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -27,10 +27,10 @@ const SMALL: &str =
 /// A request with a large answer that costs little.
 const LARGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
-/// How much.
+/// The extent of a run.
 #[derive(clap::Args)]
 pub(crate) struct Siege {
-    /// Connections that stall at a time, from 25 addresses
+    /// Connections that stall at the same time, from 25 addresses
     #[arg(long, default_value_t = 5_000)]
     connections: u32,
     /// Connections that read their answers slowly
@@ -39,7 +39,7 @@ pub(crate) struct Siege {
     /// Requests of the client in each siege
     #[arg(long, default_value_t = 400)]
     requests: u32,
-    /// A program that is built already, in place of an optimised one that is built now
+    /// Use this program in place of a new optimised build
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }

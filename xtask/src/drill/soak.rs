@@ -7,16 +7,16 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 
-/// Which worlds.
+/// The choice of worlds.
 #[derive(clap::Args)]
 pub(crate) struct Worlds {
-    /// How many
+    /// Number of worlds
     #[arg(long, default_value_t = 300_000)]
     worlds: u64,
-    /// The seed of the first
+    /// Seed of the first world
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// Lives through this one alone and prints its history
+    /// Run only the world of this seed and print its history
     #[arg(long, conflicts_with_all = ["worlds", "first"])]
     seed: Option<u64>,
 }
