@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named_whole_and_said_to_be_relative() {
+    fn a_missing_folder_is_reported_with_its_whole_path_and_as_relative() {
         let code = expanded("nowhere/spec");
         let whole = concat!("cannot read the contract's folder `", env!("CARGO_MANIFEST_DIR"), "/nowhere/spec`");
         assert!(code.contains(whole), "{code}");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_that_was_read_is_tracked_whether_the_contract_has_mistakes_or_none() {
+    fn every_file_that_was_read_is_tracked_with_and_without_mistakes() {
         for spec in ["../tests/services/print_shop/spec", "../tests/contract/ui/specs/three_mistakes"] {
             let code = expanded(spec);
             for file in ["service.toml", "types.toml", "errors.toml", "reserved.toml", "tools/jobs.toml"] {

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_told_apart() {
+    fn thousands_are_separated() {
         assert_eq!([0, 999, 1_000, 1_234_056].map(grouped), ["0", "999", "1,000", "1,234,056"]);
     }
 }

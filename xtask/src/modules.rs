@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_on_or_stands_in_tests_is_no_circle() {
+    fn re_exports_and_tests_make_no_circle() {
         let b = ("b", "pub(crate) struct B;");
         for (what, files) in [
             ("one way", &[("a", "use crate::b::B;"), b][..]),

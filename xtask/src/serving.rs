@@ -60,7 +60,7 @@ mod tests {
     use super::quantile;
 
     #[test]
-    fn a_quantile_of_nothing_is_no_number() {
+    fn the_quantile_of_an_empty_list_is_not_a_number() {
         let hundred: Vec<f64> = (0..100).map(f64::from).collect();
         assert_eq!([0.5, 0.99].map(|share| quantile(&hundred, share)), [50.0, 99.0]);
         assert!(quantile(&[], 0.5).is_nan());

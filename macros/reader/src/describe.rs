@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_characters_is_told_in_words() {
+    fn a_set_of_characters_is_described_in_words() {
         for (charset, words) in [
             (&[('!', '~')][..], "printable ASCII characters without spaces"),
             (&[('0', '9'), ('a', 'f')], "lower-case hexadecimal digits"),

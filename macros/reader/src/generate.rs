@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_made_and_then_is_as_it_must_be_until_something_in_it_is_not() {
+    fn the_folder_is_generated_and_passes_the_check_until_a_file_in_it_differs() {
         let copy = tempfile::TempDir::new().unwrap();
         let (from, spec) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec"), copy.path().join("spec"));
         for path in below(&from).into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {

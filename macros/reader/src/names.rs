@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_go_from_one_world_to_the_other_and_back() {
+    fn names_are_converted_to_rust_and_back() {
         for (wire, rust) in [("set_proxy", "SetProxy"), ("printer", "Printer"), ("http2_only", "Http2Only")] {
             assert_eq!((pascal(wire).as_str(), snake(rust).as_str()), (rust, wire));
         }

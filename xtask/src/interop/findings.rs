@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_says_ok_or_what_failed_or_that_the_client_does_not_speak_the_revision() {
+    fn a_cell_shows_ok_or_the_failure_or_that_the_client_does_not_speak_the_revision() {
         let ok = r#"{"check": "tools/list", "failure": null}"#;
         let mut short = found(0, Some("2025-06-18"), &[ok]);
         short.complete(&["tools/list".to_owned(), "handshake".to_owned()]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_for_what_is_not_left_out_is_named() {
+    fn an_exception_that_no_suite_used_is_reported() {
         let cells = [found(0, None, &[r#"{"left_out": "prompts-list", "why": "it has none"}"#])];
         let named = json!([{"why": "it has none", "names": ["prompts-list", "tools-list"]}]);
         let said = never_left_out(&cells, &named);

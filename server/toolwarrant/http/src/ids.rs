@@ -69,7 +69,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn no_two_requests_have_one_id_however_many_threads_answer() {
+    fn request_ids_are_unique_across_threads() {
         let ids = RequestIds::of_process(7);
         let some = || (0..3 * BLOCK).map(|_| ids.next()).collect::<Vec<_>>();
         let all = thread::scope(|scope| {

@@ -372,7 +372,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn once_no_call_goes_out_every_write_is_refused_for_that() {
+    fn once_the_breaker_is_open_every_write_is_refused_for_that_reason() {
         let second = Duration::from_secs(1);
         let slow = || (second, 11 * second, Some("not_found".to_owned()));
         let quick = |error: &str| (12 * second, second / 100, Some(error.to_owned()));

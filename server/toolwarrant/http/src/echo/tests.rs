@@ -72,7 +72,7 @@ fn one(address: [u8; 4]) -> SeenFrom {
 }
 
 #[tokio::test]
-async fn a_request_to_an_expected_path_is_noted_by_the_address_of_its_connection_whatever_its_headers_say() {
+async fn a_request_to_an_expected_path_is_recorded_with_the_address_of_its_connection_not_of_its_headers() {
     let running = start();
     for request in [
         "GET PATH HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -90,7 +90,7 @@ async fn a_request_to_an_expected_path_is_noted_by_the_address_of_its_connection
 }
 
 #[tokio::test]
-async fn whatever_else_is_sent_gets_no_byte_and_is_not_noted() {
+async fn any_other_request_gets_no_byte_and_is_not_recorded() {
     let running = start();
     let expected = running.echo.expect().expect("random");
     let long = format!("GET PATH HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(HEAD_BYTES));
@@ -125,7 +125,7 @@ async fn whatever_else_is_sent_gets_no_byte_and_is_not_noted() {
 }
 
 #[tokio::test]
-async fn a_path_asked_for_from_two_addresses_is_doubtful_and_from_one_twice_is_not() {
+async fn a_path_requested_from_two_addresses_is_doubtful_and_twice_from_one_is_not() {
     let running = start();
     let expected = running.echo.expect().expect("random");
     for (from, seen) in [(TWO, one(TWO)), (TWO, one(TWO)), (ONE, SeenFrom::Several), (TWO, SeenFrom::Several)] {
@@ -147,7 +147,7 @@ async fn an_ipv4_address_that_is_seen_as_ipv6_is_one() {
 }
 
 #[tokio::test]
-async fn a_path_is_forgotten_with_its_expectation_and_is_no_other_ones() {
+async fn a_path_is_forgotten_with_its_expectation_and_counts_for_no_other() {
     let running = start();
     let [gone, stays] = [(); 2].map(|()| running.echo.expect().expect("random"));
     assert!(gone.path != stays.path && gone.path.len() == 33, "{}", gone.path);
@@ -161,7 +161,7 @@ async fn a_path_is_forgotten_with_its_expectation_and_is_no_other_ones() {
 }
 
 #[tokio::test]
-async fn one_request_a_connection_is_taken_and_the_answer_reaches_who_has_closed_its_sending_side() {
+async fn a_connection_takes_one_request_and_a_client_that_closed_its_sending_side_gets_the_answer() {
     let running = start();
     let [first, second] = [(); 2].map(|()| running.echo.expect().expect("random"));
     let both = format!("GET {} HTTP/1.1\r\n\r\nGET {} HTTP/1.1\r\n\r\n", first.path, second.path);
@@ -184,7 +184,7 @@ async fn a_head_that_does_not_come_in_time_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn a_flood_of_silent_connections_keeps_nobody_out() {
+async fn silent_connections_do_not_keep_others_out() {
     let limits = Limits { head: LONG, connections: 16, connections_per_address: 12, ..Limits::default() };
     let running = start_within(limits, "127.0.0.1:0");
     let expected = running.echo.expect().expect("random");
@@ -215,7 +215,7 @@ async fn a_stop_ends_the_connections_that_are_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_request_is_told_at_once_and_waits_no_longer_than_it_wants() {
+async fn a_waiting_caller_learns_of_a_request_at_once_and_waits_no_longer_than_its_patience() {
     let (random, paths) = (Random::seeded(7), Arc::default());
     let expected = EchoPaths { random, paths: Arc::clone(&paths) }.expect().expect("random");
     let begin = Instant::now();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_cap_whoever_has_many_connections_loses_one_first() {
+    fn at_the_cap_a_client_with_many_connections_loses_one_first() {
         let limiter = limiter(4);
         let other = [192, 0, 2, 2].into();
         let few = limiter.acquire(other).expect("a permit");

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_contradict_each_other_name_nobody() {
+    fn headers_that_contradict_each_other_name_no_client() {
         let both = |one, other| client(&[(&FORWARDED, one), (&X_FORWARDED_FOR, other)]);
         assert_eq!(both("for=192.0.2.1", "192.0.2.1"), "192.0.2.1");
         assert_eq!(both("for=192.0.2.1", "192.0.2.2"), "10.0.0.1");

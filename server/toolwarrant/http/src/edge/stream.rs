@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_reads_an_answer_too_slowly_is_given_up_and_who_is_just_slow_is_not() {
+    async fn a_client_that_reads_too_slowly_is_given_up_and_one_that_is_just_slow_is_not() {
         let given_up = |ended: io::Result<()>| ended.expect_err("given up").kind() == ErrorKind::TimedOut;
         let (seconds, ended) = read(1, 1).await;
         assert!(given_up(ended) && seconds == 15, "a byte a second: {seconds} s");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_end_of_what_a_client_sends_is_seen_behind_its_next_request_and_that_is_kept() {
+    async fn the_end_of_a_clients_stream_is_noticed_after_its_next_request_which_is_not_lost() {
         let (mut stream, mut client) = stream(Limits::default());
         let connection = Arc::clone(&stream.connection);
         client.write_all(b"the next request").await.expect("written");

@@ -282,7 +282,7 @@ fn a_body_that_drips_is_given_up_when_its_time_is_over() {
 }
 
 #[test]
-fn a_body_that_breaks_off_is_no_body() {
+fn an_incomplete_body_is_an_error() {
     let server = TestServer::start(long_deadlines());
     assert_eq!(server.status("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"), 400);
 }
@@ -330,7 +330,7 @@ fn answered(mut stream: TcpStream) -> Option<TcpStream> {
 }
 
 #[test]
-fn whoever_makes_the_server_wait_keeps_nobody_out() {
+fn clients_that_stall_do_not_keep_others_out() {
     let server = TestServer::start(Limits { connections: 3, ..long_deadlines() });
     let mut carried_out = server.connect();
     carried_out.write_all(b"GET /wait HTTP/1.1\r\nhost: x\r\n\r\n").expect("sent");
@@ -352,7 +352,7 @@ fn whoever_makes_the_server_wait_keeps_nobody_out() {
 }
 
 #[test]
-fn a_body_is_refused_where_those_of_its_client_or_of_all_take_too_much_memory() {
+fn a_body_is_refused_if_bodies_of_its_client_or_of_all_take_too_much_memory() {
     for limits in [
         Limits { bodies_bytes_per_address: 100_000, ..long_deadlines() },
         Limits { bodies_bytes: 100_000, ..long_deadlines() },
@@ -425,7 +425,7 @@ fn a_stop_refuses_connections_and_finishes_the_request_in_flight() {
 }
 
 #[test]
-fn a_stop_drops_what_outlasts_the_grace() {
+fn a_stop_drops_requests_that_outlast_the_grace_period() {
     let mut server = TestServer::start(Limits { grace: SHORT, ..long_deadlines() });
     let mut stream = server.connect();
     write!(stream, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
@@ -436,13 +436,13 @@ fn a_stop_drops_what_outlasts_the_grace() {
 }
 
 #[test]
-fn connections_leave_files_to_all_else() {
+fn connections_leave_file_descriptors_for_the_rest_of_the_process() {
     let connections = |open_files: u64| Limits::default().within(open_files).connections;
     assert_eq!([256, 1_024, 4_096, 20_000, u64::MAX].map(connections), [128, 768, 3_840, 10_000, 10_000]);
 }
 
 #[test]
-fn whoever_sends_a_body_that_is_refused_reads_why() {
+fn a_client_whose_body_is_refused_can_read_why() {
     let limits = Limits { bodies_bytes: 50_000, ..long_deadlines() };
     let server = TestServer::start(limits);
     for (bytes, expected) in [(8 * 1024 * 1024, 413), (1024 * 1024, 503)] {

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_on_the_way_is_what_a_judge_reads() {
+    fn the_quick_reader_of_messages_agrees_with_the_thorough_one() {
         let ids = ["1", "-1", "\"a\"", "null", "1.5", "[]", "01"];
         let methods = ["\"tools/call\"", "\"to\\u006fls\"", "\"\\ud800\"", "7", "null"];
         let params = [
