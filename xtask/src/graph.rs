@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             .collect();
         println!("{name:21} {:32} {:16} {}", folder, owned.join(" "), inside.join(" "));
         let later = inside.iter().filter(|used| place(used).is_some_and(|other| other >= own));
-        broken.extend(later.map(|used| format!("{name} uses {used}, which stands after it")));
+        broken.extend(later.map(|used| format!("{name} uses {used}, which comes after it")));
         for (library, owners) in
             OWNERS.iter().filter(|(library, owners)| owned.contains(library) && !owners.contains(&name.as_str()))
         {
@@ -53,7 +53,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let circles = modules::circles(&root.join(folder))?;
         broken.extend(circles.iter().map(|circle| format!("{name}: modules use each other: {}", circle.join(", "))));
     }
-    ensure!(broken.is_empty(), "the architecture does not hold:\n{}", broken.join("\n"));
+    ensure!(broken.is_empty(), "rules of the architecture are broken:\n{}", broken.join("\n"));
     println!(
         "{} crates, each uses only those before it; no modules of a crate use each other in a circle",
         crates.len()
@@ -70,12 +70,12 @@ fn crates(root: &Path) -> Result<Vec<Crate>> {
     let manifest: Table = fs::read_to_string(root.join("Cargo.toml"))?.parse()?;
     let members = manifest["workspace"]["members"].as_array().context("members")?;
     let packages = metadata["packages"].as_array().context("packages")?;
-    ensure!(packages.len() == members.len(), "the members of the workspace in Cargo.toml are not all of its crates");
+    ensure!(packages.len() == members.len(), "the members in Cargo.toml do not include all crates of the workspace");
     let read = |folder: &str| {
         let manifest = root.join(folder).join("Cargo.toml");
         let package =
             packages.iter().find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest));
-        let package = package.with_context(|| format!("{folder} is no crate"))?;
+        let package = package.with_context(|| format!("{folder} is not a crate"))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let dependencies = package["dependencies"].as_array().context("dependencies")?;
         let uses = dependencies.iter().filter(|used| used["kind"].is_null()).map(|used| text(&used["name"])).collect();

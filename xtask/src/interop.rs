@@ -47,7 +47,7 @@ const AT_ONCE: usize = 4;
 pub(crate) fn run(root: &Path) -> Result<()> {
     step(root, &["build", "--locked", "--package", "cloudphone", "--bin", "cloudphone"])?;
     let this = std::env::current_exe()?;
-    let built = this.parent().context("this program lies in a folder")?;
+    let built = this.parent().context("this program must be in a folder")?;
     let scripts = root.join("tests/wire/interop");
     let contract = load(&root.join("spec")).map_err(|report| anyhow!("{report}"))?;
     let tools = contract.tools().map(|tool| {
@@ -156,7 +156,7 @@ fn try_all(bench: &Bench, clients: &[Client], revisions: &[&str]) -> Result<Vec<
     let mut found = thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
         let ends =
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(anyhow!("a worker broke off"))));
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err(anyhow!("a worker panicked"))));
         ends.collect::<Result<Vec<_>>>()
     })?
     .concat();

@@ -26,6 +26,6 @@ pub(crate) fn python(lock: &Path, folder: &Path) -> Result<PathBuf> {
 pub(crate) fn must(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    ensure!(output.status.success(), "{command:?} failed; it says why above");
+    ensure!(output.status.success(), "{command:?} failed; the reason is above");
     Ok(String::from_utf8(output.stdout)?)
 }

@@ -38,7 +38,7 @@ pub(crate) fn page(root: &Path) -> Result<String> {
                     open += 1;
                     Ok(format!("**open**: {why}"))
                 }
-                _ => Err("has to name a `test`, or to say why it is `open`".to_owned()),
+                _ => Err("needs a `test`, or a reason why it is `open`".to_owned()),
             };
             match (said("rule"), cell) {
                 (Some(rule), Ok(cell)) => {
@@ -62,7 +62,7 @@ pub(crate) fn page(root: &Path) -> Result<String> {
 /// Links the name of a test to its file.
 fn link(test: &str, tests: &Tests) -> Result<String, String> {
     let files = tests.get(test).map_or(&[][..], Vec::as_slice);
-    let [file] = files else { return Err(format!("names `{test}`, of which there are {}", files.len())) };
+    let [file] = files else { return Err(format!("names the test `{test}`, which exists {} times", files.len())) };
     let file = file.strip_prefix("tests").map_or_else(|_| Path::new("..").join(file), Path::to_owned);
     Ok(format!("[`{test}`]({})", file.display()))
 }

@@ -39,7 +39,7 @@ pub(crate) fn step(root: &Path, arguments: &[&str]) -> Result<u64> {
         println!("{line}");
     }
     if !child.wait()?.success() {
-        bail!("`cargo {}` failed; it says why above", arguments.join(" "));
+        bail!("`cargo {}` failed; the reason is above", arguments.join(" "));
     }
     Ok(passed)
 }

@@ -23,7 +23,7 @@ const SECTION: &str = "## Add a tool";
 /// Carries out the walk, and prints each step.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let this = std::env::current_exe()?;
-    let home = this.parent().and_then(Path::parent).context("this program lies in a target folder")?.join("walk");
+    let home = this.parent().and_then(Path::parent).context("this program must be in a target folder")?.join("walk");
     let copy = Copy { root: home.join("copy"), target: home.join("target") };
     copy.make(root)?;
     let text = fs::read_to_string(root.join(PAGE)).context(PAGE)?;
@@ -63,12 +63,12 @@ pub(crate) fn run(root: &Path) -> Result<()> {
                 fs::write(&edited, file)?;
                 must_say(&refused?, &text)?;
             }
-            other => bail!("{PAGE}: a block of the walk is `{other}`, which is nothing that can be done"),
+            other => bail!("{PAGE}: unknown kind of block `{other}`"),
         }
         steps += 1;
     }
     ensure!(steps > 0, "{PAGE}: the walk has no step");
-    println!("the walk of {PAGE} holds: {steps} steps");
+    println!("all {steps} steps of the walk of {PAGE} work");
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn into(file: &str, text: &str) -> Result<String> {
 fn must_say(said: &str, shown: &str) -> Result<()> {
     let mut rest = said;
     for line in shown.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let at = rest.find(line).with_context(|| format!("{PAGE} shows `{line}`; what was said is:\n{said}"))?;
+        let at = rest.find(line).with_context(|| format!("{PAGE} shows `{line}`; the output is:\n{said}"))?;
         rest = &rest[at + line.len()..];
     }
     Ok(())
@@ -126,7 +126,7 @@ impl Copy {
         }
         for file in listed(root)? {
             let to = self.root.join(&file);
-            fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+            fs::create_dir_all(to.parent().context("a file must be in a folder")?)?;
             fs::copy(root.join(&file), to).with_context(|| file.display().to_string())?;
         }
         // `cargo xtask gen` counts the lines of the files that git lists there.
@@ -153,7 +153,7 @@ impl Copy {
     /// Returns the compiler's messages about code that it must refuse.
     fn refused(&self) -> Result<String> {
         let output = self.shell("cargo check --quiet --locked --package cloudphone")?;
-        ensure!(!output.status.success(), "the compiler takes what it is to refuse");
+        ensure!(!output.status.success(), "the compiler accepts code that it must refuse");
         Ok(print(&output))
     }
 }

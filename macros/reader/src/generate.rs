@@ -39,10 +39,10 @@ pub enum GenerateError {
     Contract(Report),
     /// These files differ from what the contract generates. Paths are relative to the parent of the
     /// contract's folder.
-    #[error("not what its source says: {}; run `gen` and commit the result", names(.0))]
+    #[error("stale: {}; run `gen` and commit the result", names(.0))]
     Stale(Vec<PathBuf>),
     /// The folder is a link, or it contains these files, which `gen` never writes.
-    #[error("{folder} is for generated files alone, and no link: {files}", folder = .0.display(),
+    #[error("{folder} must be a folder, not a link, with only generated files: {files}", folder = .0.display(),
         files = if .1.is_empty() { "remove the link".to_owned() } else { format!("move away {}", names(.1)) })]
     Foreign(PathBuf, Vec<PathBuf>),
     /// A file could not be written or removed.
@@ -153,10 +153,7 @@ mod tests {
         fs::write(spec.join("generated/tools.md"), "another").unwrap();
         fs::write(spec.join("generated/tools/gone.json"), "{}").unwrap();
         let stale = generate(&spec, Mode::Check).unwrap_err().to_string();
-        assert!(
-            stale.starts_with("not what its source says: spec/generated/tools.md, spec/generated/tools/gone.json;"),
-            "{stale}"
-        );
+        assert!(stale.starts_with("stale: spec/generated/tools.md, spec/generated/tools/gone.json;"), "{stale}");
         generate(&spec, Mode::Write).unwrap();
         fs::create_dir(spec.join("generated/notes")).unwrap();
         fs::write(spec.join("generated/notes/mine.md"), "mine").unwrap();

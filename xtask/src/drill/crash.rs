@@ -36,5 +36,5 @@ pub(crate) fn run(root: &Path, Load { tasks, writes, kills, seed }: &Load) -> Re
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     command.env("PROGRAM", root.join(target).join("release/cloudphone"));
     let options = json!({"tasks": tasks, "writes": writes, "kills": kills, "seed": seed});
-    test(root, "crash", command, &options, "the accounts of what happened differ; how is above")
+    test(root, "crash", command, &options, "the records of what happened differ; details are above")
 }

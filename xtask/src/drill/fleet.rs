@@ -66,7 +66,7 @@ pub(crate) fn run(root: &Path, fleet: &Fleet) -> Result<()> {
         faults.extend(runtime.block_on(stall::measure(&rig))?);
     }
     let _ = fs::remove_dir_all(&rig.home);
-    ensure!(faults.is_empty(), "what is promised of platforms does not hold:\n{}", faults.join("\n"));
+    ensure!(faults.is_empty(), "promises about platforms were broken:\n{}", faults.join("\n"));
     println!("\nno limit was missed by far, and no promise was broken");
     Ok(())
 }

@@ -26,6 +26,6 @@ pub(crate) struct Blows {
 /// Sends the requests, and prints a line for each kind.
 pub(crate) fn run(root: &Path, Blows { requests, wire, seconds, seed }: &Blows) -> Result<()> {
     let options = json!({"requests": requests, "wire": wire, "seconds": seconds, "seed": seed});
-    let failure = "a request made the server fail, or a property does not hold; which is above";
+    let failure = "a request made the server fail, or a property does not hold; details are above";
     test(root, "hammer", tests_of_the_product("drills::hammer::"), &options, failure)
 }

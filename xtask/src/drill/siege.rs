@@ -64,8 +64,8 @@ pub(crate) fn run(root: &Path, siege: &Siege) -> Result<()> {
         }
     }
     let _ = fs::remove_dir_all(&home);
-    ensure!(broken.is_empty(), "a siege did harm:\n{}", broken.join("\n"));
-    println!("\nthe client was answered each time");
+    ensure!(broken.is_empty(), "the program failed in a siege:\n{}", broken.join("\n"));
+    println!("\nevery request of the client was answered");
     Ok(())
 }
 
@@ -98,7 +98,7 @@ impl Seen {
     fn faults(&self) -> impl Iterator<Item = String> {
         let first = |what: &str, all: &[String]| all.first().map(|one| format!("{} {what}, as in: {one}", all.len()));
         let failed = first("requests of the client failed", &self.failed);
-        let told = first("answers that nobody should get", &self.told);
+        let told = first("answers that should not occur", &self.told);
         let panicked = self.panicked.then(|| "the program panicked".to_owned());
         [failed, told, panicked].into_iter().flatten()
     }

@@ -100,7 +100,7 @@ impl Bench {
         let running = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut running = running.with_context(|| format!("cannot run {:?}", client.get_program()))?;
         serde_json::to_writer(running.stdin.take().context("a client has an input")?, &plan)
-            .context("the client reads nothing")?;
+            .context("the client does not read its input")?;
         let output = running.stdout.take().context("a client has an output")?;
         let named: Vec<_> = client.get_args().map(|word| word.to_string_lossy()).collect();
         let mut findings = Findings::of(named.join(" "));
@@ -129,6 +129,6 @@ fn must(command: &mut Command, needs: &str) -> Result<()> {
     println!("\n> {command:?}");
     let status =
         command.status().with_context(|| format!("cannot run {:?}: install {needs}", command.get_program()))?;
-    ensure!(status.success(), "{command:?} failed; it says why above, and it needs {needs}");
+    ensure!(status.success(), "{command:?} failed; the reason is above. It needs {needs}");
     Ok(())
 }

@@ -47,7 +47,7 @@ impl Findings {
         } else if let Some(check) = text("check") {
             self.checks.push((check, text("failure")));
         } else {
-            self.checks.push(("its lines".to_owned(), Some(format!("this is none: {line}"))));
+            self.checks.push(("output".to_owned(), Some(format!("unknown line: {line}"))));
         }
     }
 
@@ -103,7 +103,7 @@ pub(super) fn never_left_out(cells: &[Findings], named: &Value) -> Vec<String> {
     let entries = named.as_array().into_iter().flatten();
     let names = entries.flat_map(|entry| entry["names"].as_array().into_iter().flatten()).filter_map(Value::as_str);
     let idle = names.filter(|name| !met.contains(name));
-    idle.map(|name| format!("`{name}` is left out for a reason, but no suite has it, or it holds")).collect()
+    idle.map(|name| format!("`{name}` is listed as left out, but no suite left it out")).collect()
 }
 
 /// Prints the table, then the reasons of its dashes and all failures. Returns the number of checks
@@ -178,6 +178,6 @@ mod tests {
         let cells = [found(0, None, &[r#"{"left_out": "prompts-list", "why": "it has none"}"#])];
         let named = json!([{"why": "it has none", "names": ["prompts-list", "tools-list"]}]);
         let said = never_left_out(&cells, &named);
-        assert_eq!(said, ["`tools-list` is left out for a reason, but no suite has it, or it holds"]);
+        assert_eq!(said, ["`tools-list` is listed as left out, but no suite left it out"]);
     }
 }

@@ -116,6 +116,6 @@ fn run(interpreter: &Path, file: &Path, text: &str, server: &Instance) -> Result
 
 /// Replaces a part that must be present.
 fn swap(text: &str, from: &str, to: &str) -> Result<String> {
-    ensure!(text.contains(from), "the sample of {README} does not say {from:?}:\n{text}");
+    ensure!(text.contains(from), "the sample of {README} does not contain {from:?}:\n{text}");
     Ok(text.replacen(from, to, 1))
 }

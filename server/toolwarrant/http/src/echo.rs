@@ -134,7 +134,7 @@ impl EchoListener {
                     // The warning is logged once, because the failure may repeat with each
                     // connection.
                     if !failing {
-                        tracing::warn!(%error, "the echo cannot accept a connection; trying again");
+                        tracing::warn!(%error, "the callback listener cannot accept a connection; trying again");
                     }
                     failing = true;
                     sleep(ACCEPT_PAUSE).await;

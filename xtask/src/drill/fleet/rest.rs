@@ -68,7 +68,7 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
         }
     }
     if let [none, all] = usual[..] {
-        println!("{:.0} bytes a pad", (all - none) * 1024.0 / f64::from(rig.pads.max(1)));
+        println!("{:.0} bytes per pad", (all - none) * 1024.0 / f64::from(rig.pads.max(1)));
     }
     Ok(faults)
 }
@@ -126,8 +126,8 @@ impl Seen {
 
     fn faults(&self) -> impl Iterator<Item = String> {
         let Self { calls, age, failed, .. } = self;
-        let calls = (*calls > FAR * CALLS).then(|| format!("{calls:.0} calls a minute; {CALLS} are allowed"));
-        let age = (*age > FAR * AGE).then(|| format!("what is shown is {age} s old; {AGE} are allowed"));
+        let calls = (*calls > FAR * CALLS).then(|| format!("{calls:.0} calls per minute; {CALLS} are allowed"));
+        let age = (*age > FAR * AGE).then(|| format!("the list is {age} s old; {AGE} s are allowed"));
         let failed = failed.first().map(|first| format!("{} lists failed, as in: {first}", failed.len()));
         [calls, age, failed].into_iter().flatten()
     }

@@ -37,7 +37,8 @@ const WHOLE_AGAIN: Duration = Duration::from_secs(30 + 15);
 const WRITES: usize = 4;
 
 /// The program and the client of each series.
-const ASKED: [&str; 4] = ["who has the other's alone", "the same at the twin", "who has all", "the same at the twin"];
+const ASKED: [&str; 4] =
+    ["client of the other platform", "the same at the twin", "client of both platforms", "the same at the twin"];
 
 /// Milliseconds for each list, by [`ASKED`], in ascending order.
 #[derive(Default)]
@@ -75,7 +76,11 @@ pub(super) async fn measure(rig: &Rig) -> Result<Vec<String>> {
     let pair = Pair { keys: keys(&program).await?, twins: keys(&twin).await?, program, twin };
     let mut writes = Writes { pads: pads.into_iter(), tasks: Vec::new() };
 
-    println!("\none platform of {} pads stalls for {} s beside one of {OTHERS}", rig.pads, rig.stall.as_secs());
+    println!(
+        "\none platform of {} pads stalls for {} s; another one of {OTHERS} does not",
+        rig.pads,
+        rig.stall.as_secs()
+    );
     println!("{:>7}  {}", "before", pair.monitors().await?);
     let before = pair.ask(rig.seconds).await?;
     for (tool, arguments) in [RESTART, PROXY] {
@@ -144,14 +149,16 @@ impl Seen {
             let [ratio, by_twin] = self.ratios(n);
             println!("{who:31} {} {ratio:16.2} {by_twin:12.2}", ms.join(""));
         }
-        println!("\nwrites on the platform that stalls");
+        println!("\nwrites on the stalled platform");
         for ((group, tool, end), count) in &self.ends {
             println!("{group:16} {tool:10} {end:32} {count:4}");
         }
         println!("{}", self.refused);
         let [began, ended, last] = self.entries;
-        println!("charges, reversals, refunds: {began:?} when it began, {ended:?} when it ended, {last:?} at last");
-        println!("whole again after {:.1} s: listed, and a write is accepted", self.whole.as_secs_f64());
+        println!(
+            "charges, reversals, refunds: {began:?} at its start, {ended:?} at its end, {last:?} after all writes"
+        );
+        println!("recovered after {:.1} s: listed, and a write is accepted", self.whole.as_secs_f64());
     }
 
     fn faults(&self) -> Vec<String> {
@@ -225,7 +232,7 @@ impl Writes {
     ) -> Result<()> {
         for _ in 0..many {
             let refused = self.one(group, pair, tool, arguments).await?;
-            ensure!(refused.is_none(), "{tool} on a platform that is there is refused: {refused:?}");
+            ensure!(refused.is_none(), "{tool} on a reachable platform is refused: {refused:?}");
         }
         Ok(())
     }
@@ -273,8 +280,8 @@ impl Refused {
     fn faults(&self) -> impl Iterator<Item = String> {
         let Some(open) = self.open() else { return vec!["the breaker never opened".to_owned()].into_iter() };
         let wrong = self.0.iter().skip(open).filter(|(_, _, error)| error.as_deref() != Some("upstream_unavailable"));
-        let told = wrong
-            .map(|(at, _, error)| format!("{} s after the stall began a write was answered {error:?}", at.as_secs()));
+        let told =
+            wrong.map(|(at, _, error)| format!("{} s after the stall began a write got {error:?}", at.as_secs()));
         told.collect::<Vec<_>>().into_iter()
     }
 }
@@ -303,7 +310,7 @@ impl Pair {
             for (n, (serving, key)) in
                 [(program, some), (twin, twins_some), (program, all), (twin, twins_all)].into_iter().enumerate()
             {
-                took.0[n].push(listing(serving, key).await.with_context(|| format!("a list of {}", ASKED[n]))?);
+                took.0[n].push(listing(serving, key).await.with_context(|| format!("a list: {}", ASKED[n]))?);
                 sleep(PACE).await;
             }
         }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// It is larger than the limit, or its head says so.
-    #[error("the body is larger than the server takes")]
+    #[error("the body is larger than the server accepts")]
     TooLarge,
     /// It missed a deadline.
     #[error("the body did not arrive in time")]
@@ -27,7 +27,7 @@ pub enum BodyError {
     #[error("the server has no room for the body")]
     Overloaded,
     /// The connection ended, or the framing is wrong.
-    #[error("the body broke off")]
+    #[error("the body ended early")]
     Broken,
 }
 

@@ -181,7 +181,7 @@ impl Connection {
 
 /// The connection was given up to make room.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the connection is given up to make room")]
+#[error("the connection was given up to make room")]
 pub(crate) struct GivenUp;
 
 /// The origin of a request.

@@ -79,7 +79,7 @@ impl Tls {
                 pair.config = config;
                 tracing::info!(certificate = %self.certificate.display(), "the certificate was read again");
             }
-            Err(error) => tracing::warn!(%error, "the new certificate cannot be used; the one before is kept"),
+            Err(error) => tracing::warn!(%error, "the new certificate cannot be used; the previous one stays in use"),
         }
         pair.read = read;
     }
@@ -169,7 +169,7 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &second));
         fs::write(&key, "nonsense").expect("written");
         sleep(5 * LOOK_EVERY).await;
-        assert!(Arc::ptr_eq(&second, &current()), "the one before is kept");
+        assert!(Arc::ptr_eq(&second, &current()), "the previous one stays in use");
         watch.abort();
     }
 }
