@@ -1,7 +1,8 @@
 //! The files as an author writes them, with one struct for each table. `lower` checks them and
 //! fills in defaults.
 //!
-//! `editor` makes the schemas for editors from the same structs, so their doc comments are the help texts that editors show.
+//! `editor` makes the schemas for editors from the same structs, so their doc comments are the help
+//! texts that editors show.
 
 mod entries;
 
@@ -49,7 +50,8 @@ tables!(
         /// Longest time that a poll without `wait_seconds` is held: less than the read timeout of
         /// any client. At most 50.
         hold_seconds: Option<At<u32>>,
-        /// The `wait_seconds` that texts tell agents to use: less than any gateway waits for an answer. At most 50.
+        /// The `wait_seconds` that texts tell agents to use: less than any gateway waits for an
+        /// answer. At most 50.
         wait_seconds: Option<At<u32>>,
     }
     /// `[readers]`: the longest texts, in characters, that the clients of this service take whole.
@@ -69,7 +71,8 @@ tables!(
         /// A `brief`.
         brief: Option<At<u32>>,
     }
-    /// `[phrase]`: sentences that several tools share. A placeholder in braces stands for a name or a number of the contract.
+    /// `[phrase]`: sentences that several tools share. A placeholder in braces stands for a name or
+    /// a number of the contract.
     Phrase {
         /// Descriptions: the permission that a tool needs.
         needs: Option<At<String>>,
