@@ -1,4 +1,5 @@
-//! Turns the folder of a contract into tokens: the generated code, or compile errors and stubs that prevent further errors.
+//! Turns the folder of a contract into tokens: the generated code, or compile errors and stubs that
+//! prevent further errors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};

@@ -1,7 +1,9 @@
-//! The macro `contract!`: turns the folder of a contract into typed handlers, schemas, and checks of permissions and capabilities.
+//! The macro `contract!`: turns the folder of a contract into typed handlers, schemas, and checks
+//! of permissions and capabilities.
 //!
-//! This crate only finds the folder and turns mistakes into compile errors. `toolwarrant_reader::load` reads and checks the contract;
-//! `toolwarrant_codegen::code` writes the Rust code.
+//! This crate only finds the folder and turns mistakes into compile errors.
+//! `toolwarrant_reader::load` reads and checks the contract; `toolwarrant_codegen::code` writes the
+//! Rust code.
 
 mod expand;
 
@@ -9,7 +11,8 @@ use proc_macro::TokenStream;
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitStr, Token, parse_macro_input, parse_quote};
 
-/// Expands to the code of the contract in a folder. Give it a module of its own: `mod contract { toolwarrant::contract!("spec"); }`
+/// Expands to the code of the contract in a folder. Give it a module of its own:
+/// `mod contract { toolwarrant::contract!("spec"); }`
 ///
 /// The folder is relative to that of the crate's `Cargo.toml`. If a file of the contract changes,
 /// the compiler expands the macro again. It notices a new file only when another file changes. Each

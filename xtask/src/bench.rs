@@ -29,7 +29,8 @@ enum Section {
     Rate,
     /// Each revision of the protocol, and signed requests, compared with the first revision (25 s)
     Ways,
-    /// The cost of a request with up to 100,000 keys, 1,000,000 devices and 10,000 held polls (90 s)
+    /// The cost of a request with up to 100,000 keys, 1,000,000 devices and 10,000 held polls (90
+    /// s)
     Growth,
     /// The time until the program serves, with many devices and keys (20 s)
     Start,

@@ -1,4 +1,5 @@
-//! `cargo xtask lines`: the lines of Rust that are neither blank nor comment, by crate: code, tests, benches and examples.
+//! `cargo xtask lines`: the lines of Rust that are neither blank nor comment, by crate: code,
+//! tests, benches and examples.
 //!
 //! It reads the files that git lists, in any checkout with any layout. Documentation counts as
 //! comment. Start at [`run`].

@@ -1,4 +1,5 @@
-//! Tests the expansion of the print shop's contract against golden files that reviewers read, one for each concern.
+//! Tests the expansion of the print shop's contract against golden files that reviewers read, one
+//! for each concern.
 
 use crate::{code, concerns, text};
 use std::path::Path;

@@ -28,7 +28,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use toolwarrant_reader::model::Contract;
 
-/// Emits the whole contract as the items of a module. `runtime` is the path of the framework in the code.
+/// Emits the whole contract as the items of a module. `runtime` is the path of the framework in the
+/// code.
 #[must_use]
 pub fn code(contract: &Contract, runtime: &syn::Path) -> TokenStream {
     let concerns = concerns(contract).map(|(_, code)| code);

@@ -1,4 +1,5 @@
-//! Emits the document of `/v1` as text. It is an item of its own, so that the catalogue stays readable.
+//! Emits the document of `/v1` as text. It is an item of its own, so that the catalogue stays
+//! readable.
 
 use proc_macro2::TokenStream;
 use quote::quote;

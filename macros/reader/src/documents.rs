@@ -1,5 +1,5 @@
-//! The documents of a contract that people review: a JSON file for each tool, `tools.md`, `errors.md`, `openapi.json`, and schemas for
-//! editors.
+//! The documents of a contract that people review: a JSON file for each tool, `tools.md`,
+//! `errors.md`, `openapi.json`, and schemas for editors.
 //!
 //! They depend on the contract alone, not on clock, environment or the order of files.
 

@@ -58,7 +58,8 @@ pub enum GenerateError {
 /// Updates `generated` in the contract's folder `folder`, or reports which files are stale.
 ///
 /// # Errors
-/// The contract has mistakes, a file cannot be changed, or a file is stale and `mode` is [`Mode::Check`].
+/// The contract has mistakes, a file cannot be changed, or a file is stale and `mode` is
+/// [`Mode::Check`].
 pub fn generate(folder: &Path, mode: Mode) -> Result<Generated, GenerateError> {
     let contract = load(folder).map_err(GenerateError::Contract)?;
     let (wanted, generated) = (documents(&contract), folder.join(FOLDER));

@@ -144,7 +144,8 @@ fn string(StringSpec { min, max, prefix, charset }: &StringSpec) -> Value {
     json!({"type": "string", "pattern": format!("^{prefix}[{class}]{{{count}}}$")})
 }
 
-/// Writes a range of a character class, in a form that all dialects of regular expressions read alike.
+/// Writes a range of a character class, in a form that all dialects of regular expressions read
+/// alike.
 fn class((from, to): (char, char)) -> String {
     let escape = |c: char| if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\x{:02x}", u32::from(c)) };
     if from == to { escape(from) } else { format!("{}-{}", escape(from), escape(to)) }

@@ -44,8 +44,8 @@ pub use sentences::{SentenceSpec, instructions, instructions_text, sentences};
 
 use std::path::Path;
 
-/// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that service.toml lists, and, if they exist,
-/// `errors.toml` and `reserved.toml`.
+/// Loads the contract in `dir`: `service.toml`, `types.toml`, the files of `tools/` that
+/// service.toml lists, and, if they exist, `errors.toml` and `reserved.toml`.
 ///
 /// # Errors
 /// A report of all problems of all files, each with its rule, place, excerpt and help.

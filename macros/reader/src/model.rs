@@ -1,4 +1,5 @@
-//! The checked contract: references are resolved, defaults are filled in, and the order is that of the files.
+//! The checked contract: references are resolved, defaults are filled in, and the order is that of
+//! the files.
 
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 /// A whole contract.
 #[derive(Debug)]
 pub struct Contract {
-    /// The folder as the service names it, such as `spec`. Empty until the caller of [`crate::load`] sets it.
+    /// The folder as the service names it, such as `spec`. Empty until the caller of
+    /// [`crate::load`] sets it.
     pub source: String,
     /// Identity, revisions and limits.
     pub service: ServiceSpec,
@@ -433,7 +435,8 @@ pub enum EffectSpec {
 pub struct TaskSpec {
     /// The argument whose value selects the case.
     pub select: Option<String>,
-    /// The policy for each value of that argument. A single entry with an empty value applies to all calls.
+    /// The policy for each value of that argument. A single entry with an empty value applies to
+    /// all calls.
     pub cases: Vec<(String, PolicySpec)>,
     /// The states in which such tasks usually end, if an agent should know.
     pub usually_ends: Vec<String>,

@@ -1,4 +1,5 @@
-//! The rules that every contract must keep, and the names that the framework reserves: commands, roles and task states.
+//! The rules that every contract must keep, and the names that the framework reserves: commands,
+//! roles and task states.
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $name:ident = $id:literal,)+) => {
@@ -119,17 +120,20 @@ rules! {
     CaseNotTotal = "case-not-total",
     /// One tool reads tasks. Its arguments, result and errors are derived.
     ReadTask = "read-task",
-    /// An operation that must not be sent twice is verified by a probe that compares with a baseline.
+    /// An operation that must not be sent twice is verified by a probe that compares with a
+    /// baseline.
     NoBaseline = "no-baseline",
 }
 
-/// The commands of every service's program. The command for a resource has the resource's name, so no resource has one of these.
+/// The commands of every service's program. The command for a resource has the resource's name, so
+/// no resource has one of these.
 pub const COMMANDS: [&str; 19] = [
     "app", "audit", "backup", "bridge", "call", "clock", "config", "doctor", "expand", "flags", "gen", "help", "key",
     "refunds", "restore", "serve", "sign", "task", "tools",
 ];
 
-/// The roles of errors that the framework itself answers with. Each is played by one error of the contract.
+/// The roles of errors that the framework itself answers with. Each is played by one error of the
+/// contract.
 pub const ROLES: [&str; 23] = [
     "unauthenticated",
     "forbidden",

@@ -1,7 +1,8 @@
 //! Texts that depend on their reader: a caller gets a sentence that names tools only if it may call
 //! all of them.
 //!
-//! The instructions of `initialize`, the remedies of errors, the next steps of tasks and the answers of handlers are such texts.
+//! The instructions of `initialize`, the remedies of errors, the next steps of tasks and the
+//! answers of handlers are such texts.
 
 use crate::model::{Contract, EffectSpec, Field, Kind, NamedType, ToolSpec};
 

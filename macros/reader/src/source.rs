@@ -9,7 +9,8 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Positions in the list of sources. The files of `tools/` follow these, in the order in which they are listed.
+/// Positions in the list of sources. The files of `tools/` follow these, in the order in which they
+/// are listed.
 pub(crate) const SERVICE: usize = 0;
 pub(crate) const ERRORS: usize = 1;
 pub(crate) const TYPES: usize = 2;
@@ -40,7 +41,8 @@ pub(crate) fn read(dir: &Path, report: &mut Report) -> Vec<Source> {
     sources
 }
 
-/// Reads the files of `tools/` in the order of `listed`. If the list could not be read, reads all files, sorted by name.
+/// Reads the files of `tools/` in the order of `listed`. If the list could not be read, reads all
+/// files, sorted by name.
 pub(crate) fn tools(dir: &Path, listed: Option<&At<Vec<At<String>>>>, sources: &mut Vec<Source>, report: &mut Report) {
     let folder = dir.join("tools");
     let present = present(&folder);

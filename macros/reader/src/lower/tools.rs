@@ -291,7 +291,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Derives the errors that a call can end with from what the tool declares. The tool's own errors come last.
+    /// Derives the errors that a call can end with from what the tool declares. The tool's own
+    /// errors come last.
     fn derive_errors(
         &self,
         target: Option<&TargetSpec>,

@@ -243,7 +243,8 @@ fn is_argument(ty: &Type) -> bool {
     }
 }
 
-/// Derives the types of resources: `PrinterCapability` and `PrinterCapabilities` for a resource `printer`.
+/// Derives the types of resources: `PrinterCapability` and `PrinterCapabilities` for a resource
+/// `printer`.
 fn of_resources(resources: &Named<raw::Resource>) -> Vec<Arc<NamedType>> {
     let both = |(name, resource): (&At<String>, &raw::Resource)| {
         let capabilities = resource.capability.iter().flat_map(Named::iter);

@@ -122,7 +122,8 @@ fn grouped(number: u32) -> String {
     out
 }
 
-/// Returns the sentences that several tools share. Each is empty unless a tool needs it or the contract sets it.
+/// Returns the sentences that several tools share. Each is empty unless a tool needs it or the
+/// contract sets it.
 pub(super) fn phrases(files: &Files, words: &Words, report: &mut Report) -> Phrases {
     let mut say = |key: fn(&raw::Phrase) -> &Option<At<String>>, useful: bool, fill: fn(&Words, &str) -> String| {
         let default = files.defaults.phrase.as_ref().filter(|_| useful);

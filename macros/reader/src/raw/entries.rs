@@ -40,7 +40,8 @@ pub(crate) struct Named<T> {
     pub(crate) unread: Unread,
 }
 
-/// Entries that could not be read. Their problems are already reported, so a use of one is not reported as unknown.
+/// Entries that could not be read. Their problems are already reported, so a use of one is not
+/// reported as unknown.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unread {
     /// Entries by name.

@@ -1,4 +1,5 @@
-//! Reads credentials from a request: the headers `X-Api-Key` and `X-Api-Secret`, or one bearer token.
+//! Reads credentials from a request: the headers `X-Api-Key` and `X-Api-Secret`, or one bearer
+//! token.
 //!
 //! This module only finds them. The pipeline decides whether they are valid.
 
@@ -8,7 +9,8 @@ use toolwarrant_core::access::Credentials;
 
 /// Returns the credentials of a request, or `None` if they are missing or malformed.
 ///
-/// If both headers are present, they decide and the bearer token is ignored. Otherwise the bearer token decides.
+/// If both headers are present, they decide and the bearer token is ignored. Otherwise the bearer
+/// token decides.
 pub(crate) fn read<'a>(head: impl Into<Head<'a>>) -> Option<Credentials<'a>> {
     let Head { authorization, api_key, api_secret, .. } = head.into();
     let key_id = api_key.at_most_once()?;
@@ -107,7 +109,8 @@ mod tests {
         }
     }
 
-    /// Issued secrets contain no colon, so no other test distinguishes the first colon from the last.
+    /// Issued secrets contain no colon, so no other test distinguishes the first colon from the
+    /// last.
     #[test]
     fn a_bearer_is_split_at_its_first_colon() {
         let keys = [("key_1", "one", "a:b"), ("key_1:a", "two", "b")];

@@ -57,14 +57,15 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use turns::{HeadTimer, Wakers};
 
-/// Pause after a failure to accept a connection, for example because the process has no file descriptor left.
+/// Pause after a failure to accept a connection, for example because the process has no file
+/// descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections on `listener` until `stop`, within the limits of `limiter`; `responder`
 /// answers their requests. With `tls`, only TLS is accepted.
 ///
-/// After `stop` it accepts no connection, gives requests in flight [`Limits::grace`] to finish, and drops those that remain. It
-/// returns once all of its tasks have ended.
+/// After `stop` it accepts no connection, gives requests in flight [`Limits::grace`] to finish, and
+/// drops those that remain. It returns once all of its tasks have ended.
 pub async fn serve(
     listener: TcpListener,
     responder: impl Responder,
@@ -144,7 +145,8 @@ impl Server {
     /// Drives one connection until it ends or is given up. Once the server stops, it ends after the
     /// answer to its request in flight.
     async fn drive(mut self, stream: TcpStream, tls: Option<TlsAcceptor>, peer: IpAddr, permit: ConnectionPermit) {
-        // Answers are written whole, so delaying small writes gains nothing. A failure only costs latency.
+        // Answers are written whole, so delaying small writes gains nothing. A failure only costs
+        // latency.
         let _ = stream.set_nodelay(true);
         let connection = &permit.connection;
         let stream = ClientStream::new(stream, Arc::clone(connection), &self.limiter.limits);
@@ -192,7 +194,8 @@ impl Server {
             let kept = wakers.take().filter(|wakers| wakers.are_of(context.waker()));
             let wakers = wakers.insert(kept.unwrap_or_else(|| Wakers::of(context.waker())));
             if let Some(mut rung) = wakers.rung() {
-                // The stop comes first, so that an answer that is ready at the same moment says `connection: close`.
+                // The stop comes first, so that an answer that is ready at the same moment says
+                // `connection: close`.
                 if !stops && stop.as_mut().poll(&mut rung).is_ready() {
                     stops = true;
                     served.as_mut().graceful_shutdown();

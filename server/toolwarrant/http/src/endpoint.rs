@@ -54,7 +54,8 @@ impl<H: Handlers> Endpoint<H> {
         match request.uri().path() {
             "/mcp" | "/mcp/" => mcp::serve(&self.context, &self.answers, request, peer.as_deref()).await,
             path if v1::owns(path) => v1::serve(&self.context, &self.routes, request, peer.as_deref()).await,
-            // Clients without credentials try to register with an OAuth server here, and show the answer to their user.
+            // Clients without credentials try to register with an OAuth server here, and show the
+            // answer to their user.
             "/register" if request.method() == Method::POST => {
                 let failure = Failure::new(H::CATALOGUE.roles.unauthenticated, "this server has no OAuth");
                 respond(StatusCode::BAD_REQUEST, body_of(&failure), self.context.ids.of(request.headers()))

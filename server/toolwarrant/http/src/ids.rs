@@ -11,7 +11,8 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// Numbers that a thread takes at a time.
 const BLOCK: u64 = 1024;
 
-/// Gives each request an id: the one that the client sent, if it is harmless, or one of this process.
+/// Gives each request an id: the one that the client sent, if it is harmless, or one of this
+/// process.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     /// The prefix of all ids.

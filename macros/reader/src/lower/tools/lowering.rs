@@ -31,7 +31,8 @@ pub(super) struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Finds an argument by its name. Returns `Err` if there is none, and `Ok(None)` if its problem is already reported.
+    /// Finds an argument by its name. Returns `Err` if there is none, and `Ok(None)` if its problem
+    /// is already reported.
     pub(super) fn find(&self, name: &str) -> Result<Option<&Field>, ()> {
         let found = self.lowered.iter().find(|field| field.name == name);
         if found.is_none() && !self.names.contains(&name) { Err(()) } else { Ok(found) }

@@ -23,7 +23,8 @@ pub enum BodyError {
     /// It missed a deadline.
     #[error("the body did not arrive in time")]
     Timeout,
-    /// Bodies of this client, or of all clients, take too much memory, or too many requests of this client are in flight.
+    /// Bodies of this client, or of all clients, take too much memory, or too many requests of this
+    /// client are in flight.
     #[error("the server has no room for the body")]
     Overloaded,
     /// The connection ended, or the framing is wrong.
@@ -39,7 +40,8 @@ const FREE: usize = 16 * 1024;
 /// holds its part of [`Limits::bodies_bytes`] until its bytes are dropped.
 ///
 /// # Errors
-/// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is read.
+/// See [`BodyError`]. A body whose head announces too large a size is refused before any of it is
+/// read.
 pub async fn read_body(
     body: impl HttpBody<Data = Bytes> + Unpin,
     peer: Option<&Peer>,

@@ -7,8 +7,8 @@ use std::time::Duration;
 /// connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Time for the whole head of a request, counted from the end of the previous request, so that it also closes idle
-    /// connections: 10 s.
+    /// Time for the whole head of a request, counted from the end of the previous request, so that
+    /// it also closes idle connections: 10 s.
     pub head: Duration,
     /// Time between two pieces of a body: 10 s.
     pub body_gap: Duration,

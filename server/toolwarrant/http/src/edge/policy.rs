@@ -109,8 +109,9 @@ impl HostOriginPolicy {
         Ok(Self { addresses: true, ..policy })
     }
 
-    /// Checks the headers of a request and returns its origin, if it comes from a web page. `authority` is that of a request target
-    /// in absolute form, which overrides `Host` (RFC 9112, section 3.2.2).
+    /// Checks the headers of a request and returns its origin, if it comes from a web page.
+    /// `authority` is that of a request target in absolute form, which overrides `Host` (RFC 9112,
+    /// section 3.2.2).
     ///
     /// # Errors
     /// The host or the origin is not allowed, or occurs twice.
@@ -237,7 +238,8 @@ fn origin_of(uri: &Uri) -> Option<String> {
     Some(port.map_or_else(|| format!("{scheme}://{name}"), |port| format!("{scheme}://{name}:{port}")))
 }
 
-/// Splits `name`, `name:port`, `[address]` or `[address]:port`. Returns `None` if the port is not a number.
+/// Splits `name`, `name:port`, `[address]` or `[address]:port`. Returns `None` if the port is not a
+/// number.
 fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => {

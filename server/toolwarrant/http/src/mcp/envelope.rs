@@ -1,6 +1,7 @@
 //! Reads the JSON-RPC 2.0 messages in a body. It does not interpret methods and parameters.
 //!
-//! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they were sent.
+//! Everything borrows from the body. Ids keep their text, so that they are echoed exactly as they
+//! were sent.
 
 use crate::context::reason;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -159,7 +160,8 @@ impl<'de> Deserialize<'de> for Batch<'de> {
     }
 }
 
-/// The members of a message that JSON-RPC defines. A member that is null differs from one that is absent.
+/// The members of a message that JSON-RPC defines. A member that is null differs from one that is
+/// absent.
 #[derive(serde::Deserialize)]
 struct Members<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
