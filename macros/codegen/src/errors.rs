@@ -72,7 +72,7 @@ fn own(tool: &ToolSpec) -> TokenStream {
         quote! {
             #text
             #variant {
-                /// The mistake in the service's own words: a lower-case fragment. The remedy is appended.
+                /// The mistake: a lower-case fragment in our own words. The remedy follows.
                 what: rt::wording::Words,
                 #(#fields,)*
             }

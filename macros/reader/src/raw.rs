@@ -276,7 +276,8 @@ tables!(
         idempotent: Option<bool>,
         /// Longest time until the effect of an accepted request shows, in seconds.
         settle_seconds: Option<u32>,
-        /// Longest time from the first possible send to the end of the task, in seconds.
+        /// Longest time from the first possible send to the end of the task, in seconds. No
+        /// operation takes longer.
         deadline_seconds: Option<u32>,
         /// The states in which such tasks usually end, if an agent should know.
         usually_ends: Option<Vec<At<String>>>,
@@ -289,7 +290,8 @@ tables!(
         idempotent: Option<bool>,
         /// Longest time until the effect of an accepted request shows, in seconds.
         settle_seconds: Option<u32>,
-        /// Longest time from the first possible send to the end of the task, in seconds.
+        /// Longest time from the first possible send to the end of the task, in seconds. No
+        /// operation takes longer.
         deadline_seconds: Option<u32>,
     }
     /// The texts of the tool that reads tasks.
