@@ -28,7 +28,8 @@ struct Network {
 impl TrustedProxies {
     /// Reads addresses as in `10.0.0.1` and networks as in `10.0.0.0/8` or `fd00::/8`.
     ///
-    /// # Errors A text is neither. A network that contains all addresses is refused also.
+    /// # Errors
+    /// A text is neither. A network that contains all addresses is refused also.
     pub fn new(networks: &[String]) -> Result<Self, PolicyConfigError> {
         let read = |text: &String| {
             let expected = "an address or a network, as in `10.0.0.1`, `10.0.0.0/8` or `fd00::/8`";

@@ -35,7 +35,8 @@ static NAME: Mirror = Mirror { header: HeaderName::from_static("mcp-name"), show
 
 /// Returns the revision in which a single message is answered.
 ///
-/// # Errors `unsupported_version`. A request in a revision without a handshake can also fail with
+/// # Errors
+/// `unsupported_version`. A request in a revision without a handshake can also fail with
 /// `header_mismatch`, with `invalid_params` if `_meta` is incomplete, and with `method_not_found`.
 /// These errors end the HTTP request.
 pub(super) fn of_message<H: Handlers>(headers: &HeaderMap, message: &Message<'_>) -> Result<Revision, Refusal> {

@@ -66,7 +66,8 @@ pub(super) struct Session<'a, H> {
 impl<H: Handlers> Session<'_, H> {
     /// Returns the answer to a message; a notification has no answer.
     ///
-    /// # Errors The caller's key or secret has ended meanwhile.
+    /// # Errors
+    /// The caller's key or secret has ended meanwhile.
     pub(super) async fn one(&self, message: &Message<'_>) -> Result<Option<Answer>, Refusal> {
         match self.answered(message, &self.charge(1)).await {
             Some(Err((id, failure))) if *failure.def() == *H::CATALOGUE.roles.unauthenticated => {
