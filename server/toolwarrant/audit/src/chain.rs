@@ -1,8 +1,9 @@
-//! The chain of seals: what makes a change of the trail show.
+//! The chain of seals, which shows any change of the trail.
 //!
-//! The lines of a flush are followed by a seal, a line with a hash that is keyed by the master key. It is made of the seal before
-//! it, of every byte of the file since then, and of its own number. A file that goes on elsewhere than after its own last seal says
-//! so in an opening line. This module knows the lines of the chain and reads the end of a file. It writes nothing.
+//! After the lines of a flush comes a seal: a line with a hash keyed by the master key. The hash
+//! covers the seal before it, every byte of the file since then, and its own number. If a file
+//! continues after a seal that is not its own last one, an opening line names that seal. This
+//! module knows the lines of the chain and reads the end of a file. It does not write.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
@@ -11,16 +12,18 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use toolwarrant_base::hex;
 use toolwarrant_base::keyring::{ChainKey, Digest};
 
-/// Bytes at the end of a file in which its last seal is looked for, in less at first. A writer seals at least every [`SEAL_AT`] bytes.
+/// Sizes of the end of a file in which its last seal is searched, in bytes, the smallest first. A
+/// writer seals at least every [`SEAL_AT`] bytes.
 const SEARCHED: [u64; 3] = [64 << 10, 512 << 10, 4 << 20];
 
-/// Bytes after which a writer seals within a flush.
+/// Bytes after which a writer seals in the middle of a flush.
 pub(super) const SEAL_AT: usize = 1 << 20;
 
-/// Longest piece of a line that is read at once, in bytes.
+/// Largest piece of a line that is read at once, in bytes.
 const PIECE: u64 = 64 << 10;
 
-/// A seal as others refer to it: its number, which counts from 1, and its hash. [`Head::START`] is before all seals.
+/// A reference to a seal: its number, which counts from 1, and its hash. [`Head::START`] stands for
+/// the time before the first seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The number of the seal.
@@ -30,7 +33,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Where a chain begins.
+    /// The beginning of a chain.
     pub const START: Self = Self { number: 0, hash: [0; 32] };
 }
 
@@ -38,13 +41,13 @@ impl Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ChainLine {
-    /// What follows in this file continues the chain after that seal.
+    /// The lines that follow in this file continue the chain after that seal.
     Chain(Opening),
-    /// Seals what stands in this file since the seal before, or since the opening.
+    /// Seals everything in this file since the seal or the opening before it.
     Seal(Seal),
 }
 
-/// See [`ChainLine::Chain`].
+/// An opening; see [`ChainLine::Chain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Opening {
@@ -52,14 +55,15 @@ pub(super) struct Opening {
     hash: Hash,
 }
 
-/// See [`ChainLine::Seal`].
+/// A seal; see [`ChainLine::Seal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Seal {
     number: u64,
-    /// The lines that it covers, without lines of the chain.
+    /// Lines that it covers, without lines of the chain.
     pub(super) lines: u64,
-    /// How many of them an earlier process left without a seal, as one that is killed does.
+    /// The number of these lines that an earlier process left unsealed, for example because it was
+    /// killed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) found: u64,
     hash: Hash,
@@ -70,7 +74,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// As hexadecimal digits.
+/// A hash, written as hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hash(Digest);
 
@@ -89,13 +93,14 @@ impl<'de> Deserialize<'de> for Hash {
 }
 
 impl ChainLine {
-    /// Reads a line without its line break. `None`: it is about a call, or not exactly as a writer writes it.
+    /// Parses a line without its line break. Returns `None` if it is about a call, or is not
+    /// exactly in the form that a writer writes.
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let read: Self = is_chain_line(line).then(|| serde_json::from_slice(line).ok())??;
         (read.bytes().strip_suffix(b"\n") == Some(line)).then_some(read)
     }
 
-    /// The line, with its line break.
+    /// Returns the line with its line break.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
@@ -118,7 +123,7 @@ impl Seal {
         Head { number: self.number, hash: self.hash.0 }
     }
 
-    /// The seal after `last` over what was covered.
+    /// Makes the seal after `last` over the covered bytes.
     pub(super) fn next(key: &ChainKey, last: Head, covered: Covered) -> Self {
         let Covered { bytes, lines, found } = covered;
         let number = last.number.saturating_add(1);
@@ -128,13 +133,13 @@ impl Seal {
     }
 }
 
-/// What stands in a file since its last seal, or since its opening.
+/// The content of a file since its last seal or opening.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Covered {
     bytes: Sha256,
     /// Lines, without lines of the chain.
     pub(super) lines: u64,
-    /// How many of them an earlier process left.
+    /// The number of these lines that an earlier process left.
     pub(super) found: u64,
 }
 
@@ -144,7 +149,7 @@ impl Covered {
     }
 }
 
-/// Whether a line of a trail belongs to the chain. All others are about calls.
+/// Returns true if a line of a trail belongs to the chain. All others are about calls.
 #[must_use]
 pub fn is_chain_line(line: &[u8]) -> bool {
     line.starts_with(b"{\"seal\":") || line.starts_with(b"{\"chain\":")
@@ -153,13 +158,14 @@ pub fn is_chain_line(line: &[u8]) -> bool {
 /// The end of a file.
 #[derive(Debug, Default)]
 pub(super) struct End {
-    /// The seal after which the file goes on: its last one, or the one that a later opening names. `None` if it has neither.
+    /// The seal after which the file continues: its last one, or the one that a later opening
+    /// names. `None` if it has neither.
     pub(super) last: Option<Head>,
-    /// What stands behind that, with the line break that an incomplete line gets.
+    /// The content after that, with the line break that an incomplete line gets.
     pub(super) behind: Covered,
-    /// Whether anything stands there.
+    /// True if there is any content after that.
     pub(super) uncovered: bool,
-    /// Whether the last line has no line break.
+    /// True if the last line has no line break.
     pub(super) torn: bool,
 }
 
@@ -182,7 +188,7 @@ impl End {
         let (mut end, mut pieces) = (Self::default(), Pieces::new(BufReader::new(file)));
         let mut about_a_call = false;
         while let Some(Piece { bytes, whole, ends }) = pieces.next()? {
-            // A seal that lacks nothing but its line break is one: the writer adds that.
+            // A seal whose line break is missing is valid: the writer adds the line break.
             let line = ChainLine::read(bytes.strip_suffix(b"\n").unwrap_or(bytes)).filter(|_| whole);
             match line {
                 Some(ChainLine::Seal(seal)) => end = Self { last: Some(seal.head()), ..Self::default() },
@@ -192,7 +198,7 @@ impl End {
                 }
                 None => {
                     end.uncovered = true;
-                    // Without a seal before it, nobody asks what it is.
+                    // Without a seal before it, this content is not used.
                     if end.last.is_some() {
                         end.behind.add(bytes);
                     }
@@ -206,7 +212,8 @@ impl End {
         Ok(end)
     }
 
-    /// Its place in the chain, for comparison. What was begun after a seal comes behind it.
+    /// Returns its place in the chain, for comparison. A file with content after its last seal
+    /// comes behind one that ends with the same seal.
     pub(super) fn place(&self) -> (u64, bool) {
         (self.last.map_or(0, |last| last.number), self.last.is_some() && self.uncovered)
     }
@@ -216,17 +223,17 @@ impl End {
 pub(super) struct Pieces<R> {
     from: R,
     piece: Vec<u8>,
-    /// Whether the piece before ended its line.
+    /// True if the previous piece ended its line.
     ended: bool,
 }
 
-/// A line, or a part of one that is very long.
+/// A line, or a part of a very long one.
 pub(super) struct Piece<'a> {
     /// With the line break.
     pub(super) bytes: &'a [u8],
-    /// Whether it begins its line and has all of it.
+    /// True if the piece is a line from its first to its last byte.
     pub(super) whole: bool,
-    /// Whether it ends with a line break.
+    /// True if it ends with a line break.
     pub(super) ends: bool,
 }
 

@@ -1,29 +1,30 @@
-//! Folds refused calls: who asks for nothing but what is refused fills no disk.
+//! Aggregates refused calls, so that a client that is always refused cannot fill the disk.
 //!
-//! In each minute an application has a number of refusals with a line of their own. Further ones are counted by key, tool and outcome,
-//! and each count becomes one line once the minute is over. None goes uncounted.
+//! Each minute, the first refusals of an application get a line each. Further ones are counted by
+//! key, tool and outcome, and each count becomes one line after the minute. Every refusal is
+//! counted.
 
 use super::line::Line;
 use std::collections::HashMap;
 use toolwarrant_base::clock::Timestamp;
 
-/// Refused calls of one application that have a line each, in a minute.
+/// Refused calls of one application that get a line each, in a minute.
 const LINES_A_MINUTE: u32 = 60;
 
 const MINUTE_MILLIS: u64 = 60_000;
 
-/// The refused calls of a minute.
+/// The refused calls of the current minute.
 #[derive(Debug, Default)]
 pub(super) struct Folds {
     minute: u64,
     /// By application.
     written: HashMap<String, u32>,
     kinds: HashMap<Kind, Folded>,
-    /// Those of minutes that are over.
+    /// Counts of past minutes that are not written yet.
     over: Vec<(Kind, Folded)>,
 }
 
-/// Refused calls that share a line.
+/// The properties that refused calls of one line have in common.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Kind {
     application: String,
@@ -32,7 +33,7 @@ struct Kind {
     outcome: String,
 }
 
-/// How many, and the latest of them.
+/// The number of calls, with the time and the request id of the latest.
 #[derive(Debug)]
 struct Folded {
     calls: u64,
@@ -41,7 +42,7 @@ struct Folded {
 }
 
 impl Folds {
-    /// Counts a refused call. Returns whether it has no line of its own.
+    /// Counts a refused call. Returns true if it gets no line of its own.
     pub(super) fn take(&mut self, line: &Line<'_>, now: Timestamp) -> bool {
         let Line { time, request_id, application, key_id, tool, target: _, arguments: _, outcome, calls } = *line;
         self.turn(now);
@@ -62,7 +63,8 @@ impl Folds {
         true
     }
 
-    /// Passes a line for each kind of refused call to `write`, of minutes that are over; of all at `last`.
+    /// Passes a line for each kind of refused call to `write`: those of past minutes, or all if
+    /// `last`.
     pub(super) fn write(&mut self, now: Timestamp, last: bool, mut write: impl FnMut(&Line<'_>)) {
         self.turn(if last { Timestamp(u64::MAX) } else { now });
         for (Kind { application, key_id, tool, outcome }, Folded { calls, time, request_id }) in self.over.drain(..) {

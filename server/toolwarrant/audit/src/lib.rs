@@ -1,9 +1,10 @@
 //! The audit trail: one line of JSON for every tool call, one file a day, chained by seals.
 //!
-//! A call reserves a slot before it runs and is refused if there is none, so no line is lost for want of room after an effect.
-//! Lines wait in memory for at most a second; one thread appends them. The caller decides what may stand in a line. Start at
-//! [`Audit`]; `queue` says how threads queue lines without waiting for each other, `chain` what makes a change of the trail show, which
-//! [`verify`](verify::verify) finds.
+//! A call reserves a slot before it runs and is refused if there is none. So an effect never
+//! happens without room for its line. Lines wait in memory for at most a second; one thread appends
+//! them. The caller decides what a line contains. Start at [`Audit`]. `queue` explains how threads
+//! queue lines without waiting for each other. `chain` makes a change of the trail visible, and
+//! [`verify`](verify::verify) finds it.
 
 mod anchor;
 mod chain;
@@ -32,7 +33,7 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::keyring::ChainKey;
 use writer::Writer;
 
-/// How long [`AuditHandle::flush`] waits.
+/// Time for which [`AuditHandle::flush`] waits at most.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The trail. When dropped, it writes the waiting lines and ends the writer.
@@ -44,21 +45,21 @@ pub struct Audit {
     writer: Option<JoinHandle<()>>,
 }
 
-/// What a trail is started with.
+/// The arguments for starting a trail.
 pub struct AuditParts<'a> {
     /// Its folder.
     pub folder: &'a Path,
-    /// Makes its hashes.
+    /// The key of the chain's hashes.
     pub key: ChainKey,
-    /// Tells how long lines wait.
+    /// The clock by which lines wait.
     pub clock: Clock,
-    /// What is recorded of it elsewhere, if anything is.
+    /// The record of the trail that is stored elsewhere, if there is one.
     pub anchor: Option<Anchor>,
 }
 
 impl Audit {
-    /// Creates the folder if it is missing, readable by the owner alone, and starts the writer, which continues the chain. Blocks on the
-    /// disk.
+    /// Starts the writer, which continues the chain. Creates the folder if it is missing, readable
+    /// only by its owner. Blocks on the disk.
     ///
     /// # Errors
     /// The folder or the thread cannot be created, or the folder cannot be read or written.
@@ -79,39 +80,39 @@ impl Audit {
         Ok(Self { queue, sealed, birth, writer: Some(writer) })
     }
 
-    /// What has to be recorded before the first line, if nothing was.
+    /// Returns the record to store before the first line is written, if none is stored yet.
     #[must_use]
     pub fn first_anchor(&self) -> Option<Anchor> {
         let newest = *self.sealed.borrow();
         self.birth.clone().map(|birth| Anchor { newest, pruned: Head::START, birth })
     }
 
-    /// Reserves a slot for one line. `None`: all are taken, and the call must not run.
+    /// Reserves a slot for one line. Returns `None` if all are taken; the call must then not run.
     #[must_use]
     pub fn reserve(&self) -> Option<Slot<'_>> {
         self.queue.reserve()
     }
 
-    /// Whether calls that change something must be refused: a line has waited for 10 seconds at `now`, because the disk fails or the
-    /// writer is stuck.
+    /// Returns true if calls that change something must be refused: at `now`, a line has waited for
+    /// 10 seconds, because the disk fails or the writer is stuck.
     #[must_use]
     pub fn is_stale(&self, now: Timestamp) -> bool {
         self.queue.stale(now).is_some()
     }
 
-    /// Returns a handle for those who watch over the trail.
+    /// Returns a handle for monitoring the trail.
     #[must_use]
     pub fn handle(&self) -> AuditHandle {
         AuditHandle { queue: Arc::clone(&self.queue), sealed: self.sealed.clone() }
     }
 
-    /// Writes the waiting lines and ends the writer. Blocks for as long as the disk takes.
+    /// Writes the waiting lines and ends the writer. Blocks until the disk is done.
     pub fn stop(self) {
         drop(self);
     }
 }
 
-/// Tells how an audit does. It may outlive it.
+/// Reports the state of an audit. It may outlive the audit.
 #[derive(Clone, Debug)]
 pub struct AuditHandle {
     queue: Arc<Queue>,
@@ -119,32 +120,33 @@ pub struct AuditHandle {
 }
 
 impl AuditHandle {
-    /// Returns the slots in use, by running calls and by lines that are not yet in a file.
+    /// Returns the number of slots in use by running calls and by lines that are not in a file yet.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.queue.taken()
     }
 
-    /// How long the line that waits for longest has not been written, if that is so long that calls are refused.
+    /// Returns how long the oldest waiting line has waited, if that is long enough to refuse calls.
     #[must_use]
     pub fn stale(&self) -> Option<Duration> {
         self.queue.stale(self.queue.clock.now())
     }
 
-    /// Makes the writer open its file by name again, once it has written what waits. Does not block.
+    /// Makes the writer write what waits and then open its file by name again. Does not block.
     pub fn reopen(&self) {
         self.queue.reopen();
     }
 
-    /// Makes the writer write all lines that wait, and waits for that, up to a few seconds: a disk may be slow or full.
+    /// Makes the writer write all waiting lines. Waits for that, but only for a few seconds,
+    /// because the disk may be slow or full.
     pub async fn flush(&self) {
         let asked = self.queue.flush();
         let mut answered = self.queue.answered.subscribe();
         let _ = tokio::time::timeout(FLUSH_PATIENCE, answered.wait_for(|answered| *answered >= asked)).await;
     }
 
-    /// Receives the newest seal that is on the disk, each minute while lines are written, and at the stop. Closed once the writer has
-    /// ended.
+    /// Returns a receiver of the newest seal that is on the disk. It is updated each minute while
+    /// lines are written, and when the writer stops. It closes when the writer has ended.
     #[must_use]
     pub fn sealed(&self) -> watch::Receiver<Head> {
         self.sealed.clone()

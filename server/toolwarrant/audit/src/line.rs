@@ -1,28 +1,28 @@
-//! The line of one call: what stands in it, and how it is written.
+//! The line of one call: its content and its format.
 //!
-//! The derived `Serialize` says what a line is. A [`Pen`] writes the same bytes into a buffer that is there already, because every call
-//! has a line. Start at [`Pen::write`].
+//! The derived `Serialize` defines a line. Every call has a line, so a [`Pen`] writes the same
+//! bytes into a buffer that already exists. Start at [`Pen::write`].
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use toolwarrant_base::clock::Timestamp;
 
-/// Length of a day, in milliseconds. Each has a file of its own.
+/// Length of a day, in milliseconds. Each day has its own file.
 pub(crate) const DAY_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
 /// Longest line, in bytes. A longer one is written without its arguments.
 const LINE_MAX: usize = 8 << 10;
 
-/// Room that fits most lines, in bytes.
+/// Room that is enough for most lines, in bytes.
 const USUAL_LINE: usize = 512;
 
-/// 9999-01-01T00:00:00Z. Later times are written as all times are elsewhere.
+/// 9999-01-01T00:00:00Z. Later times are written with the `Display` of [`Timestamp`].
 const YEAR_9999: u64 = 253_370_764_800_000;
 
 /// The audit line of one call.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Line<'a> {
-    /// When the call arrived. Its UTC day names the file.
+    /// The time when the call arrived. Its UTC day names the file.
     pub time: Timestamp,
     /// The id of the request, as in answers and logs.
     pub request_id: &'a str,
@@ -34,11 +34,11 @@ pub struct Line<'a> {
     pub tool: &'a str,
     /// The id of the target, if there is one.
     pub target: Option<&'a str>,
-    /// The arguments as JSON without secrets; only their names if they were refused.
+    /// The arguments as JSON without secrets. If they were refused, only their names.
     pub arguments: Option<&'a RawValue>,
-    /// `ok`, an error code, or `cancelled` if the client went away.
+    /// `ok`, an error code, or `cancelled` if the client disconnected.
     pub outcome: &'a str,
-    /// The calls that this line stands for: more than one only for refused calls.
+    /// The number of calls that this line stands for. It is above one only for refused calls.
     #[serde(skip_serializing_if = "is_one")]
     pub calls: u64,
 }
@@ -48,11 +48,11 @@ fn is_one(calls: &u64) -> bool {
     *calls == 1
 }
 
-/// Writes lines. It knows how the time of the latest one began, since most lines are of one day.
+/// Writes lines. It remembers the date of the latest one, because most lines have the same date.
 #[derive(Debug, Default)]
 pub(super) struct Pen {
     day: u64,
-    /// The day with what follows it, as `2026-07-28T`. Empty before the first line.
+    /// The date with the letter after it, as `2026-07-28T`. Empty before the first line.
     date: String,
 }
 
@@ -120,18 +120,18 @@ impl Pen {
     }
 }
 
-/// Appends what stands between the quotes of a string. Nearly all have nothing to escape.
+/// Appends the text between the quotes of a string. Nearly all strings have nothing to escape.
 fn string(value: &str, text: &mut Vec<u8>) {
     if !any(value.as_bytes(), escapes) {
         return text.extend_from_slice(value.as_bytes());
     }
     text.pop();
-    // A string can always be written, and so can memory be written to.
+    // Neither writing a string as JSON nor writing to memory can fail.
     let _ = serde_json::to_writer(&mut *text, value);
     text.pop();
 }
 
-/// Appends raw JSON. It may span lines, and a line break in JSON is only layout.
+/// Appends raw JSON. It may span lines: a line break in JSON is only layout, so it becomes a space.
 fn layout(raw: &RawValue, text: &mut Vec<u8>) {
     let (raw, start) = (raw.get().as_bytes(), text.len());
     text.extend_from_slice(raw);
@@ -141,7 +141,8 @@ fn layout(raw: &RawValue, text: &mut Vec<u8>) {
     }
 }
 
-/// Whether `found` sets the highest bit of any byte. It is shown eight bytes at once, and the last eight perhaps once more.
+/// Returns true if `found` sets the highest bit of any byte. `found` gets eight bytes at a time;
+/// the last eight may overlap with those before.
 fn any(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
     let (words, rest) = bytes.as_chunks();
     let last = bytes.last_chunk().copied().unwrap_or_else(|| {
@@ -153,14 +154,15 @@ fn any(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
     words.iter().fold(found(&last), |all, word| all | found(word)) & each(0x80) != 0
 }
 
-/// Finds what JSON escapes: quotes, backslashes and what is below the space. With its second bit flipped, a quote changes places with the
-/// space.
+/// Finds the bytes that JSON escapes: quotes, backslashes and bytes below the space. Flipping the
+/// second bit swaps the quote with the space.
 fn escapes(word: u64) -> u64 {
     (below(word ^ each(b'"' ^ b' '), b' ' + 1) | below(word ^ each(b'\\'), 1)) & !word
 }
 
-/// Sets the highest bit of each byte that is below `n`, and of others perhaps: of those beyond ASCII, and of those above one that is below
-/// `n`, which it has borrowed from (Anderson, Bit Twiddling Hacks).
+/// Sets the highest bit of each byte that is below `n`. It may also set it for bytes beyond ASCII,
+/// and for a byte above one that is below `n`, from which the subtraction borrows (Anderson, Bit
+/// Twiddling Hacks).
 fn below(word: u64, n: u8) -> u64 {
     word.wrapping_sub(each(n))
 }
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
     use toolwarrant_base::random::SplitMix;
 
-    /// What the definition makes of it.
+    /// The line as the definition gives it.
     fn defined(line: &Line<'_>) -> Vec<u8> {
         let whole = serde_json::to_string(line).expect("JSON");
         if whole.len() > LINE_MAX && line.arguments.is_some() {

@@ -1,11 +1,14 @@
-//! Where lines wait for the writer. Each thread has a shard of its own, so that calls hardly ever wait for each other.
+//! The queue in which lines wait for the writer. Each thread has its own shard, so calls hardly
+//! ever wait for each other.
 //!
-//! A slot is for one line, from before its call runs until the line is in its file. A shard takes slots from the pool in blocks; who
-//! finds none there takes those that other shards have left. So a call is refused only if all are taken, but for those that come back
-//! at that very moment.
+//! A slot is for one line, from before its call runs until the line is in its file. A shard takes
+//! slots from the pool in blocks. If the pool is empty, it takes back the slots that other shards
+//! have left. So a call is refused only if all slots are taken, except for those that are freed at
+//! that very moment.
 //!
-//! A line notes when it was written, and the writer takes the lines of all shards at one moment and in the order of those times. So the
-//! lines of who calls one after the other stand in the file in that order, whichever threads have served them.
+//! Each line records when it was written. The writer takes the lines of all shards at one moment
+//! and in the order of those times. So the lines of a client that calls one after the other stand
+//! in the file in that order, whichever threads served it.
 
 use super::fold::Folds;
 use super::line::{DAY_MILLIS, Line, Pen};
@@ -18,31 +21,32 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::shards::Shards;
 use toolwarrant_base::unpoisoned;
 
-/// Most slots: one for each running call and each line that is not yet in a file.
+/// Most slots: one for each running call and each line that is not in a file yet.
 pub(super) const SLOTS: usize = 65_536;
 
-/// Slots that a shard takes at once, and lines that it counts at once.
+/// Slots that a shard takes at once. Also, waiting lines are counted in steps of this size.
 const BLOCK: usize = 64;
 
-/// Longest time that a line waits for the writer.
+/// Longest time for which a line waits for the writer.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// Lines at which the writer starts at once: far below [`SLOTS`], so that a burst does not fill them. Each shard may have up to a block
-/// more that is not counted.
+/// Waiting lines at which the writer starts at once: far below [`SLOTS`], so that a burst does not
+/// use all slots. Each shard may hold up to one block more that is not counted yet.
 pub(super) const FLUSH_AT: usize = SLOTS / 16;
 
-/// How long a line may wait until calls that change something are refused.
+/// Time for which a line may wait before calls that change something are refused.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// Bytes that a buffer keeps at rest. While it is used, it keeps up to four times what was last in it.
+/// Capacity that a buffer keeps at rest, in bytes. While it is used, it keeps up to four times its
+/// last content.
 const KEPT: usize = 16 << 10;
 
-/// A slot for one line. It is free again when dropped without a line.
+/// A slot for one line. It is free again if it is dropped without a line.
 #[derive(Debug)]
 #[must_use = "the slot is freed when this is dropped"]
 pub struct Slot<'a> {
     queue: &'a Queue,
-    /// That of the thread that took it, which mostly is the one that writes the line, too.
+    /// The shard of the thread that took the slot. Mostly the same thread writes the line.
     shard: &'a Shard,
 }
 
@@ -50,12 +54,12 @@ impl Slot<'_> {
     /// Queues `line`. The slot is free again once the line is in its file.
     pub fn write(self, line: &Line<'_>) {
         self.queue.write(self.shard, line);
-        // The line keeps the slot; the writer frees it.
+        // The line now holds the slot; the writer frees it.
         std::mem::forget(self);
     }
 
-    /// Queues the line of a refused call, which has changed nothing. If its application has been refused often in this minute, the call
-    /// is counted instead, and the count is written later.
+    /// Queues the line of a refused call, which has changed nothing. If its application was refused
+    /// often in this minute, the call is only counted, and the count is written later.
     pub fn refuse(self, line: &Line<'_>) {
         if !self.queue.folds().take(line, self.queue.clock.now()) {
             self.write(line);
@@ -69,53 +73,55 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Shared by callers and the writer.
+/// The queue. Callers and the writer share it.
 #[derive(Debug)]
 pub(super) struct Queue {
     shards: Shards<Shard>,
-    /// Free slots that no shard has.
+    /// Free slots that are in no shard.
     pool: Mutex<usize>,
-    /// Lines that wait, in whole blocks of a shard.
+    /// Waiting lines, counted in whole blocks of a shard.
     lines: AtomicUsize,
-    /// Since when the oldest line waits, in milliseconds; [`NOTHING_WAITS`] if none does. Every call asks, so it takes no lock.
+    /// The time since which the oldest line waits, in milliseconds; [`NOTHING_WAITS`] if no line
+    /// waits. Every call reads it, so it has no lock.
     oldest: AtomicU64,
-    /// Whether the writer's latest attempt failed.
+    /// True if the writer's latest attempt failed.
     pub(super) failing: AtomicBool,
     folds: Mutex<Folds>,
     control: Mutex<Control>,
     wake: Condvar,
-    /// How many of the flushes that were asked for are done.
+    /// The number of requested flushes that are done.
     pub(super) answered: watch::Sender<u64>,
     pub(super) clock: Clock,
 }
 
 const NOTHING_WAITS: u64 = u64::MAX;
 
-/// What is a thread's own.
+/// The state that belongs to one thread.
 #[derive(Debug, Default)]
 struct Shard {
-    /// Slots that it has taken from the pool and not given to a call.
+    /// Slots that it took from the pool and did not give to a call yet.
     free: AtomicUsize,
     waiting: Mutex<Lines>,
 }
 
-/// What the writer is told. Whoever has this lock may take those of shards, and nobody else may take two.
+/// The instructions for the writer. A thread that holds this lock may lock shards. No other thread
+/// may lock two shards.
 #[derive(Debug, Default)]
 struct Control {
-    /// Since when the oldest line waits that the writer has taken.
+    /// The time since which the oldest line waits that the writer has taken.
     held_since: Option<Since>,
-    /// Whether so many lines wait that they are to be written at once.
+    /// True if enough lines wait for the writer to start at once.
     due: bool,
     reopen: bool,
-    /// How often a flush was asked for.
+    /// The number of flushes that were requested.
     asked: u64,
     stopping: bool,
 }
 
-/// A moment by the process's clock, which a test moves, and by the machine's.
+/// A moment, by the clock of the process, which a test can move, and by the machine's clock.
 type Since = (Timestamp, Instant);
 
-/// What the writer is woken with.
+/// The instructions that the writer wakes up with.
 pub(super) struct Work {
     pub(super) reopen: bool,
     pub(super) asked: u64,
@@ -129,14 +135,14 @@ impl Queue {
         Self { shards, pool, lines, oldest, failing, folds, control, wake, answered, clock }
     }
 
-    /// Takes a slot. `None`: all are taken.
+    /// Takes a slot. Returns `None` if all are taken.
     pub(super) fn reserve(&self) -> Option<Slot<'_>> {
         let shard = self.shards.mine();
         let taken = shard.free.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(1)).is_ok();
         (taken || self.refill(shard)).then(|| Slot { queue: self, shard })
     }
 
-    /// Takes a slot, and further ones for that shard.
+    /// Takes a slot, and a block of further ones for that shard.
     #[cold]
     fn refill(&self, shard: &Shard) -> bool {
         let mut pool = lock(&self.pool);
@@ -149,7 +155,7 @@ impl Queue {
         block > 0
     }
 
-    /// The slots in use, by running calls and by lines that are not yet in a file.
+    /// Returns the number of slots in use by running calls and by lines that are not in a file yet.
     pub(super) fn taken(&self) -> usize {
         let pool = lock(&self.pool);
         let free = self.shards.iter().map(|shard| shard.free.load(Relaxed)).sum::<usize>();
@@ -173,12 +179,12 @@ impl Queue {
         }
     }
 
-    /// Tells the writer to open its file by name again, once it has written what waits.
+    /// Makes the writer write what waits and then open its file by name again.
     pub(super) fn reopen(&self) {
         self.tell(|control| control.reopen = true);
     }
 
-    /// Asks for a flush. Returns the number in [`Self::answered`] that says that it is done.
+    /// Requests a flush. Returns the value that [`Self::answered`] reaches when the flush is done.
     pub(super) fn flush(&self) -> u64 {
         self.tell(|control| {
             control.asked += 1;
@@ -186,7 +192,7 @@ impl Queue {
         })
     }
 
-    /// Tells the writer to end once it has written what waits.
+    /// Makes the writer write what waits and then end.
     pub(super) fn stop(&self) {
         self.tell(|control| control.stopping = true);
     }
@@ -201,13 +207,14 @@ impl Queue {
         lock(&self.folds)
     }
 
-    /// How long the oldest line has waited at `now`, if that is too long: the writer has tried and failed, or is stuck.
+    /// Returns how long the oldest line has waited at `now`, if that is too long: the writer has
+    /// tried and failed, or is stuck.
     pub(super) fn stale(&self, now: Timestamp) -> Option<Duration> {
         let waited = now.since(Timestamp(self.oldest.load(Relaxed)));
         if waited < STALE_AFTER {
             return None;
         }
-        // A test's clock jumps where the writer had no time to try.
+        // A test moves its clock at once, while the writer has had no time to try.
         let stuck = || {
             let control = lock(&self.control);
             control.held_since.or_else(|| oldest(&self.all())).is_some_and(|(_, since)| since.elapsed() >= STALE_AFTER)
@@ -215,7 +222,8 @@ impl Queue {
         (self.failing.load(Relaxed) || stuck()).then_some(waited)
     }
 
-    /// Waits until there is something to do or a flush is due, and takes all lines into `batch`. They count as held.
+    /// Waits for an instruction or for the next regular flush, and takes all lines into `batch`.
+    /// They count as held.
     pub(super) fn next(&self, batch: &mut Batch) -> Work {
         let idle = |control: &mut Control| {
             let asked = control.reopen || control.asked > *self.answered.borrow();
@@ -244,7 +252,7 @@ impl Queue {
         work
     }
 
-    /// Frees the slots of lines that are written; nothing is held any more.
+    /// Frees the slots of lines that are written. The writer then holds no lines.
     pub(super) fn wrote(&self, lines: usize) {
         *lock(&self.pool) += lines;
         let mut control = lock(&self.control);
@@ -252,18 +260,19 @@ impl Queue {
         self.note_oldest(oldest(&self.all()));
     }
 
-    /// All shards at one moment: a line that was written after another is among them only if the other is.
+    /// Locks all shards at one moment. If a line is among their lines, every line that was written
+    /// before it is too.
     fn all(&self) -> Vec<MutexGuard<'_, Lines>> {
         self.shards.iter().map(|shard| lock(&shard.waiting)).collect()
     }
 
-    /// Called with the locks of all shards, so that no line begins to wait meanwhile.
+    /// Requires the locks of all shards, so that no line begins to wait meanwhile.
     fn note_oldest(&self, since: Option<Since>) {
         self.oldest.store(since.map_or(NOTHING_WAITS, |(at, _)| at.0), Relaxed);
     }
 }
 
-/// Since when the oldest of these lines waits.
+/// Returns the time since which the oldest of these lines waits.
 fn oldest(shards: &[MutexGuard<'_, Lines>]) -> Option<Since> {
     shards.iter().filter_map(|lines| lines.since).min()
 }
@@ -275,21 +284,21 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Lines in the order in which they were written.
 #[derive(Debug, Default)]
 struct Lines {
-    /// Each with its line break.
+    /// The lines, each with its line break.
     text: Vec<u8>,
     marks: Vec<Mark>,
-    /// Since when the first one waits.
+    /// The time since which the first one waits.
     since: Option<Since>,
     pen: Pen,
 }
 
-/// A line in a text.
+/// The place of a line in a text.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// When it was written.
+    /// The time when it was written.
     at: Instant,
     day: u64,
-    /// Where it ends.
+    /// The position of its end.
     end: usize,
 }
 
@@ -300,7 +309,7 @@ impl Lines {
         marks.push(Mark { at, day: line.time.0 / DAY_MILLIS, end: text.len() });
     }
 
-    /// Each line with its mark.
+    /// Iterates over the lines with their marks.
     fn iter(&self) -> impl Iterator<Item = (Mark, &[u8])> {
         self.marks.iter().scan(0, |start, mark| {
             let line = self.text.get(std::mem::replace(start, mark.end)..mark.end)?;
@@ -316,7 +325,7 @@ impl Lines {
     }
 }
 
-/// Empties a buffer and gives back what a burst made too much of it.
+/// Empties a buffer, and frees the memory that only a burst needed.
 fn empty<T>(buffer: &mut Vec<T>) {
     let kept = (KEPT / size_of::<T>()).max(4 * buffer.len());
     buffer.clear();
@@ -329,7 +338,8 @@ pub(super) struct Batch {
     /// Lines that have a slot.
     pub(super) lines: usize,
     pub(super) days: BTreeMap<u64, Vec<u8>>,
-    /// What was taken of each shard. Empty but for its buffers, which the shards get back.
+    /// The lines taken from each shard. Between two batches these are empty buffers, which the
+    /// shards get back.
     taken: Vec<Lines>,
     /// A buffer for the next day.
     spare: Vec<u8>,
@@ -342,13 +352,13 @@ impl Batch {
         days.entry(day).or_insert_with(|| std::mem::take(spare)).extend_from_slice(bytes);
     }
 
-    /// Drops a day of which all is written.
+    /// Drops a day whose lines are all written.
     pub(super) fn done(&mut self, day: u64) {
         self.spare = self.days.remove(&day).unwrap_or_default();
         self.spare.clear();
     }
 
-    /// Adds what was taken, in the order in which it was written.
+    /// Adds the lines taken from the shards, in the order in which they were written.
     fn merge(&mut self) {
         let mut taken = std::mem::take(&mut self.taken);
         self.spare.shrink_to(KEPT.max(4 * taken.iter().map(|lines| lines.text.len()).sum::<usize>()));
@@ -412,7 +422,7 @@ mod tests {
         assert_eq!((little, again), (rest, rest));
     }
 
-    /// Else a line could be taken while one that was written before it, by another thread, is left.
+    /// Otherwise the writer could take a line and leave one that another thread wrote before it.
     #[test]
     fn no_shard_is_emptied_while_another_can_still_be_written_to() {
         let queue = queue();

@@ -1,7 +1,7 @@
-//! How long a trail is kept: by age and by size, whole files, the oldest first.
+//! The retention of a trail by age and by size: whole files, the oldest first.
 //!
-//! The newest file is always kept. A file goes only once it is recorded which seal is the last that is gone, so that [`verify`] misses
-//! nothing. Start at [`plan`].
+//! The newest file is never deleted. A file is deleted only after the last seal in it is recorded,
+//! so that [`verify`] does not report it as missing. Start at [`plan`].
 //!
 //! [`verify`]: super::verify::verify
 
@@ -13,44 +13,44 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 
-/// Days for which a trail is kept, unless an operator says otherwise.
+/// Default age limit of a trail, in days.
 pub const DAYS: u32 = 90;
 
-/// Bytes that a trail may have, unless an operator says otherwise: 4 GiB.
+/// Default size limit of a trail, in bytes: 4 GiB.
 pub const BYTES: u64 = 4 << 30;
 
-/// How much of a trail is kept.
+/// The limits of a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Days. `None`: however old.
+    /// Days. `None`: no age limit.
     pub days: Option<u32>,
-    /// Bytes; more only if the newest file alone has more.
+    /// Bytes. A trail is larger only if its newest file alone is.
     pub bytes: u64,
 }
 
-/// What is to be pruned.
+/// The files to prune.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PruningPlan {
-    /// Files, the oldest first.
+    /// The files, the oldest first.
     files: Vec<PathBuf>,
-    /// The last seal in them; `None` if there is none.
+    /// The last seal in them; `None` if they have none.
     pub pruned: Option<Head>,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
 /// The size of a trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Bytes in them.
+    /// Their size in bytes.
     pub bytes: u64,
     /// The oldest day, as `2026-07-28`; empty if there is no file.
     pub oldest: String,
 }
 
-/// Returns how large a trail is.
+/// Returns the size of a trail.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -61,7 +61,7 @@ pub fn figures(folder: &Path) -> io::Result<Figures> {
     Ok(Figures { files: files.len(), bytes, oldest })
 }
 
-/// Finds what is beyond `retention` at `now`.
+/// Finds the files that exceed `retention` at `now`.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
@@ -80,12 +80,14 @@ pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<P
         let end = End::of(&file)?;
         files.push((end.place(), end.last, path, file.metadata()?.len()));
     }
-    // In the order of the chain: a clock may have gone back. Files from before the chain have no seal, and come first.
+    // Sorts by the order of the chain, because the clock may have been set back. Files from before
+    // the chain have no seal and come first.
     files.sort_by_key(|(place, ..)| *place);
     let newest = files.pop().map_or(0, |(.., length)| length);
     let dates: Vec<&str> = files.iter().map(|(.., path, _)| date(path).unwrap_or_default()).collect();
     let is_old = |n: usize| {
-        // The name of a file from a day when the clock was ahead says nothing. It is older than the next one.
+        // If the name of a file is from a day when the clock was ahead, its date is unknown. The
+        // file is older than the next one.
         let day = dates.iter().skip(n).find(|day| **day <= today.as_str());
         oldest.as_deref().zip(day).is_some_and(|(oldest, day)| *day < oldest)
     };
@@ -105,13 +107,13 @@ pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<P
 }
 
 impl PruningPlan {
-    /// Whether there is nothing to do.
+    /// Returns true if there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Removes the files. Returns how many. Call it once [`Self::pruned`] is recorded.
+    /// Removes the files and returns their number. The caller records [`Self::pruned`] first.
     ///
     /// # Errors
     /// A file cannot be removed.

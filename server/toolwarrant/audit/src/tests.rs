@@ -1,4 +1,5 @@
-//! What the writer promises: every line in its file, in order, also where the disk fails for a while.
+//! The promises of the writer: every line is in its file, in order, even if the disk fails for a
+//! while.
 
 mod tampering;
 
@@ -168,7 +169,8 @@ fn each_slot_can_be_had_by_any_thread_whichever_has_had_it() {
     }
 }
 
-/// Each thread serves two clients in turn with the others, while the writer takes lines at any moment.
+/// Each thread serves two clients in turn with the others, while the writer takes lines at any
+/// moment.
 #[test]
 fn the_lines_of_who_calls_one_after_the_other_stand_in_that_order_whichever_thread_serves() {
     const THREADS: usize = 4;
@@ -212,7 +214,7 @@ fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
     fs::create_dir_all(scratch.dir()).expect("created");
     let (mut writer, _) = Writer::open(&scratch.dir(), key(), Arc::clone(&queue), None).expect("an empty trail");
     fs::remove_dir(scratch.dir()).expect("removed");
-    // What stands in the way is a file of the directory's name.
+    // The obstacle is a file with the name of the directory.
     fs::create_dir_all(scratch.dir().parent().expect("a folder")).expect("created");
     fs::write(scratch.dir(), "").expect("written");
     for id in ["1\n", "2\n"] {
@@ -268,7 +270,7 @@ async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_and_its_writing_
     fs::write(scratch.dir(), "").expect("in the way");
     clock.advance(Duration::from_secs(60));
     assert!(!audit.is_stale(clock.now()) && handle.stale().is_none(), "nothing waits");
-    // The call had arrived long before its end.
+    // The call arrived long before it ended.
     put(&audit, &line(NOON, "r1"));
     handle.flush().await;
     for (seconds, stale) in [(0, false), (9, false), (10, true), (70, true)] {

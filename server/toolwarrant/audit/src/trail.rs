@@ -1,4 +1,5 @@
-//! Reads a trail from its folder, for the operator and the doctor. Does not see lines that the writer still holds.
+//! Reads a trail from its folder, for the operator and the doctor. It does not see lines that the
+//! writer still holds.
 
 use super::anchor::Birth;
 use super::chain::is_chain_line;
@@ -12,14 +13,14 @@ use toolwarrant_base::clock::Timestamp;
 /// Most lines that [`tail`] returns.
 pub const TAIL_MAX: usize = 10_000;
 
-/// Most bytes of lines that [`tail`] returns, and longest line; a longer one is left out.
+/// Most bytes of lines that [`tail`] returns, and the longest line. A longer line is left out.
 const TAIL_BYTES: usize = 16 << 20;
 const TAIL_LINE: usize = 64 << 10;
 
 /// Bytes that are read at a time, from the end.
 const BLOCK: u64 = 64 << 10;
 
-/// Checks that a trail's folder is writable: creates a file in it and removes that.
+/// Checks that a trail's folder is writable, by creating a file in it and removing it.
 ///
 /// # Errors
 /// The folder is not writable.
@@ -33,8 +34,8 @@ pub fn try_to_write(dir: &Path) -> io::Result<()> {
     fs::remove_file(probe)
 }
 
-/// Returns the last lines about calls, the latest last: at most `lines`, at most [`TAIL_MAX`], and at most 16 MiB. Files are read from
-/// their ends.
+/// Returns the last lines about calls, the latest last: at most `lines`, at most [`TAIL_MAX`], and
+/// at most 16 MiB. Reads files from their ends.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
@@ -47,7 +48,7 @@ pub fn tail(folder: &Path, lines: usize) -> io::Result<Vec<String>> {
     Ok(tail.lines)
 }
 
-/// Returns the files of a trail, the oldest day first. Ignores other files, and links.
+/// Returns the files of a trail, the oldest day first. Ignores links and all other files.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -59,29 +60,29 @@ pub fn days(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The name of a file of a trail.
+/// Returns the name of a file of a trail.
 pub(super) fn name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// The day in the name of a file of a trail, as text; `None` for other files.
+/// Returns the day in the name of a file of a trail, as text; `None` for other files.
 pub(super) fn date(path: &Path) -> Option<&str> {
     name(path).strip_prefix("audit-")?.strip_suffix(".jsonl")
 }
 
-/// The name of the file of a day.
+/// Returns the name of the file of a day.
 pub(super) fn file_name(day: Timestamp) -> String {
     let time = day.to_string();
     format!("audit-{}.jsonl", time.split('T').next().unwrap_or_default())
 }
 
-/// Where a chain begins that begins here: behind all that lies in the folder.
+/// Returns the birth of a chain that begins now: after everything in the folder.
 pub(super) fn birth(folder: &Path) -> io::Result<Birth> {
     let Some(last) = days(folder)?.pop() else { return Ok(Birth::default()) };
     Ok(Birth { file: name(&last).to_owned(), length: last.metadata()?.len() })
 }
 
-/// Lines from the end of files, the latest first.
+/// Lines from the ends of files, the latest first.
 struct Tail {
     wanted: usize,
     bytes: usize,
@@ -91,7 +92,8 @@ struct Tail {
 impl Tail {
     fn read(&mut self, file: &File) -> io::Result<()> {
         let mut at = file.metadata()?.len();
-        // What of a line was read so far, and whether it was too long to be kept. An incomplete line at the end is dropped.
+        // The part of a line that was read so far, and true if the line is to be dropped: it is too
+        // long, or the incomplete one at the end.
         let (mut rest, mut dropped) = (Vec::new(), true);
         while at > 0 && !self.is_full() {
             let size = at.min(BLOCK);

@@ -1,8 +1,10 @@
-//! Verifies a trail: finds every byte that is not as it was sealed, and everything that is missing.
+//! Verifies a trail: finds every byte that differs from what was sealed, and everything that is
+//! missing.
 //!
-//! Files are read once, in pieces. A file has one part of the chain, or several where a clock went back over midnight; parts are put
-//! in order by the seal that each continues. What is recorded of the trail elsewhere shows whether its beginning or its end is missing.
-//! Lines behind the last seal are sound: a process that is killed leaves them.
+//! It reads each file once, in pieces. A file has one part of the chain, or several if the clock
+//! went back over midnight. Parts are put in order by the seal that each continues. The record that
+//! is stored outside of the trail shows whether its beginning or its end is missing. Lines after
+//! the last seal are not a fault: a process that is killed leaves them.
 
 use super::anchor::Anchor;
 use super::chain::{ChainLine, Covered, Head, Opening, Piece, Pieces, Seal, is_chain_line};
@@ -12,53 +14,55 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use toolwarrant_base::keyring::ChainKey;
 
-/// What was found in a trail.
+/// The result of verifying a trail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Files that were read.
+    /// Number of files that were read.
     pub files: usize,
-    /// Lines about calls that a seal covers.
+    /// Number of lines about calls that a seal covers.
     pub sealed_lines: u64,
-    /// How many of them a process left unsealed when it was killed; the next one sealed them as it found them.
+    /// The number of these lines that a killed process left unsealed. The next process sealed them
+    /// as it found them.
     pub found_lines: u64,
-    /// Lines behind the last seal.
+    /// Number of lines after the last seal.
     pub unsealed_lines: u64,
-    /// Lines from before the chain, of which nothing is known.
+    /// Number of lines from before the chain. They cannot be verified.
     pub lines_before_the_chain: u64,
-    /// The last seal that was pruned; 0 if none was.
+    /// Number of the last seal that was pruned; 0 if none was.
     pub pruned_seal: u64,
-    /// The last seal.
+    /// Number of the last seal.
     pub last_seal: u64,
-    /// What is not as it was written.
+    /// The differences from what was written.
     pub faults: Vec<Fault>,
 }
 
-/// Something that is not as it was written.
+/// A difference from what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The file; empty if it is none in particular.
+    /// The file; empty if the fault is not in one file.
     pub file: String,
-    /// The first and the last line that it is about, counted from 1; 0 if it is none in particular.
+    /// The first and the last line of the fault, counted from 1; 0 if it is not in certain lines.
     pub lines: (u64, u64),
-    /// What is wrong.
+    /// The description of the fault.
     pub what: String,
 }
 
-/// Which files are read.
+/// The files that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All.
     All,
-    /// The newest, and those before it that fit into this many bytes together with it. What came before them is taken as it is told.
+    /// The newest file, and those before it while all fit into this many bytes. Their first opening
+    /// is trusted, because what came before is not read.
     Newest(u64),
 }
 
-/// Verifies the trail in a folder. A writer may go on meanwhile: `anchor` must have been read before.
+/// Verifies the trail in a folder. A writer may go on meanwhile, if `anchor` was read before.
 ///
 /// # Errors
 /// The folder or a file cannot be read.
 pub fn verify(folder: &Path, key: &ChainKey, anchor: Option<&Anchor>, scope: Scope) -> io::Result<Verified> {
-    // Lengths are taken first, so that files that are written meanwhile fit together.
+    // Takes the lengths first, so that files that are written meanwhile fit together.
     let mut files = Vec::new();
     for path in days(folder)? {
         let length = path.metadata()?.len();
@@ -86,17 +90,17 @@ struct Reading<'a> {
     key: &'a ChainKey,
     anchor: Option<&'a Anchor>,
     parts: Vec<Part>,
-    /// The seal of the number that is recorded as the newest, as it stands in the trail.
+    /// The seal in the trail whose number is recorded as the newest.
     anchored: Option<Head>,
     found: Verified,
 }
 
-/// A part of the chain: what stands in a file from an opening to the next, or to the end.
+/// A part of the chain: the lines of a file from one opening to the next, or to the end.
 struct Part {
     file: String,
     /// The line of its opening.
     line: u64,
-    /// The seal that it says it continues. `None` if its opening is missing.
+    /// The seal that its opening names. `None` if the opening is missing.
     after: Option<Head>,
     /// Its latest seal, or the one that it continues.
     last: Head,
@@ -104,13 +108,13 @@ struct Part {
     loose: Loose,
 }
 
-/// What stands behind the latest seal.
+/// The lines after the latest seal.
 #[derive(Default)]
 struct Loose {
     covered: Covered,
     /// The first line.
     from: u64,
-    /// A line that looks like one of the chain and is none.
+    /// The number of a line that looks like one of the chain but is not.
     strange: Option<u64>,
 }
 
@@ -146,7 +150,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Judges a seal and what it covers.
+    /// Checks a seal and the lines that it covers.
     fn seal(&mut self, part: &mut Part, seal: Seal, line: u64) {
         let Loose { mut covered, from, strange: _ } = std::mem::take(&mut part.loose);
         covered.found = seal.found;
@@ -172,7 +176,7 @@ impl Reading<'_> {
         part.loose.from = line + 1;
     }
 
-    /// A part whose opening is not there.
+    /// Makes a part whose opening is missing.
     fn orphan(&mut self, file: &str, line: u64, seal: Seal) -> Part {
         let head = seal.head();
         self.fault(
@@ -191,10 +195,10 @@ impl Reading<'_> {
         }
     }
 
-    /// Judges what stands in a file before its first opening.
+    /// Checks the lines of a file before its first opening.
     fn before(&mut self, file: String, (bytes, lines): (u64, u64)) {
         let known = self.anchor.is_some_and(|Anchor { birth, .. }| {
-            // A line without an end got one.
+            // A line without a line break got one.
             file < birth.file || file == birth.file && bytes <= birth.length + 1
         });
         if known {
@@ -204,7 +208,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Puts the parts in order, and judges what is between them, before and behind.
+    /// Puts the parts in order, and checks the gaps before, between and after them.
     fn judge(mut self, scope: Scope) -> Verified {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_by_key(|part| (part.after.unwrap_or(part.last).number, part.last.number));
@@ -215,7 +219,7 @@ impl Reading<'_> {
         };
         let count = parts.len();
         for (n, part) in parts.into_iter().enumerate() {
-            // What is left of what was pruned.
+            // The rest of a part that was pruned.
             if part.last.number <= pruned.number && part.seals > 0 {
                 continue;
             }
@@ -246,7 +250,7 @@ impl Reading<'_> {
         self.found
     }
 
-    /// Judges whether a part continues what came before it.
+    /// Checks that a part continues the one before it.
     fn between(&mut self, last: Head, part: &Part) {
         let Some(after) = part.after.filter(|after| *after != last) else { return };
         let first = after.number + 1;
@@ -260,7 +264,7 @@ impl Reading<'_> {
         self.fault(&part.file, (part.line, part.line), what);
     }
 
-    /// Judges whether the trail ends where it is recorded to.
+    /// Checks that the trail ends with the recorded seal.
     fn end(&mut self, last: Head) {
         let Some(newest) = self.anchor.map(|anchor| anchor.newest) else {
             if last.number > 0 {
@@ -291,7 +295,7 @@ impl Part {
     }
 }
 
-/// Whether a piece is a whole line that looks like one of the chain.
+/// Returns true if a piece is a whole line that looks like one of the chain.
 fn is_chain(piece: &Piece<'_>) -> bool {
     piece.whole && piece.ends && is_chain_line(piece.bytes)
 }

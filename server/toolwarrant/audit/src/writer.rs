@@ -1,7 +1,7 @@
 //! The writing thread: appends lines to the file of their day, and seals each flush.
 //!
-//! It keeps its file open. What it cannot write it holds and tries again, so a disk that fills up in the middle of a line gets the
-//! rest of that line first.
+//! It keeps its file open. It holds the bytes that it cannot write, and tries again. So if the disk
+//! fills up in the middle of a line, the rest of that line is written first.
 
 use super::chain::{ChainLine, Covered, End, Head, SEAL_AT, Seal};
 use super::line::DAY_MILLIS;
@@ -20,18 +20,19 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::durable;
 use toolwarrant_base::keyring::ChainKey;
 
-/// Interval at which lines are forced to the disk, and the newest seal is told.
+/// Interval at which lines are forced to the disk and the newest seal is published.
 const SYNC_EVERY: Duration = Duration::from_mins(1);
 
 pub(super) struct Writer {
     dir: PathBuf,
-    /// The folder that the directory is in, by file system and inode.
+    /// The folder that contains the directory, as file system and inode.
     home: Option<(u64, u64)>,
     queue: Arc<Queue>,
     key: ChainKey,
-    /// Lines that could not be written yet. They keep their slots, so a disk that stays full refuses calls in the end.
+    /// Lines that could not be written yet. They keep their slots, so a disk that stays full
+    /// finally makes calls refused.
     pub(super) held: Batch,
-    /// Whether the latest attempt failed. A burst of failures is logged once.
+    /// True if the latest attempt failed. A series of failures is logged once.
     pub(super) failing: bool,
     /// The newest seal.
     head: Head,
@@ -41,27 +42,27 @@ pub(super) struct Writer {
     synced_at: Timestamp,
 }
 
-/// The file that is written to.
+/// The file that the writer appends to.
 struct OpenFile {
     path: PathBuf,
     file: File,
     /// File system and inode.
     id: (u64, u64),
-    /// What no seal covers yet.
+    /// The content that no seal covers yet.
     covered: Covered,
-    /// Whether there is any of that.
+    /// True if there is such content.
     uncovered: bool,
-    /// What must be written before anything else, and whether a seal covers it.
+    /// Bytes to write before anything else, each true if a seal covers it.
     first: VecDeque<(Vec<u8>, bool)>,
     /// The seal that was begun.
     begun: Option<Head>,
-    /// Whether the file is new since the latest sync.
+    /// True if the file was created after the latest sync.
     new: bool,
 }
 
 impl Writer {
-    /// Finds the newest seal of the trail. If `recorded` is a later one, the chain continues after that: a gap shows, whatever is
-    /// missing.
+    /// Finds the newest seal of the trail. If `recorded` is a later one, the chain continues after
+    /// that, so that the gap shows whatever is missing.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -92,7 +93,8 @@ impl Writer {
         let home = id(parent(dir)).ok();
         let mut writer =
             Self { dir: dir.to_owned(), home, queue, key, held, failing, head, open: None, sealed, synced_at };
-        // What a process that was killed left without a seal is sealed first. If that fails, it is tried again with the next line.
+        // First seals what a killed process left unsealed. If that fails, the next line tries
+        // again.
         if let Some(path) = newest {
             let failed = |error| tracing::warn!(%error, "the latest file of the audit trail cannot be continued");
             writer.open = OpenFile::open(&path, head).map_err(failed).ok();
@@ -172,7 +174,7 @@ impl Writer {
         }
         self.close();
         let open = || OpenFile::open(&path, self.head);
-        // Whoever removed the directory meant the old lines, not future ones.
+        // If somebody removed the directory, the old lines were meant, not future ones.
         let open = open().or_else(|error| match error.kind() {
             ErrorKind::NotFound => self.create_again().and_then(|()| open()),
             _ => Err(error),
@@ -181,7 +183,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Creates the directory again, unless the folder that it was in is no longer in its place: whoever moved that wants it back.
+    /// Creates the directory again, unless its parent folder is no longer in its place. Somebody
+    /// who moved that folder will put it back.
     fn create_again(&self) -> io::Result<()> {
         if self.home.is_none() || id(parent(&self.dir)).ok() != self.home {
             return Err(io::Error::other(format!("`{}` was moved or replaced", parent(&self.dir).display())));
@@ -189,14 +192,16 @@ impl Writer {
         DirBuilder::new().mode(0o700).create(&self.dir)
     }
 
-    /// Closes the open file, if there is one, with all of it on the disk. It may be gone, so that this fails.
+    /// Forces the open file, if there is one, to the disk and closes it. This fails if the file is
+    /// gone.
     fn close(&mut self) {
         if let Some(Err(error)) = self.open.take().map(|mut open| open.sync()) {
             tracing::warn!(%error, "a file of the audit trail could not be forced to the disk");
         }
     }
 
-    /// Forces what was written to the disk, once a minute and at last, and tells up to which seal.
+    /// Forces what was written to the disk, once a minute and at the end, and publishes the newest
+    /// seal.
     fn sync(&mut self, last: bool) {
         let now = self.queue.clock.now();
         if *self.sealed.borrow() == self.head || !(last || now.since(self.synced_at) >= SYNC_EVERY) {
@@ -213,7 +218,7 @@ impl Writer {
 impl OpenFile {
     /// Opens a file to continue the chain after `head` in it.
     fn open(path: &Path, head: Head) -> io::Result<Self> {
-        // Opening a pipe would wait for a reader, and a link leads elsewhere.
+        // Opening a pipe would wait for a reader, and a link leads to another file.
         let before = path.symlink_metadata();
         if before.as_ref().is_ok_and(|about| !about.is_file()) {
             return Err(io::Error::other(format!("`{}` is no file; remove it", path.display())));
@@ -258,11 +263,13 @@ impl OpenFile {
         })
     }
 
-    /// Seals what no seal covers. Returns the seal, or `None` if there is nothing to seal.
+    /// Seals the content that no seal covers. Returns the seal, or `None` if there is nothing to
+    /// seal.
     fn seal(&mut self, key: &ChainKey, last: Head) -> io::Result<Option<Head>> {
         if self.begun.is_none() {
             if !self.uncovered {
-                // A seal that lacks its line break gets it, also where the next line goes to another file.
+                // A seal without its line break gets it, even if the next line goes to another
+                // file.
                 let ends_a_seal = self.first.iter().all(|(_, covered)| !covered);
                 return if ends_a_seal { self.write_first().map(|()| None) } else { Ok(None) };
             }
@@ -300,12 +307,13 @@ impl OpenFile {
     }
 }
 
-/// Appends `bytes`, drains what was written, and passes it on.
+/// Appends `bytes`, drains what was written, and passes it on to `wrote`.
 fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            // A disk that fills up takes part of a line. The rest comes first once there is room.
+            // A disk that fills up takes only part of a line. The rest comes first when there is
+            // room.
             Ok(written) => {
                 wrote(&bytes[..written]);
                 bytes.drain(..written);
@@ -317,13 +325,13 @@ fn put(mut file: &File, bytes: &mut Vec<u8>, mut wrote: impl FnMut(&[u8])) -> io
     Ok(())
 }
 
-/// Counted in bytes first, of which the compiler adds many at once.
+/// Counts line breaks. Adds bytes first, because the compiler adds many of them at once.
 fn line_breaks(bytes: &[u8]) -> u64 {
     let few = |piece: &[u8]| u64::from(piece.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>());
     bytes.chunks(u8::MAX.into()).map(few).sum()
 }
 
-/// The file at a path itself, not what a link leads to.
+/// Returns the identity of the file at a path itself, not of what a link leads to.
 fn id(path: &Path) -> io::Result<(u64, u64)> {
     let about = path.symlink_metadata()?;
     Ok((about.dev(), about.ino()))

@@ -1,18 +1,19 @@
-//! Scans of the bytes of JSON, made so that a processor looks at many of them together.
+//! Scans of the bytes of JSON, written so that the compiler can process many bytes at once.
 
-/// Counts the bytes for which `is` holds.
+/// Counts the bytes for which `is` returns true.
 #[inline]
 fn count(bytes: &[u8], is: impl Fn(u8) -> bool) -> usize {
-    // A count that fits a byte is made of many bytes at a time.
+    // A count that fits into a byte lets the compiler add many bytes at once.
     let counts = bytes.chunks(128).map(|block| block.iter().map(|byte| u8::from(is(*byte))).sum::<u8>());
     counts.map(usize::from).sum()
 }
 
-/// Returns true if brackets outside of strings nest deeper than `depth_max`. JSON with no more brackets than that is not searched.
+/// Returns true if brackets outside of strings nest deeper than `depth_max`. JSON with at most that
+/// many brackets is not searched.
 #[must_use]
 #[inline]
 pub fn is_deeper_than(depth_max: usize, json: &[u8]) -> bool {
-    // Both brackets with one comparison.
+    // Tests for both brackets with one comparison.
     count(json, |byte| byte | 0x20 == b'{') > depth_max && nests_deeper_than(depth_max, json)
 }
 
@@ -40,11 +41,11 @@ fn nests_deeper_than(depth_max: usize, json: &[u8]) -> bool {
 #[must_use]
 #[inline]
 pub fn quoted_len(json: &[u8]) -> usize {
-    // JSON has white space below the space, and nothing else.
+    // The only bytes below the space that JSON contains are white space.
     json.len() + count(json, |byte| (byte < b' ') | (byte == b'"') | (byte == b'\\'))
 }
 
-/// Appends JSON as it stands inside a JSON string.
+/// Appends JSON, escaped for a place inside a JSON string.
 #[inline]
 pub fn quote(mut json: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = json.iter().position(|byte| ESCAPES[usize::from(*byte)] != 0) {
@@ -55,7 +56,8 @@ pub fn quote(mut json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(json);
 }
 
-/// What stands behind a backslash for a byte of JSON that cannot stand in a string as it is; 0 for all others.
+/// The character after the backslash for each byte of JSON that needs an escape in a string; 0 for
+/// all others.
 static ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     escapes[b'"' as usize] = b'"';

@@ -1,8 +1,8 @@
 //! Time, from one source that a test controls.
 //!
-//! [`Clock::now`] only goes forward: deadlines, budgets and polls run on it. The wall clock can be wrong, and can be set. So what ends a
-//! right asks for [`Clock::latest`], what deletes asks for [`Clock::earliest`], and [`Clock::since`] remembers over a restart what time
-//! it was before.
+//! [`Clock::now`] only goes forward: deadlines, budgets and polls run on it. The wall clock can be
+//! wrong, and somebody can set it. So code that ends a right uses [`Clock::latest`], and code that
+//! deletes uses [`Clock::earliest`]. [`Clock::since`] continues from the time before a restart.
 
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A moment: milliseconds since the Unix epoch. As text, RFC 3339 in UTC with milliseconds.
+/// A moment in milliseconds since the Unix epoch. As text it is RFC 3339 in UTC with milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
@@ -24,7 +24,7 @@ impl Timestamp {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// Returns the moment that much earlier; at the earliest the epoch.
+    /// Returns the moment that much earlier, but not before the epoch.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
@@ -42,7 +42,7 @@ impl Timestamp {
         self.0.saturating_sub(now.0).div_ceil(1000)
     }
 
-    /// In one piece: serde_json scans each piece for what it must escape.
+    /// Writes the text in one piece, because serde_json scans each piece for characters to escape.
     fn text(self) -> String {
         let millis = i64::try_from(self.0).unwrap_or(i64::MAX);
         let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
@@ -58,7 +58,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Always three digits after the second.
+/// Prints three digits after the second, always.
 const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 impl fmt::Display for Timestamp {
@@ -81,25 +81,26 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// A wall clock that has gone on this much while nothing ran may be wrong.
+/// A wall clock that went forward this much while the service did not run may be wrong.
 pub const LEAP: Duration = Duration::from_hours(24);
 
-/// How far a steady wall clock may be off.
+/// Largest error of a steady wall clock.
 const STEADY: Duration = Duration::from_mins(1);
 
 /// The source of time: this process, or a test.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// A moment at start plus monotonic time: it never goes back.
+    /// A moment at the start plus monotonic time. It never goes back.
     System {
-        /// The time at start, in milliseconds.
+        /// The time at the start, in milliseconds.
         anchor: u64,
         /// The same moment on the monotonic clock.
         start: Instant,
-        /// The earliest time that it can have been at start, in milliseconds: the anchor, unless that is doubtful.
+        /// The earliest possible time at the start, in milliseconds. It differs from the anchor if
+        /// the anchor is doubtful.
         floor: Arc<AtomicU64>,
     },
-    /// Stands still until it is advanced. Clones share the time.
+    /// A clock that stands still until it is advanced. Clones share the time.
     Manual(Arc<ManualClock>),
 }
 
@@ -107,7 +108,7 @@ pub enum Clock {
 #[derive(Debug)]
 pub struct ManualClock {
     now: watch::Sender<Timestamp>,
-    /// What the wall clock is ahead, in milliseconds.
+    /// The lead of the wall clock, in milliseconds.
     wall_ahead: AtomicI64,
 }
 
@@ -118,14 +119,16 @@ impl Clock {
         Self::starting(wall())
     }
 
-    /// Returns a clock that starts at `now` and runs as tokio's does. Under a paused tokio, it is simulated.
+    /// Returns a clock that starts at `now` and runs on tokio's clock. If tokio's clock is paused,
+    /// the time is simulated.
     #[must_use]
     pub fn starting(now: Timestamp) -> Self {
         Self::System { anchor: now.0, start: Instant::now(), floor: Arc::new(AtomicU64::new(now.0)) }
     }
 
-    /// Returns the clock of this process, which does not go back behind `seen`, the latest time before its start. A wall clock that is
-    /// [`LEAP`] ahead of that is doubtful for as long again.
+    /// Returns the clock of this process. It does not go back behind `seen`, the latest time before
+    /// its start. If the wall clock is more than a [`LEAP`] ahead of `seen`, it is doubtful until
+    /// it has been steady for a [`LEAP`].
     #[must_use]
     pub fn since(seen: Timestamp) -> Self {
         let now = wall();
@@ -145,7 +148,7 @@ impl Clock {
         clock
     }
 
-    /// Returns the least that the time can be: what the next start may not go back behind.
+    /// Returns the earliest possible time. The next start must not go back behind it.
     #[must_use]
     pub fn floor(&self) -> Timestamp {
         match self {
@@ -154,7 +157,7 @@ impl Clock {
         }
     }
 
-    /// Believes a doubtful wall clock that has been steady for [`LEAP`].
+    /// Trusts a doubtful wall clock that has been steady for [`LEAP`].
     pub fn prove(&self) {
         if let Self::System { anchor, start, floor } = self
             && start.elapsed() >= LEAP
@@ -179,7 +182,8 @@ impl Clock {
         }
     }
 
-    /// Returns the wall clock as it is. Unlike [`Self::now`] it goes on while the machine is suspended, and can be set back.
+    /// Returns the time of the wall clock. Unlike [`Self::now`] it continues while the machine is
+    /// suspended, and can be set back.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
         match self {
@@ -188,14 +192,14 @@ impl Clock {
         }
     }
 
-    /// Returns the later of both clocks. Authority ends by it: a machine that slept has not stopped the time of others, and a clock
-    /// that was set back revives nothing.
+    /// Returns the later of both clocks. Authority ends by it: while this machine was suspended,
+    /// time went on elsewhere, and a clock that was set back must not revive a right.
     #[must_use]
     pub fn latest(&self) -> Timestamp {
         self.floor().max(self.wall())
     }
 
-    /// Returns [`Self::now`] and [`Self::latest`] of one moment.
+    /// Returns [`Self::now`] and [`Self::latest`] for one moment.
     #[must_use]
     pub fn now_and_latest(&self) -> (Timestamp, Timestamp) {
         match self {
@@ -208,16 +212,16 @@ impl Clock {
         }
     }
 
-    /// Returns the earlier of both clocks. What is deleted for its age is older by this.
+    /// Returns the earlier of both clocks. Data is deleted for its age by this one.
     #[must_use]
     pub fn earliest(&self) -> Timestamp {
         self.floor().min(self.wall())
     }
 
-    /// Waits until it is `moment` or later.
+    /// Waits until `moment`; returns at once if it has passed.
     pub async fn sleep_until(&self, moment: Timestamp) {
         match self {
-            // A timer may fire up to a millisecond early by this clock.
+            // By this clock, a timer may fire up to a millisecond early.
             Self::System { .. } => {
                 while self.now() < moment {
                     tokio::time::sleep(moment.since(self.now())).await;
@@ -236,14 +240,15 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock forward. Does nothing to the process clock.
+    /// Moves a manual clock forward. Has no effect on the process clock.
     pub fn advance(&self, by: Duration) {
         if let Self::Manual(time) = self {
             time.now.send_modify(|now| *now = now.plus(by));
         }
     }
 
-    /// Moves the wall clock of a manual clock alone, as a suspended machine or an operator does. Does nothing to the process clock.
+    /// Moves only the wall clock of a manual clock, like a suspended machine or an operator. Has no
+    /// effect on the process clock.
     pub fn shift_wall(&self, millis: i64) {
         if let Self::Manual(time) = self {
             time.wall_ahead.fetch_add(millis, Relaxed);
@@ -267,11 +272,11 @@ mod tests {
     #[test]
     fn a_start_goes_on_from_the_time_before_and_a_leap_deletes_nothing_and_ends_every_right_that_either_clock_ends() {
         let (now, day) = (wall(), Duration::from_hours(24));
-        // Set back by 400 days while nothing ran.
+        // The clock was set back by 400 days while the service did not run.
         let behind = Clock::since(now.plus(400 * day));
         assert!(behind.now() >= now.plus(400 * day) && behind.latest() >= now.plus(400 * day));
         assert!(behind.earliest() < now.plus(day));
-        // Ahead by 400 days, or off for as long.
+        // The clock is ahead by 400 days, or the machine was off for that time.
         let ahead = Clock::since(now.minus(400 * day));
         assert!(ahead.now() >= now && ahead.latest() >= now);
         assert!(ahead.earliest() < now.minus(399 * day) && ahead.floor() < now.minus(399 * day));
@@ -285,7 +290,7 @@ mod tests {
         let clock = Clock::starting(now.plus(400 * LEAP));
         let Clock::System { floor, .. } = &clock else { panic!("of the process") };
         floor.store(now.minus(LEAP).0, Relaxed);
-        // The wall clock was put right meanwhile; it says `now`.
+        // The wall clock was corrected meanwhile; it shows `now`.
         assert!(clock.latest() < now.plus(LEAP) && clock.now() >= now.plus(400 * LEAP));
         tokio::time::advance(LEAP).await;
         clock.prove();

@@ -1,16 +1,18 @@
-//! Files that are replaced whole: after a crash, the file is the new one or the one before, never a part.
+//! Files that are replaced as a whole: after a crash, a file has its new content or its old one,
+//! never a part.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Replaces a file with what `write` writes, readable by its owner alone, and returns it. It is on the disk by then.
+/// Replaces a file with the content that `write` writes, and returns it. The file is readable only
+/// by its owner, and its content is on the disk.
 ///
-/// A draft named `PATH.new` stays behind after a crash; the next replacement overwrites it.
+/// A crash can leave a draft named `PATH.new`. The next replacement overwrites it.
 ///
 /// # Errors
-/// The draft cannot be written, or not take the place of the file. The file stays as it was.
+/// The draft cannot be written or renamed to `path`. The file is unchanged.
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let draft = path.with_added_extension("new");
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&draft)?;

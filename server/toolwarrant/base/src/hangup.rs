@@ -1,16 +1,18 @@
-//! The end of a client's side of its connection, told to whoever holds an answer back.
+//! A signal that a client has closed its side of the connection, for code that holds an answer
+//! back.
 //!
-//! A client that has closed its sending side may still read, or may be gone: the two look the same. Either is served best by an answer
-//! at once. Knows no connection: a transport says what it sees, and looks only while somebody waits.
+//! A client that has closed its sending side may still read, or may be gone; the server cannot see
+//! the difference. In both cases it is best to answer at once. This module knows no connection: the
+//! transport reports what it sees, and checks only while somebody waits.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use tokio::sync::Notify;
 
-/// Whether a client has closed its side of a connection.
+/// A signal that a client has closed its side of a connection.
 #[derive(Debug, Default)]
 pub struct Hangup {
     happened: AtomicBool,
-    /// Number of those who wait for it.
+    /// Number of tasks that wait for the signal.
     waiting: AtomicUsize,
     notify: Notify,
 }
@@ -25,12 +27,12 @@ impl Hangup {
         }
     }
 
-    /// Whether somebody waits, so that the transport has to look.
+    /// Returns true if a task waits, so that the transport has to check.
     pub fn is_awaited(&self) -> bool {
         self.waiting.load(SeqCst) > 0 && !self.happened.load(SeqCst)
     }
 
-    /// Says that the client has closed its side.
+    /// Records that the client has closed its side.
     pub fn set(&self) {
         self.happened.store(true, SeqCst);
         self.notify.notify_waiters();

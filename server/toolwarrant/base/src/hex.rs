@@ -11,7 +11,7 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// Reads pairs of digits in either case. Returns `None` for anything else.
+/// Parses pairs of digits in either case. Returns `None` for anything else.
 #[must_use]
 pub fn decode(hex: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);

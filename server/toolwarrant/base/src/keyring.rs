@@ -1,7 +1,8 @@
 //! Encryption at rest: one master key, and three keys derived from it.
 //!
-//! The pepper makes verifiers and fingerprints. The sealing key encrypts what must be read again. The chain key makes the hashes
-//! that chain the audit trail. Data without the master key reveals none of them. Start at [`KeyRing`].
+//! The pepper makes verifiers and fingerprints. The sealing key encrypts secrets that must be read
+//! again. The chain key makes the hashes that chain the audit trail. Without the master key, the
+//! stored data reveals none of these keys. Start at [`KeyRing`].
 
 use crate::random::Random;
 use crate::text::Secret;
@@ -21,18 +22,18 @@ pub type Digest = [u8; 32];
 /// Seals and opens texts, and makes verifiers.
 #[derive(Clone)]
 pub struct KeyRing {
-    /// A MAC with the pepper absorbed, cloned for each use.
+    /// A MAC that has absorbed the pepper. It is cloned for each use.
     peppered: Hmac<Sha256>,
     cipher: XChaCha20Poly1305,
     chain: ChainKey,
     random: Random,
 }
 
-/// The key of the hashes that chain the audit trail: without it, nobody can make one that fits.
+/// The key of the hashes that chain the audit trail. A valid hash cannot be made without it.
 #[derive(Clone)]
 pub struct ChainKey(Hmac<Sha256>);
 
-/// A stored secret: its verifier, and the secret itself under a seal.
+/// A stored secret: its verifier, and the sealed secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRow {
     /// Its verifier: a MAC under the pepper.
@@ -41,14 +42,14 @@ pub struct SecretRow {
     pub sealed: Vec<u8>,
 }
 
-/// A seal does not open: another master key, another purpose, or damaged bytes.
+/// The error that a seal does not open: another master key, another purpose, or damaged bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the seal does not fit: it was made with another master key, or damaged")]
 pub struct BrokenSeal;
 
 impl KeyRing {
-    /// Derives the keys from `master` and the `salt` of the service, which never changes. Nonces come from `random`, which must not
-    /// repeat itself in a service.
+    /// Derives the keys from `master` and the `salt` of the service, which never changes. Nonces
+    /// come from `random`, which must never repeat itself within a service.
     #[must_use]
     pub fn new(salt: &str, master: &[u8; 32], random: Random) -> Self {
         let (pepper, sealing) = (derive(salt, master, b"pepper"), derive(salt, master, b"seal"));
@@ -63,7 +64,8 @@ impl KeyRing {
         self.chain.clone()
     }
 
-    /// Returns the MAC of these parts. Boundaries count: `["ab", "c"]` and `["a", "bc"]` differ.
+    /// Returns the MAC of these parts. The boundaries matter: `["ab", "c"]` and `["a", "bc"]`
+    /// differ.
     #[must_use]
     pub fn mac(&self, parts: &[&str]) -> Digest {
         let mut mac = self.peppered.clone();
@@ -74,10 +76,11 @@ impl KeyRing {
         mac.finalize().into_bytes().into()
     }
 
-    /// Seals `text` for one `purpose`; it opens only for the same one. XChaCha20-Poly1305: nonce, ciphertext, tag.
+    /// Seals `text` for one `purpose`. It opens only for the same purpose. Format:
+    /// XChaCha20-Poly1305 with nonce, ciphertext, tag.
     ///
     /// # Errors
-    /// The system has no randomness to give.
+    /// The system provides no random bytes.
     pub fn seal(&self, purpose: &str, text: &str) -> Result<Vec<u8>, getrandom::Error> {
         let nonce = self.random.bytes::<NONCE>()?;
         let mut sealed = Vec::with_capacity(NONCE + text.len() + TAG);
@@ -91,7 +94,7 @@ impl KeyRing {
         Ok(sealed)
     }
 
-    /// Opens what was sealed for `purpose`.
+    /// Opens a seal that was made for `purpose`.
     ///
     /// # Errors
     /// [`BrokenSeal`].
@@ -107,7 +110,8 @@ impl KeyRing {
 }
 
 impl ChainKey {
-    /// Returns the MAC of these parts one after the other. Only the caller's lengths keep them apart.
+    /// Returns the MAC of the concatenated parts. The caller must fix their lengths, because
+    /// boundaries do not matter.
     #[must_use]
     pub fn mac(&self, parts: &[&[u8]]) -> Digest {
         let mut mac = self.0.clone();
@@ -116,9 +120,9 @@ impl ChainKey {
     }
 }
 
-/// An HMAC with the key absorbed.
+/// Makes an HMAC that has absorbed the key.
 fn absorbed(key: &[u8; 32]) -> Hmac<Sha256> {
-    // HMAC pads a short key with zeroes. A whole block leaves no length that could be wrong.
+    // HMAC pads a short key with zeroes. A key of a whole block cannot have a wrong length.
     let mut block = Zeroizing::new([0; 64]);
     block[..key.len()].copy_from_slice(key);
     Hmac::new((&*block).into())

@@ -1,7 +1,8 @@
-//! What the framework is built on: time, randomness, text, secrets at rest, and what threads share. Knows no tool and no request.
+//! The base of the framework: time, randomness, text, secrets at rest, and state that threads
+//! share. It knows no tool and no request.
 //!
-//! [`clock`] and [`random`] are the sources that tests replace. [`text`] is what comes from outside, [`wording`] what the service says
-//! itself. [`keyring`] seals what is stored, [`durable`] replaces files.
+//! Tests replace the sources [`clock`] and [`random`]. [`text`] holds text from outside,
+//! [`wording`] the service's own. [`keyring`] seals stored secrets, [`durable`] replaces files.
 
 pub mod bytes;
 pub mod clock;
@@ -26,7 +27,7 @@ use std::task::Poll;
 /// A future behind a pointer, for traits that are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Runs `work`. Returns `None` on panic; the panic hook has logged it.
+/// Runs `work`. Returns `None` if it panics; the panic hook has logged that.
 pub async fn survive<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {

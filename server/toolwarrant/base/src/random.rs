@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 /// The source of random bytes: the operating system, or a seed.
 #[derive(Clone, Debug)]
 pub enum Random {
-    /// The operating system. Its bytes cannot be guessed.
+    /// The operating system. Its bytes cannot be predicted.
     System,
     /// A seed. The same seed gives the same bytes; clones share the stream.
     Seeded(Arc<Mutex<SplitMix>>),
 }
 
 impl Random {
-    /// Returns a stream determined by `seed`.
+    /// Returns a source whose bytes are determined by `seed`.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self::Seeded(Arc::new(Mutex::new(SplitMix(seed))))
@@ -22,7 +22,7 @@ impl Random {
     /// Returns the next bytes.
     ///
     /// # Errors
-    /// The system has no randomness to give.
+    /// The system provides no random bytes.
     pub fn bytes<const N: usize>(&self) -> Result<[u8; N], getrandom::Error> {
         let mut bytes = [0; N];
         match self {

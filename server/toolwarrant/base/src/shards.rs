@@ -1,7 +1,9 @@
-//! Values of which each thread has its own, so that threads that count or queue do not wait for each other's memory.
+//! Values of which each thread has its own, so that threads that count or queue do not wait for
+//! each other's memory.
 //!
-//! There are more than processors, so that those threads that do the work hardly ever share one. A value is still used by any thread that
-//! asks: what a shard holds has atomics or a lock of its own. Start at [`Shards::mine`].
+//! There are more shards than processors, so that busy threads hardly ever share one. But sharing
+//! is possible, and any thread may read all shards. So a value must have its own atomics or lock.
+//! Start at [`Shards::mine`].
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,20 +12,20 @@ use std::thread::available_parallelism;
 /// Most shards.
 const MOST: usize = 64;
 
-/// Shards for each processor.
+/// Number of shards for each processor.
 const EACH: usize = 4;
 
-/// Values for threads, each on cache lines of its own.
+/// Values for threads, each on its own cache lines.
 #[derive(Debug)]
 pub struct Shards<T>(Box<[Apart<T>]>);
 
-/// Two lines: processors fetch them in pairs.
+/// A value with the alignment of two cache lines, because processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
 impl<T> Shards<T> {
-    /// Makes each value.
+    /// Makes the shards, each with a value from `make`.
     #[must_use]
     pub fn new(mut make: impl FnMut() -> T) -> Self {
         let count = available_parallelism().map_or(1, usize::from).saturating_mul(EACH).min(MOST).next_power_of_two();
@@ -33,7 +35,7 @@ impl<T> Shards<T> {
     /// Returns the value of this thread.
     #[must_use]
     pub fn mine(&self) -> &T {
-        // Their number is a power of two.
+        // The number of shards is a power of two.
         &self.0[number() & (self.0.len() - 1)].0
     }
 
@@ -49,7 +51,7 @@ impl<T: Default> Default for Shards<T> {
     }
 }
 
-/// The number of this thread. Threads get them in turn.
+/// Returns the number of this thread. Threads get numbers in turn.
 fn number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -1,7 +1,7 @@
 //! Strings that need care: text from outside, addresses from outside, and secrets.
 //!
-//! [`Untrusted`] is what others wrote. It is a value to show, never words to obey: it has no `Display`, so it does not go into
-//! [`Words`](crate::wording::Words).
+//! [`Untrusted`] is text that others wrote. It is data to show, never an instruction to follow. It
+//! has no `Display`, so it cannot become a part of [`Words`](crate::wording::Words).
 
 mod cleaning;
 mod https_url;
@@ -16,15 +16,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use toolwarrant_limits::{REMARK_MAX_CHARS, UNTRUSTED_MAX_CHARS};
 
-/// Text from outside, on one line and capped, so that it cannot pose as anything but a value.
+/// Text from outside, on one line and capped, so that it cannot look like anything but a value.
 ///
-/// Terminal control sequences are dropped whole, and so are characters that hide or reorder text. A run of control characters and white
-/// space is one space. A longer text is cut, and ends in `…`.
+/// Terminal control sequences are removed, and so are characters that hide or reorder text. A run
+/// of control characters and white space becomes one space. A longer text is cut and ends in `…`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Untrusted<const CAP: usize = UNTRUSTED_MAX_CHARS>(String);
 
-/// What an upstream says of its work, and what was read of a target: for logs, timelines and evidence.
+/// An upstream's remark about its work, or text read from a target: for logs, timelines and
+/// evidence.
 pub type Remark = Untrusted<REMARK_MAX_CHARS>;
 
 impl<const CAP: usize> Untrusted<CAP> {

@@ -1,25 +1,28 @@
-//! Text in our own words: what an agent obeys.
+//! Text in the service's own words, which an agent may follow.
 //!
-//! A `message`, a `next_step` and a note are [`Words`]. They are made of literals and of parts that are [`Ours`]. A `String` is not, and
-//! neither is [`Untrusted`]: that a vendor's text stays out of them is checked by the compiler.
+//! A `message`, a `next_step` and a note are [`Words`]. They consist of literals and of parts that
+//! are [`Ours`]. `String` and [`Untrusted`] are not [`Ours`], so the compiler keeps a vendor's text
+//! out.
 
 use crate::text::{Untrusted, cleaned};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Text in our own words. [`words!`](crate::words!) joins its parts.
+/// Text in the service's own words. [`words!`](crate::words!) joins its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Words(Cow<'static, str>);
 
-/// A part of [`Words`]: a literal, a number, a value of the contract's types, what a client sent, or other words.
+/// A part of [`Words`]: a literal, a number, a value of the contract's types, text that a client
+/// sent, or other words.
 pub trait Ours {
     /// Appends this part.
     fn say(&self, words: &mut String);
 }
 
-/// What a client sent, as an answer repeats it to that client: cleaned, and capped at 64 characters. For nothing but requests.
+/// Text that a client sent and an answer repeats to that client: cleaned, and capped at 64
+/// characters. It is used only for text from requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Echo(Untrusted);
 
@@ -75,7 +78,7 @@ impl Ours for Words {
     }
 }
 
-/// What is not `'static` may have come from anywhere.
+/// A `str` that is not `'static` may come from anywhere.
 impl Ours for &'static str {
     fn say(&self, words: &mut String) {
         words.push_str(self);
@@ -94,7 +97,7 @@ macro_rules! numbers {
 numbers!(u8 u16 u32 u64 usize i64);
 
 impl Echo {
-    /// Cleans and caps what a client sent.
+    /// Cleans and caps text that a client sent.
     #[must_use]
     pub fn of(sent: &str) -> Self {
         Self(Untrusted::clean(sent))
@@ -113,7 +116,8 @@ impl Ours for Echo {
     }
 }
 
-/// Appends a value of a generated string type. The contract may admit every character.
+/// Appends a value of a generated string type. It is cleaned, because the contract may admit every
+/// character.
 #[doc(hidden)]
 pub fn say_value(value: &str, words: &mut String) {
     words.push_str(&cleaned(value));

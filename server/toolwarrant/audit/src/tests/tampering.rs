@@ -1,10 +1,10 @@
-//! What shows when a trail is changed, and what does not because nobody has changed it.
+//! Changes of a trail that verification must find, and changes of state that it must accept.
 
 use super::*;
 use crate::retention::{self, Retention};
 use crate::verify::{Scope, Verified, verify};
 
-/// A trail of three days with several flushes each, and what is recorded of it.
+/// A trail of three days with several flushes each, and its record.
 struct Sealed {
     scratch: Scratch,
     anchor: Anchor,
@@ -13,7 +13,7 @@ struct Sealed {
 const DAYS: [&str; 3] = ["2026-07-28", "2026-07-29", "2026-07-30"];
 
 impl Sealed {
-    /// Seals 1 to 9: three for each day, of two lines each.
+    /// Makes seals 1 to 9: three for each day, each over two lines.
     fn new(name: &str) -> Self {
         let scratch = Scratch::new(name);
         let mut sealed =
@@ -26,7 +26,7 @@ impl Sealed {
         sealed
     }
 
-    /// A process that writes that many lines and stops.
+    /// Runs a process that writes that many lines and stops.
     fn run(&mut self, at: Timestamp, lines: usize) {
         let anchor = Some(self.anchor.clone());
         let audit = Audit::start(AuditParts { anchor, ..self.scratch.parts(&Clock::manual(at)) }).expect("started");
@@ -50,7 +50,7 @@ impl Sealed {
         fs::write(path, lines.concat()).expect("written");
     }
 
-    /// What is wrong, a fault a line.
+    /// Returns the faults, one a line.
     fn faults(&self) -> String {
         let faults = self.verify().faults.into_iter();
         faults.map(|fault| format!("{} {}-{} {}\n", fault.file, fault.lines.0, fault.lines.1, fault.what)).collect()
@@ -151,7 +151,7 @@ fn what_a_killed_process_leaves_is_sound_and_the_next_one_seals_it() {
     let mut sealed = Sealed::new("killed");
     let last = DAYS[2];
     let whole = fs::read(sealed.scratch.file(last)).expect("there");
-    // At each byte that the writing of two lines and their seal can end at.
+    // Ends at each byte of two lines and their seal.
     sealed.run(NOON.plus(4 * HALF_DAY), 2);
     let more = fs::read(sealed.scratch.file(last)).expect("there");
     for length in whole.len()..=more.len() {
@@ -159,7 +159,7 @@ fn what_a_killed_process_leaves_is_sound_and_the_next_one_seals_it() {
         fs::write(sealed.scratch.file(last), &more[..length]).expect("written");
         let before = verify(&sealed.scratch.dir(), &key(), None, Scope::All).expect("read");
         assert_eq!(before.faults.len(), 1, "it ends at {length}: {before:?}");
-        // The next day another process begins.
+        // The next day, another process begins.
         let anchor = Anchor { newest: Head::START, ..sealed.anchor.clone() };
         let parts = AuditParts { anchor: Some(anchor.clone()), ..sealed.scratch.parts(&Clock::manual(NOON)) };
         let audit = Audit::start(parts).expect("started");

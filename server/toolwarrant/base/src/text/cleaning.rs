@@ -1,23 +1,26 @@
-//! How text from outside is cleaned: what a terminal would obey is dropped, what deceives a reader too.
+//! Cleans text from outside: removes sequences that a terminal would obey and characters that
+//! deceive a reader.
 //!
-//! The control sequences are those of ECMA-48, as terminals read them: with ESC in 7 bits, or with one of the controls U+0080 to U+009F.
+//! The control sequences are those of ECMA-48, in the form that terminals accept: with ESC in 7
+//! bits, or with one of the controls U+0080 to U+009F.
 
 use std::borrow::Cow;
 use toolwarrant_limits::deceives;
 
-/// Cleans a text of any length: it is then one line without control characters, and hides nothing.
+/// Cleans a text of any length. The result is one line without control characters and without
+/// hidden text.
 #[must_use]
 pub fn cleaned(text: &str) -> Cow<'_, str> {
     if is_clean(text) { Cow::Borrowed(text) } else { Cow::Owned(one_line(text, usize::MAX)) }
 }
 
-/// Cleans a text and cuts it after `cap` characters, the last of which is then `…`.
+/// Cleans a text and cuts it to `cap` characters. If it is cut, the last one is `…`.
 pub(super) fn capped(text: &str, cap: usize) -> String {
-    // Nearly all text is like this, and lists are full of it.
+    // Nearly all text is clean and short, and lists contain much of it.
     if text.len() <= cap && is_clean(text) { text.to_owned() } else { one_line(text, cap) }
 }
 
-/// Checks for printable ASCII without spaces at its ends or runs of them.
+/// Returns true if a text is printable ASCII without spaces at its ends and without runs of spaces.
 fn is_clean(text: &str) -> bool {
     let mut before = b' ';
     let mut clean = true;
@@ -30,7 +33,7 @@ fn is_clean(text: &str) -> bool {
 
 fn one_line(text: &str, cap: usize) -> String {
     let mut line = String::with_capacity(text.len().min(cap.saturating_mul(4)));
-    // The length in characters, and where the line ends that leaves room for the mark of a cut.
+    // The length in characters, and the position where the line ends if `…` has to follow.
     let (mut length, mut cut_at) = (0, 0);
     let mut between = false;
     let mut rest = text;
@@ -64,10 +67,11 @@ fn one_line(text: &str, cap: usize) -> String {
     line
 }
 
-/// Returns what follows the terminal control sequence at the beginning of `text`; `None` if there is none.
+/// Returns the text after the terminal control sequence at the beginning of `text`; `None` if there
+/// is no sequence.
 ///
-/// A sequence without its end takes with it what a terminal would take: a control sequence its parameters, a control string all
-/// that follows.
+/// An unterminated sequence ends where a terminal would end it: a control sequence after its
+/// parameters, a control string at the end of the text.
 fn after_sequence(text: &str) -> Option<&str> {
     let mut chars = text.chars();
     let first = chars.next()?;
@@ -86,7 +90,8 @@ fn after_sequence(text: &str) -> Option<&str> {
     }
 }
 
-/// After CSI: parameters and one final character. Other controls in between do not end it.
+/// Returns the text after a CSI sequence: parameters and one final character. Other controls in
+/// between do not end it.
 fn after_parameters(text: &str) -> &str {
     for (at, c) in text.char_indices() {
         match c {
@@ -98,7 +103,7 @@ fn after_parameters(text: &str) -> &str {
     ""
 }
 
-/// After OSC, DCS, SOS, PM and APC: anything up to ST or, for OSC, BEL.
+/// Returns the text after OSC, DCS, SOS, PM or APC: they end at ST or, for OSC, at BEL.
 fn after_string(kind: char, text: &str) -> &str {
     for (at, c) in text.char_indices() {
         let rest = &text[at + c.len_utf8()..];

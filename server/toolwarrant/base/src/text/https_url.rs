@@ -1,4 +1,4 @@
-//! An address from outside that clients may open.
+//! A URL from outside that clients may open.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -6,11 +6,13 @@ use std::str::FromStr;
 use toolwarrant_limits::URL_MAX_CHARS;
 use url::Url;
 
-/// An address of a page: `https`, with a host and without user name or password. It may carry a token, so nothing but an answer shows it.
+/// The URL of a page: `https`, with a host and without user name or password. It may contain a
+/// token, so it is shown only in answers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpsUrl(Url);
 
-/// A text is no [`HttpsUrl`]. The text is not repeated: it may carry a token.
+/// The error for a text that is not an [`HttpsUrl`]. It does not repeat the text, which may contain
+/// a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an https URL with a host, without a user name, of at most {URL_MAX_CHARS} characters")]
 pub struct NoHttpsUrl;
@@ -19,7 +21,7 @@ impl FromStr for HttpsUrl {
     type Err = NoHttpsUrl;
 
     fn from_str(text: &str) -> Result<Self, NoHttpsUrl> {
-        // The parser would drop or encode them.
+        // The parser would remove or encode these characters.
         if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
             return Err(NoHttpsUrl);
         }

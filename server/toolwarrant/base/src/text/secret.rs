@@ -1,6 +1,8 @@
-//! Secrets: values that show themselves in the one answer that they belong to, and are wiped from memory when they are dropped.
+//! Secrets: values that appear only in the one answer they belong to. They are wiped from memory
+//! when they are dropped.
 //!
-//! What is wiped is what this code holds. `docs/hardening.md` names the copies that others make.
+//! Only the copies that this code holds are wiped. `docs/hardening.md` names the copies that others
+//! make.
 
 use bytes::Bytes;
 use serde::ser::Error as _;
@@ -9,7 +11,8 @@ use std::cell::Cell;
 use std::{fmt, mem};
 use zeroize::{Zeroize, Zeroizing};
 
-/// A value that appears in the one answer it belongs to, and in no log or error. It is wiped when it is dropped.
+/// A value that appears in the one answer it belongs to, and in no log or error. It is wiped when
+/// it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret<T: Zeroize>(Zeroizing<T>);
 
@@ -32,7 +35,7 @@ impl<T: Zeroize> fmt::Debug for Secret<T> {
 }
 
 thread_local! {
-    /// Whether a secret has been written since [`written`] began.
+    /// True if a secret was written since [`written`] began.
     static HAS_SECRET: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -43,22 +46,24 @@ impl<T: Zeroize + Serialize> Serialize for Secret<T> {
     }
 }
 
-/// Room for any text with a secret, in bytes, so that no copy stays behind where a text grows.
+/// Initial capacity, in bytes: enough for any text with a secret. A text that grows would leave a
+/// copy behind.
 const ROOM: usize = 2 << 10;
 
-/// Writes a value as JSON. Returns whether a secret is in it: then its text is to be wiped as well.
+/// Writes a value as JSON. Also returns true if it contains a secret: the caller must then wipe the
+/// text.
 pub fn written(value: &impl Serialize) -> serde_json::Result<(String, bool)> {
     let mut json = Json::of(value)?;
     let text = String::from_utf8(mem::take(&mut json.bytes)).map_err(serde_json::Error::custom)?;
     Ok((text, json.has_secret))
 }
 
-/// JSON, or a part of it. It is wiped when it is dropped, if a secret is in it.
+/// JSON, or a part of it. If it contains a secret, it is wiped when it is dropped.
 #[derive(Default)]
 pub struct Json {
     /// The text.
     pub bytes: Vec<u8>,
-    /// Whether a secret is in it.
+    /// True if it contains a secret.
     pub has_secret: bool,
 }
 
@@ -72,13 +77,13 @@ impl Json {
         done.map(|()| json)
     }
 
-    /// Makes room for that many bytes.
+    /// Returns empty JSON with room for that many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize, has_secret: bool) -> Self {
         Self { bytes: Vec::with_capacity(bytes), has_secret }
     }
 
-    /// Makes room for bytes, perhaps with a secret. No copy of one stays behind.
+    /// Makes room for bytes that may contain a secret. Leaves no copy of a secret behind.
     pub fn reserve(&mut self, bytes: usize, has_secret: bool) {
         if self.has_secret && self.bytes.capacity() - self.bytes.len() < bytes {
             let mut larger = Vec::with_capacity(self.bytes.len() + bytes);
@@ -107,7 +112,7 @@ impl fmt::Debug for Json {
     }
 }
 
-/// The last reference wipes what has a secret in it.
+/// The bytes are wiped with their last reference if they contain a secret.
 impl From<Json> for Bytes {
     fn from(mut json: Json) -> Self {
         let bytes = mem::take(&mut json.bytes);
@@ -125,7 +130,7 @@ mod tests {
         assert_eq!(format!("{:?}", Secret::new("hunter2".to_owned())), "[secret]");
     }
 
-    /// Tells what it was when it was wiped.
+    /// Counts how often it was wiped.
     #[derive(Clone)]
     struct Witness(Arc<Mutex<u32>>);
 
