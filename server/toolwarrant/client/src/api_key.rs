@@ -1,7 +1,9 @@
-//! The key of a client: read from the environment or from a file, and never from a command line, which every user of a machine can see.
+//! The key of a client. It is read from the environment or from a file, never from a command line,
+//! which every user of a machine can see.
 //!
-//! Both hold the same text: `KEY_ID:SECRET`, or the JSON object with `key_id` and `secret` that `key create --json` prints. No message
-//! of this module, and no `Debug` output, contains a secret or any other part of what was read.
+//! The variable and the file have the same format: `KEY_ID:SECRET`, or the JSON object with
+//! `key_id` and `secret` that `key create --json` prints. Messages and `Debug` output of this
+//! module do not contain a secret or any other part of the text that was read.
 
 use crate::error::SetupError;
 use serde::Deserialize;
@@ -14,12 +16,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The id of a key, and its secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// The id, which is no secret.
+    /// The id, which is not secret.
     pub id: String,
     secret: String,
 }
 
-/// Where the key comes from, and the key that was read there last.
+/// The origin of the key, and the key that was read last.
 #[derive(Debug)]
 pub struct KeySource {
     origin: Origin,
@@ -34,7 +36,7 @@ enum Origin {
 }
 
 impl ApiKey {
-    /// Returns the secret, to be sent or to be signed with.
+    /// Returns the secret, for sending or signing.
     #[must_use]
     pub fn secret(&self) -> &str {
         &self.secret
@@ -68,10 +70,10 @@ impl fmt::Debug for ApiKey {
 }
 
 impl KeySource {
-    /// Reads the key from `file`, or else from the environment variable `variable`.
+    /// Reads the key from `file`, or if that is `None` from the environment variable `variable`.
     ///
     /// # Errors
-    /// Neither is given, or there is no key in it, or others can use the file.
+    /// Neither is given, there is no key in it, or other users can access the file.
     pub fn open(file: Option<&Path>, variable: &str) -> Result<Self, SetupError> {
         let (origin, key) = match file {
             Some(path) => (Origin::File(path.to_owned()), read(path)?),
@@ -89,17 +91,17 @@ impl KeySource {
         Ok(Self { origin, latest: Mutex::new(Arc::new(key)) })
     }
 
-    /// The key that was read last.
+    /// Returns the key that was read last.
     #[must_use]
     pub fn latest(&self) -> Arc<ApiKey> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the file again, after a server has refused `refused`. Returns `None` if the key is still that one, as it always is in the
-    /// environment.
+    /// Reads the file again, after a server refused `refused`. Returns `None` if the key is
+    /// unchanged. A key from the environment never changes.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// The same as for [`open`](Self::open).
     pub fn renewed(&self, refused: &ApiKey) -> Result<Option<Arc<ApiKey>>, SetupError> {
         let Origin::File(path) = &self.origin else { return Ok(None) };
         let key = Arc::new(read(path)?);
@@ -110,7 +112,7 @@ impl KeySource {
         Ok(Some(key))
     }
 
-    /// What a person does so that the client has another key.
+    /// Returns an instruction for a person to replace the key.
     pub(crate) fn how_to_replace(&self) -> String {
         match &self.origin {
             Origin::Environment(variable) => {
@@ -125,7 +127,7 @@ impl KeySource {
 
 const EXPECTED: &str = "expected KEY_ID:SECRET, both without white space and further colons";
 
-/// A key is a line. A larger file was named by mistake.
+/// Largest key file, in bytes. A key is one line, so a larger file was named by mistake.
 const LONGEST: u64 = 4096;
 
 fn read(path: &Path) -> Result<ApiKey, SetupError> {

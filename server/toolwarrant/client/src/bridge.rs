@@ -1,10 +1,13 @@
-//! The bridge: JSON-RPC messages, one a line, on standard input and output; Streamable HTTP with a key on the other side.
+//! The bridge: JSON-RPC messages, one a line, on standard input and output; Streamable HTTP with a
+//! key on the other side.
 //!
-//! It passes messages and answers on as they are, and judges none. It adds the headers that a client of stdio cannot set: the key, the
-//! revision, the method and the name. Nothing but answers goes to standard output; what people should know goes to standard error.
+//! It passes messages and answers on unchanged and does not validate them. It adds the headers that
+//! a client of stdio cannot set: the key, the revision, the method and the name. Standard output
+//! gets only answers; messages for people go to standard error.
 //!
-//! Requests run side by side, at most [`IN_FLIGHT`] at a time, and answers go out as they come. A request without a usable answer gets an
-//! error in the shape of the server's own, and the bridge stays up: the next request finds out by itself whether the server is back.
+//! Requests run in parallel, at most [`IN_FLIGHT`] at a time, and answers go out as they arrive. A
+//! request without a usable answer gets an error in the same format as the server's own. The bridge
+//! then continues: the next request finds out if the server is available again.
 
 mod lines;
 mod message;
@@ -27,22 +30,27 @@ use tokio::sync::{OwnedRwLockWriteGuard, OwnedSemaphorePermit, RwLock, Semaphore
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-/// Most requests in flight at a time. Further ones wait for their turn.
+/// Most requests in flight at a time. Further ones wait.
 const IN_FLIGHT: usize = 64;
 
-/// Most bytes of requests that wait or are in flight. The bridge reads on when there is room, so its memory has a bound.
+/// Most bytes of requests that wait or are in flight. The bridge reads on when there is room, so
+/// its memory is bounded.
 const ROOM: usize = 16 << 20;
 
-/// What a request takes of [`ROOM`] at least, for what is kept of it beside its body.
+/// Least share of [`ROOM`] that a request takes, in bytes, to account for its state besides the
+/// body.
 const LEAST: usize = 16 << 10;
 
-/// Time in which requests in flight can finish once the input has ended. Clients give up on a bridge after two seconds.
+/// Time for requests in flight to finish after the input has ended. Clients give up on a bridge
+/// after two seconds.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Connects `input` and `output` with a server until the input ends or the output breaks. `program` begins each line on standard error.
+/// Connects `input` and `output` with a server until the input ends or the output breaks. Lines on
+/// standard error begin with `program`.
 ///
 /// # Errors
-/// The input cannot be read, or the output cannot be written, other than because nobody reads it any more.
+/// The input cannot be read, or the output cannot be written. An output that its reader has closed
+/// is not an error.
 pub async fn bridge(
     connection: Connection,
     program: &str,
@@ -69,7 +77,8 @@ pub async fn bridge(
     let mut lines = Lines::of(BufReader::new(input));
     let ended = loop {
         tokio::select! {
-            // What is done goes first, so that it is not kept while lines come without a pause.
+            // Finished requests come first, so that they do not pile up while lines come without a
+            // pause.
             biased;
             Some(done) = bridge.requests.join_next_with_id() => {
                 let id = done.map_or_else(|error| error.id(), |(id, ())| id);
@@ -92,7 +101,7 @@ pub async fn bridge(
         complain(program, format!("the input has ended; {left} requests that had no answer were given up"));
     }
     drop(bridge);
-    // All that has an answer is written, unless nobody reads it.
+    // Writes all answers that have arrived, unless the output has no reader.
     let written = timeout(GRACE, writer).await;
     ended.and(written.unwrap_or(Ok(Ok(())))?)
 }
@@ -101,29 +110,30 @@ struct Bridge {
     shared: Arc<Shared>,
     room: Arc<Semaphore>,
     requests: JoinSet<()>,
-    /// Those that can be cancelled, by their ids.
+    /// The requests that can be cancelled, by their ids.
     in_flight: HashMap<String, AbortHandle>,
 }
 
-/// What all requests use.
+/// State that all requests share.
 struct Shared {
     connection: Connection,
     program: String,
-    /// The revision that `initialize` agreed on. Whoever holds it for writing is about to agree, and later requests wait for that.
+    /// The revision that `initialize` agreed on. A request that holds it for writing is about to
+    /// agree on one, and later requests wait for that.
     revision: Arc<RwLock<Option<HeaderValue>>>,
-    /// The tools that change nothing, as far as lists have said so.
+    /// The tools that change nothing, according to the lists of the server.
     readers: Mutex<BTreeSet<String>>,
     turns: Semaphore,
-    /// Whether the last request failed for a reason that standard error was told.
+    /// True if the last request failed and the reason went to standard error.
     in_trouble: AtomicBool,
     answers: mpsc::Sender<Bytes>,
 }
 
 impl Bridge {
-    /// Starts what a message asks for. Waits while there is no room for it.
+    /// Starts the action for a message. Waits while there is no room for it.
     async fn take(&mut self, message: Message) {
         if let Kind::Cancel(id) = &message.kind {
-            // Over HTTP a request is cancelled by closing its connection, so the server need not hear of it otherwise.
+            // Over HTTP, closing the connection cancels a request, so the server needs no message.
             if let Some(request) = self.in_flight.remove(id) {
                 request.abort();
             }
@@ -144,16 +154,16 @@ impl Bridge {
     }
 }
 
-/// The revision, to be written by the one request that agrees on it.
+/// The write lock of the revision, for the one request that agrees on it.
 type Agreement = OwnedRwLockWriteGuard<Option<HeaderValue>>;
 
 impl Shared {
-    /// Carries one message to the server, and its answer back.
+    /// Sends one message to the server and passes its answer back.
     async fn carry(self: Arc<Self>, message: Message, agreement: Option<Agreement>, _room: OwnedSemaphorePermit) {
         let answer = match self.ask(&message, agreement).await {
             Ok(answer) => answer,
             Err(error) => {
-                // What is too large says nothing of the server.
+                // A message that is too large does not mean trouble with the server.
                 self.in_trouble.fetch_or(error.code != TOO_LARGE, Relaxed);
                 complain(&self.program, &error);
                 message.answer(&error.rpc())
@@ -212,7 +222,7 @@ impl Shared {
     }
 }
 
-/// Adds what the headers of a message say. The revision in a message is its own; else it is the one that was agreed on.
+/// Adds the headers of a message. If the message names no revision, the agreed one is used.
 fn with_head(request: request::Builder, head: &Head, agreed: Option<&HeaderValue>) -> request::Builder {
     let Head { revision, method, name } = head;
     let headers = [
@@ -226,11 +236,11 @@ fn with_head(request: request::Builder, head: &Head, agreed: Option<&HeaderValue
     })
 }
 
-/// Writes answers, each as one whole line.
+/// Writes each answer as one whole line.
 async fn write(mut output: impl AsyncWrite + Unpin, mut answers: mpsc::Receiver<Bytes>) -> io::Result<()> {
     while let Some(answer) = answers.recv().await {
         let mut line = BytesMut::with_capacity(answer.len() + 1);
-        // Line ends in JSON stand between its parts only, where a blank says the same.
+        // Line breaks in JSON occur only between its parts, where a space means the same.
         line.extend(answer.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
         line.put_u8(b'\n');
         let written = async {

@@ -1,7 +1,8 @@
-//! Calls one tool of a running server, as any client would: over the endpoint with the key in two headers, or over `/v1`, signed.
+//! Calls one tool of a running server, like any client: over the endpoint with the key in two
+//! headers, or over `/v1`, signed.
 //!
-//! The contract that is compiled in says which arguments are no text, which routes there are and which tool reads tasks. Whether a call
-//! is allowed and sound, the server says.
+//! The compiled contract gives the types of arguments, the routes, and the tool that reads tasks.
+//! The server decides if a call is valid and allowed.
 
 use crate::cli::CallOptions;
 use crate::connection::{Answer, Connection, Repeat};
@@ -16,25 +17,26 @@ use std::time::Duration;
 use toolwarrant_signing as signing;
 use url::Url;
 
-/// What a client must know of a tool.
+/// The properties of a tool that a client must know.
 #[derive(Clone, Debug)]
 pub struct ToolShape {
     /// Its name.
     pub name: &'static str,
     /// The schema of its arguments, as JSON.
     pub input_schema: &'static str,
-    /// Method and path of its twin under `/v1`, with `{argument}` for path parameters.
+    /// The method and path of its twin under `/v1`, with `{argument}` for path parameters.
     pub route: Option<(&'static str, &'static str)>,
-    /// Whether it changes nothing.
+    /// True if it changes nothing.
     pub reads: bool,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, PartialEq)]
 pub struct Called {
-    /// The result, or the task at its end.
+    /// The result, or the task in its final state.
     pub result: Value,
-    /// Whether that is what was asked for: a task that was waited for can end otherwise, and an idempotency key can be another write's.
+    /// True if the call did what was asked for. It is false if the task ended otherwise, or if the
+    /// idempotency key belongs to another write.
     pub succeeded: bool,
 }
 
@@ -74,18 +76,19 @@ pub async fn call(connection: &Connection, tools: &[ToolShape], options: &CallOp
     Ok(Called { result, succeeded })
 }
 
-/// Seconds for which a poll of a task is held. Some gateways end a request after 30.
+/// Time for which the server holds a poll of a task, in seconds. Some gateways end a request after
+/// 30.
 const HOLD: u32 = 25;
 
-/// The ends of a task on which a script can go on.
+/// The final states of a task after which a script can go on.
 const SUCCEEDED: [&str; 2] = ["success", "success_unverified"];
 
-/// The revision that calls are made in. It has no session, and every server that has sessions speaks it.
+/// The revision of the calls. It has no session, and every server that has sessions supports it.
 const REVISION: &str = "2025-03-26";
 
 impl ToolShape {
-    /// The arguments as typed on a command line, in the types of the schema. What does not fit its type goes as text, and the server
-    /// says what it expects.
+    /// Converts arguments from the command line to the types of the schema. A value that does not
+    /// fit its type is sent as text, and the server reports the expected type.
     fn arguments(&self, typed: &[String]) -> Result<Map<String, Value>, ClientError> {
         let properties = self.properties();
         let mut arguments = Map::new();
@@ -128,7 +131,7 @@ impl ToolShape {
 
 struct Caller<'a> {
     connection: &'a Connection,
-    /// Calls go to `/v1`, signed, and not to the endpoint.
+    /// True if calls go to `/v1`, signed, and not to the endpoint.
     signs: bool,
 }
 
@@ -161,14 +164,16 @@ impl Caller<'_> {
         let no_base =
             || malformed(format!("{} does not end in /mcp, so where /v1 is cannot be told", self.connection.url()));
         let url = self.connection.url().beside(path, query).ok_or_else(no_base)?;
-        // The server signs what it receives, which begins at /v1 whatever stands before it.
+        // The server signs the path that it receives. It begins at /v1, whatever precedes that in
+        // the URL.
         let target = |url: &Url| url.path().find("/v1/").map(|at| url.path()[at..].to_owned());
         if target(&url).as_deref() != Some(path) {
             return Err(malformed(format!("an argument cannot stand in a path: {path}")));
         }
         fresh_nonce().map_err(|error| malformed(error.to_string()))?;
         let request = |key: &crate::ApiKey| {
-            // Each attempt has a nonce of its own. That there is randomness was seen above.
+            // Each attempt has its own nonce. The check above has shown that random bytes are
+            // available.
             let (key_id, timestamp, nonce) = (&key.id, &now(), &fresh_nonce().unwrap_or_default());
             let body_bytes = body.as_bytes();
             let signable =
@@ -184,13 +189,13 @@ impl Caller<'_> {
         if answer.status.is_success() { Ok(value) } else { Err(self.failure(value, &answer)) }
     }
 
-    /// The failure that a server tells, if that is what it is.
+    /// Returns the failure that the server reported, or an error if the answer is not a failure.
     fn failure(&self, told: Value, answer: &Answer) -> ClientError {
         serde_json::from_value(told).unwrap_or_else(|_| self.connection.strange(answer))
     }
 }
 
-/// A call as a request under `/v1`.
+/// A call in the form of a request under `/v1`.
 #[derive(Debug, PartialEq)]
 struct Twin {
     method: &'static str,
@@ -230,7 +235,7 @@ impl Twin {
     }
 }
 
-/// The argument whose twin is a header.
+/// The argument that is a header under `/v1`.
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
 fn text(value: &Value) -> String {

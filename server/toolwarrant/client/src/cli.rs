@@ -1,6 +1,7 @@
-//! The commands of a client, as they are typed, and the program that is a bridge and nothing else.
+//! The commands of a client, and the program that is only a bridge.
 //!
-//! No flag takes a secret: a command line is seen by every user of a machine, and stays in the history of a shell.
+//! No flag takes a secret: every user of a machine can see a command line, and shells store it in
+//! their history.
 
 use crate::api_key::KeySource;
 use crate::bridge::bridge;
@@ -100,12 +101,12 @@ pub struct SignOptions {
     pub key: KeyOptions,
 }
 
-/// The names that a client's commands go by.
+/// The names in the commands of a client.
 #[derive(Clone, Debug)]
 pub struct ClientNames {
     /// The program.
     pub program: String,
-    /// How its bridge is started: `print-shop bridge`.
+    /// The command that starts its bridge: `print-shop bridge`.
     pub bridge: String,
     /// The program with the commands of an operator.
     pub operator: String,
@@ -113,9 +114,9 @@ pub struct ClientNames {
     pub version: &'static str,
     /// The prefix of environment variables: `PRINT_SHOP_`.
     pub environment: String,
-    /// The permission that a key has which only reads, if the contract has one.
+    /// The permission for a key that only reads, if the contract has one.
     pub read_permission: Option<String>,
-    /// The resources, each with a command that assigns them.
+    /// The resources. Each has a command that assigns them.
     pub resources: Vec<String>,
 }
 
@@ -145,7 +146,7 @@ impl KeyOptions {
     /// Reads the key.
     ///
     /// # Errors
-    /// There is none, or others can use its file.
+    /// There is no key, or other users can access its file.
     pub fn open(&self, names: &ClientNames) -> Result<KeySource, SetupError> {
         // An empty environment variable, which is common in compose files, counts as not set.
         let file = self.key_file.as_deref().filter(|path| !path.as_os_str().is_empty());
@@ -157,9 +158,9 @@ impl ConnectOptions {
     /// Sets up a client of the server.
     ///
     /// # Errors
-    /// The URL is none that a client takes, there is no key, or TLS cannot be set up.
+    /// The URL is not allowed, there is no key, or TLS cannot be set up.
     pub fn connection(&self, names: &ClientNames) -> Result<Connection, SetupError> {
-        // A wrong URL is not repeated in the message: it may have a password in it.
+        // The message does not repeat a wrong URL, which may contain a password.
         let url = self.url.parse().map_err(|why| SetupError(format!("--url: {why}")))?;
         Connection::new(url, self.key.open(names)?)
     }
@@ -183,13 +184,13 @@ impl ConnectOptions {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| SetupError(error.to_string()))?;
         let done = runtime.block_on(bridge(connection, &names.program, tokio::io::stdin(), tokio::io::stdout()));
-        // A thread that still reads standard input does not hold the end up.
+        // Does not wait for a thread that still reads standard input.
         runtime.shutdown_background();
         done.map_err(|error| SetupError(format!("standard input or output: {error}")))
     }
 }
 
-/// Runs a program that is a bridge and nothing else.
+/// Runs a program that is only a bridge.
 #[must_use]
 pub fn bridge_program(names: &ClientNames) -> ExitCode {
     let command = clap::Command::new(names.program.clone()).version(names.version);
@@ -208,7 +209,7 @@ impl ClientNames {
         format!("{}KEY", self.environment)
     }
 
-    /// Gives the flags that a client's configuration may hold their environment variables.
+    /// Lets environment variables set the flags that belong in a client's configuration.
     fn with_environment(&self, command: clap::Command) -> clap::Command {
         command.mut_args(|arg| match arg.get_long() {
             Some(long @ ("url" | "key-file")) => {

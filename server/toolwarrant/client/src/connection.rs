@@ -1,9 +1,12 @@
-//! One request over HTTP, and all that can go wrong on the way: deadlines, certificates, redirects, proxies, keys that were replaced.
+//! One request over HTTP, with its possible failures: deadlines, certificates, redirects, proxies,
+//! replaced keys.
 //!
-//! What is repeated, and what never is. A request that the server refused for its key (401, before it read any of it) is sent again if
-//! the key file holds another key by then. A read whose connection ended before the answer came is sent once more, because a server that
-//! restarts closes the connections that a client keeps. A write in that place is not: nobody can tell whether it was carried out, and the
-//! error says so. Only where not one byte of it had left, the HTTP library takes another connection.
+//! Some requests are repeated. If the server refuses the key (401, before it reads the request),
+//! and the key file then holds another key, the client sends the request again. If the connection
+//! of a read ends before the answer, the client sends the read once more, because a server that
+//! restarts closes the connections that a client keeps. A write is not repeated in that case: it
+//! may have been carried out, and the error says so. A write goes out on another connection only if
+//! not one byte of it had left; the HTTP library does that.
 
 use crate::api_key::{ApiKey, KeySource};
 use crate::error::{ClientError, SetupError};
@@ -16,7 +19,7 @@ use std::time::Duration;
 use toolwarrant_outbound::{HttpClient, HttpFailure, HttpLimits};
 use url::Url;
 
-/// A server, as seen by one client.
+/// A client's connection to a server.
 #[derive(Debug)]
 pub struct Connection {
     http: HttpClient,
@@ -24,15 +27,15 @@ pub struct Connection {
     keys: Arc<KeySource>,
 }
 
-/// What an exchange may take. A server holds a poll for 50 seconds at most.
+/// The limits of an exchange. A server holds a poll for 50 seconds at most.
 const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(75), largest_answer: 4 << 20 };
 
-/// Whether a request may be sent again without asking.
+/// The permission to send a request again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// It reads.
+    /// The request only reads, so it may be sent again.
     Harmless,
-    /// It may change something.
+    /// The request may change something, so it must not be sent again.
     Never,
 }
 
@@ -41,19 +44,20 @@ pub(crate) enum Repeat {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
-    /// The id of the key that it was sent with.
+    /// The id of the key that the request was sent with.
     pub(crate) key_id: String,
-    /// Seconds after which to try again, if the server says so.
+    /// The server's delay before a new attempt, in seconds, if it gives one.
     retry_after: Option<u32>,
-    /// The type of the body, or where a redirect leads.
+    /// The type of the body, or the target of a redirect.
     content: Option<String>,
 }
 
 impl Connection {
-    /// Sets a client up. Nothing is sent.
+    /// Sets up a client. Sends nothing.
     ///
-    /// An https server is reached through the proxy of `HTTPS_PROXY`, if it is set and `NO_PROXY` does not exempt the host: such a proxy sees
-    /// the name of the server and no content. No other proxy is used, so that no key reaches one.
+    /// The client reaches an https server through the proxy of `HTTPS_PROXY`, if it is set and
+    /// `NO_PROXY` does not exempt the host. Such a proxy sees the name of the server and no
+    /// content. No other proxy is used, so that no proxy sees a key.
     ///
     /// # Errors
     /// The system has no certificate authorities, or the proxy's URL is wrong.
@@ -62,19 +66,19 @@ impl Connection {
         Ok(Self { http, url, keys: Arc::new(keys) })
     }
 
-    /// The endpoint.
+    /// Returns the URL of the endpoint.
     #[must_use]
     pub fn url(&self) -> &ServerUrl {
         &self.url
     }
 
-    /// The id of the key in use.
+    /// Returns the id of the key in use.
     #[must_use]
     pub fn key_id(&self) -> String {
         self.keys.latest().id.clone()
     }
 
-    /// Posts JSON to the endpoint, with the key in its two headers. `head` adds what else is to be said.
+    /// Posts JSON to the endpoint, with the key in its two headers. `head` adds further headers.
     pub(crate) async fn post(
         &self,
         body: Bytes,
@@ -91,7 +95,7 @@ impl Connection {
         self.send(repeat, request).await
     }
 
-    /// Sends what `request` makes with a key.
+    /// Sends the request that `request` makes with a key.
     pub(crate) async fn send(
         &self,
         repeat: Repeat,
@@ -116,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// The error for a server that refuses the key.
+    /// Makes the error for a server that refuses the key.
     pub(crate) fn refused(&self, key_id: &str) -> ClientError {
         let (url, remedy) = (&self.url, self.keys.how_to_replace());
         ClientError::final_one(
@@ -128,7 +132,7 @@ impl Connection {
         )
     }
 
-    /// The error for an answer that is not what this server's endpoint says.
+    /// Makes the error for an answer that is not one of this server's endpoint.
     pub(crate) fn strange(&self, answer: &Answer) -> ClientError {
         let Answer { status, body, key_id: _, retry_after, content } = answer;
         let url = &self.url;
@@ -153,7 +157,7 @@ impl Connection {
         )
     }
 
-    /// The key that stands in the file by now, if it is another one.
+    /// Reads the key from the file again. Returns `None` if it is unchanged.
     async fn renewed(&self, refused: &Arc<ApiKey>) -> Result<Option<Arc<ApiKey>>, ClientError> {
         let (keys, refused) = (self.keys.clone(), refused.clone());
         let read = tokio::task::spawn_blocking(move || keys.renewed(&refused)).await;
@@ -166,7 +170,7 @@ impl Connection {
 
 const UNAUTHENTICATED: &str = "unauthenticated";
 
-/// Time after which a server that was away is worth another call.
+/// Time after which to call an unavailable server again, in seconds.
 const RETRY_SECONDS: u32 = 5;
 
 impl Answer {
@@ -180,7 +184,7 @@ impl Answer {
     }
 }
 
-/// What is wrong where there is no answer, and what to do.
+/// Makes the error for a missing answer: the cause, and the remedy.
 fn explain(failure: HttpFailure, url: &ServerUrl, repeat: Repeat) -> ClientError {
     let unreachable = |why: &str| {
         let message = format!(
@@ -216,13 +220,13 @@ fn explain(failure: HttpFailure, url: &ServerUrl, repeat: Repeat) -> ClientError
     }
 }
 
-/// A type without its parameters, as far as it is one.
+/// Returns a content type without its parameters and without characters that it cannot contain.
 fn essence(value: &str) -> String {
     let essence = value.split(';').next().unwrap_or_default().trim();
     essence.chars().filter(|c| c.is_ascii_alphanumeric() || "/+.-".contains(*c)).take(64).collect()
 }
 
-/// Where a redirect leads, without what may be secret in it.
+/// Returns the target of a redirect, without parts that may be secret.
 fn destination(value: &str) -> String {
     Url::parse(value).map_or_else(|_| "another path".to_owned(), |url| url.origin().ascii_serialization() + url.path())
 }

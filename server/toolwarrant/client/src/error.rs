@@ -1,44 +1,47 @@
-//! Why a request has no result: a code, a message that says what is wrong and what to do, and whether a repeat can help.
+//! The errors of a client: a code, a message with the cause and the remedy, and a hint if a repeat
+//! can help.
 //!
-//! The shape is that of a server's own failures, so that a client reads both alike.
+//! They have the same format as a server's own failures, so that a client reads both in the same
+//! way.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
-/// Why a client has no key, no connection or no signature: what is wrong, and what to do.
+/// The reason why a client has no key, no connection or no signature, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SetupError(pub(crate) String);
 
-/// Why a request has no result. Its text is `code: message`.
+/// The reason why a request has no result. Its text is `code: message`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ClientError {
-    /// A stable name of what happened.
+    /// A stable name of the failure.
     pub code: String,
-    /// What is wrong, and what to do.
+    /// The cause and the remedy.
     pub message: String,
-    /// Whether the same request can succeed later.
+    /// True if the same request can succeed later.
     pub retryable: bool,
-    /// Seconds to wait before a repeat.
+    /// Delay before a repeat, in seconds.
     #[serde(default)]
     pub retry_after_seconds: Option<u32>,
 }
 
 impl ClientError {
-    /// An error that no repeat mends.
+    /// Makes an error that a repeat does not solve.
     pub(crate) fn final_one(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), retryable: false, retry_after_seconds: None }
     }
 
-    /// An error that can be gone after so many seconds.
+    /// Makes an error that may be gone after this delay.
     pub(crate) fn retryable(code: &str, message: impl Into<String>, seconds: u32) -> Self {
         Self { retryable: true, retry_after_seconds: Some(seconds), ..Self::final_one(code, message) }
     }
 
-    /// The `error` of a JSON-RPC response: the number -32000, or -32600 for a message that no server would take.
+    /// Returns the `error` of a JSON-RPC response. Its number is -32000, or -32600 for a message
+    /// that no server accepts.
     pub(crate) fn rpc(&self) -> Value {
         let Self { code, message, retryable, retry_after_seconds } = self;
         let number = if code == TOO_LARGE { -32600 } else { -32000 };
@@ -50,16 +53,16 @@ impl ClientError {
     }
 }
 
-/// The code for a message that is larger than servers take; theirs is the same.
+/// The code for a message that is larger than servers accept. Servers use the same code.
 pub(crate) const TOO_LARGE: &str = "body_too_large";
 
-/// Tells people a line on standard error, which may be closed.
+/// Writes a line for people on standard error, which may be closed.
 pub fn complain(program: &str, what: impl Display) {
     let line = format!("{program}: {}\n", Plain(&what.to_string()));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// Text for a terminal: characters that it would obey are written out.
+/// Text for a terminal: control characters are escaped.
 struct Plain<'a>(&'a str);
 
 impl Display for Plain<'_> {

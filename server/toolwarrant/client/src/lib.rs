@@ -1,9 +1,10 @@
 //! The client's side of a service: [`bridge`] connects clients that speak over standard input and output, [`call`] calls one tool,
 //! and [`sign`] signs one request under `/v1`.
 //!
-//! This crate knows no contract and no server code: what it must know of a service, its caller says ([`ClientNames`], [`ToolShape`]).
-//! It has no database and asks nothing of the system that only Unix has, so that the bridge runs where desktop clients run. Start at
-//! [`ClientCommand`], or at [`bridge_program`] for a program that is a bridge and nothing else.
+//! This crate knows no contract and no server code. The caller passes the properties of a service
+//! ([`ClientNames`], [`ToolShape`]). It has no database and uses no feature that only Unix has, so
+//! that the bridge runs where desktop clients run. Start at [`ClientCommand`], or at
+//! [`bridge_program`] for a program that is only a bridge.
 
 mod api_key;
 mod bridge;

@@ -1,6 +1,6 @@
-//! The URL of a server's endpoint: https, or plain http to this machine alone.
+//! The URL of a server's endpoint: https, or plain http to this machine only.
 //!
-//! A key that goes over a network in clear is lost, so no flag allows that.
+//! A key that crosses a network in plain text is compromised, so no flag allows that.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +11,19 @@ use url::Url;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl(Url);
 
-/// The endpoint's own part of the path.
+/// The last part of an endpoint's path.
 const ENDPOINT: &str = "/mcp";
 
 impl ServerUrl {
-    /// The endpoint of a server that runs on this machine with its usual flags.
+    /// The endpoint of a server on this machine with its default flags.
     pub const USUAL: &str = "http://127.0.0.1:8080/mcp";
 
     pub(crate) fn as_url(&self) -> &Url {
         &self.0
     }
 
-    /// The URL of a route under `/v1` of the same server: beside the endpoint, so that a base path goes along. `None` where the
-    /// endpoint's path does not end in `/mcp`.
+    /// Returns the URL of a route under `/v1` of the same server: next to the endpoint, with the
+    /// same base path. Returns `None` if the endpoint's path does not end in `/mcp`.
     pub(crate) fn beside(&self, path: &str, query: &str) -> Option<Url> {
         let base = self.0.path().trim_end_matches('/').strip_suffix(ENDPOINT)?;
         let mut url = self.0.clone();
@@ -36,8 +36,8 @@ impl ServerUrl {
 impl FromStr for ServerUrl {
     type Err = String;
 
-    /// Reads a URL. A path that is left out is that of the endpoint; an empty text, as compose files set variables, is
-    /// [the usual URL](Self::USUAL).
+    /// Parses a URL. If it has no path, the path of the endpoint is added. An empty text, which is
+    /// common in compose files, means [the usual URL](Self::USUAL).
     fn from_str(text: &str) -> Result<Self, String> {
         let text = if text.is_empty() { Self::USUAL } else { text };
         let mut url = Url::parse(text).map_err(|error| format!("{error}; expected a URL like {}", Self::USUAL))?;

@@ -1,4 +1,5 @@
-//! Signs one request under `/v1`: the headers to send, and the canonical request that they sign.
+//! Signs one request under `/v1`: returns the headers to send, and the canonical request that was
+//! signed.
 
 use crate::api_key::ApiKey;
 use crate::cli::SignOptions;
@@ -10,16 +11,16 @@ use toolwarrant_signing::{self as signing, Request};
 /// A signature.
 #[derive(Debug)]
 pub struct SignatureHeaders {
-    /// What is signed.
+    /// The text that is signed.
     pub canonical: String,
-    /// The headers to send, by their names.
+    /// The headers to send, with their names.
     pub headers: Vec<(&'static str, String)>,
 }
 
 /// Signs the request that `options` describe.
 ///
 /// # Errors
-/// A part of it is malformed, or its body cannot be read.
+/// A part of the request is malformed, or its body cannot be read.
 pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, SetupError> {
     let SignOptions { method, target, idempotency_key, body, timestamp, nonce, show: _, key: _ } = options;
     let malformed = |what: &str| Err(SetupError(what.to_owned()));
@@ -65,7 +66,7 @@ pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, Set
     Ok(signed)
 }
 
-/// A target without scheme and host, which are not signed.
+/// Returns a target without scheme and host, which are not signed.
 fn origin_form(target: &str) -> &str {
     let rest = ["http://", "https://"].iter().find_map(|scheme| target.strip_prefix(scheme));
     rest.map_or(target, |rest| rest.find('/').map_or("", |at| &rest[at..]))
@@ -87,7 +88,7 @@ pub(crate) fn signed(secret: &str, request: Request<'_>) -> SignatureHeaders {
     SignatureHeaders { canonical, headers }
 }
 
-/// The content of a file, or of standard input for `-`.
+/// Reads a file, or standard input for `-`.
 pub(crate) fn content(path: &Path) -> Result<Vec<u8>, SetupError> {
     let unreadable = |error| SetupError(format!("cannot read {}: {error}", path.display()));
     if path.as_os_str() == "-" {
@@ -98,13 +99,13 @@ pub(crate) fn content(path: &Path) -> Result<Vec<u8>, SetupError> {
     std::fs::read(path).map_err(unreadable)
 }
 
-/// The present in Unix seconds.
+/// Returns the current time in Unix seconds.
 pub(crate) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{:010}", since.as_secs())
 }
 
-/// A nonce that was never used.
+/// Returns a nonce that was never used.
 pub(crate) fn fresh_nonce() -> Result<String, SetupError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)

@@ -1,13 +1,15 @@
-//! An exchange without an answer: what happened, and whether any of the request can have left. What to do about it, the caller knows.
+//! An exchange without an answer: the cause, and the certainty that no byte of the request has
+//! left. The caller decides what to do.
 
 use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-/// Time until there is a TCP connection.
+/// Timeout of a TCP connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
 
-/// Why an exchange has no answer. The texts may quote the other side's certificate, and quote nothing that was sent.
+/// The reason why an exchange has no answer. The texts may quote the other side's certificate, but
+/// nothing that was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpFailure {
     /// Nothing listens there.
@@ -19,7 +21,7 @@ pub enum HttpFailure {
     /// The certificate is not trusted, for this reason.
     #[error("the certificate is not trusted: {0}")]
     Certificate(String),
-    /// The request was not to leave any more when the connection stood.
+    /// When the connection was ready, the request was no longer allowed to leave.
     #[error("its time had passed when the connection stood")]
     TooLate,
     /// The connection ended, for this reason.
@@ -34,7 +36,8 @@ pub enum HttpFailure {
 }
 
 impl HttpFailure {
-    /// Whether it is certain that no byte of the request has left, or will. `false` says nothing.
+    /// Returns true if no byte of the request has left, or can leave later. `false` means that this
+    /// is unknown.
     #[must_use]
     pub fn nothing_left(&self) -> bool {
         match self {
@@ -43,7 +46,8 @@ impl HttpFailure {
         }
     }
 
-    /// What an error of the library says. Where it calls one an error of connecting, the request was not handed to a connection.
+    /// Converts an error of the library. If the library calls it a connect error, the request was
+    /// not passed to a connection.
     pub(super) fn of(error: &hyper_util::client::legacy::Error) -> Self {
         if !error.is_connect() {
             return Self::Lost(innermost(error));
@@ -61,7 +65,7 @@ impl HttpFailure {
         }
     }
 
-    /// The same failure where the gate says that nothing has left.
+    /// Returns the same failure, for a request of which the gate let no byte pass.
     pub(super) fn while_nothing_left(self) -> Self {
         match self {
             Self::Lost(why) => Self::Unreachable(why),
@@ -71,7 +75,7 @@ impl HttpFailure {
     }
 }
 
-/// The innermost reason, which says most.
+/// Returns the text of the innermost error, which is the most specific.
 pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }
@@ -80,8 +84,8 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(Some(error), |error| Error::source(*error))
 }
 
-/// What is wrong with a server's certificate, if that is what `cause` is about. TLS errors stand inside of input and output errors,
-/// which pass over them when they are asked for their cause.
+/// Returns the fault of a server's certificate, if `cause` is about one. TLS errors are inside of
+/// I/O errors, whose `source` skips them.
 fn certificate_fault<'a>(cause: &'a (dyn Error + 'static)) -> Option<String> {
     let inside = |cause: &&'a (dyn Error + 'static)| -> Option<&'a (dyn Error + 'static)> {
         Some(cause.downcast_ref::<io::Error>()?.get_ref()?)

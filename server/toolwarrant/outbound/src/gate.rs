@@ -1,7 +1,8 @@
-//! A gate in front of a connection: whether the first byte of a request may leave, and whether it has.
+//! A gate in front of a connection: decides if the first byte of a request may leave, and records
+//! if it has left.
 //!
-//! The library writes from a task of its own, which can still run when the request was given up. So the gate is decided once: either
-//! the writer passes it, or who gave up shuts it, never both.
+//! The library writes in its own task, which may still run after the caller has given up. So the
+//! gate is decided once: either the writer passes it, or the caller shuts it, never both.
 
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -13,20 +14,20 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower_service::Service;
 
-/// The gate of one request. Whoever comes first decides, once.
+/// The gate of one request. The first one to use it decides, once.
 pub(super) struct Gate {
     verdict: OnceLock<Verdict>,
     may_leave: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// How a gate stands, for good.
+/// The final state of a gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// The first byte has passed.
     Left,
-    /// The first byte was refused, so none passes any more.
+    /// The first byte was refused, so no byte passes later.
     Refused,
-    /// It was shut before a byte came, so none passes any more.
+    /// It was shut before the first byte, so no byte passes later.
     Shut,
 }
 
@@ -35,12 +36,12 @@ impl Gate {
         Self { verdict: OnceLock::new(), may_leave: Box::new(may_leave) }
     }
 
-    /// Lets nothing through that has not begun to pass.
+    /// Shuts the gate, unless the first byte has passed.
     pub(super) fn shut(&self) -> Verdict {
         *self.verdict.get_or_init(|| Verdict::Shut)
     }
 
-    /// Asked before each write.
+    /// Returns an error if bytes may not leave. The connection calls it before each write.
     pub(super) fn pass(&self) -> io::Result<()> {
         match self.verdict.get_or_init(|| if (self.may_leave)() { Verdict::Left } else { Verdict::Refused }) {
             Verdict::Left => Ok(()),
@@ -49,7 +50,7 @@ impl Gate {
     }
 }
 
-/// Makes connections with the gate in them. Inside of it, TLS and tunnels stand already.
+/// Makes connections with the gate in them. TLS and tunnels are set up below the gate.
 #[derive(Clone)]
 pub(super) struct Gated<C> {
     pub(super) connector: C,
@@ -96,7 +97,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for GatedStream<S> {
     }
 }
 
-/// Vectored writes stay off, so each byte comes through `poll_write`.
+/// Vectored writes are off, so each byte goes through `poll_write`.
 impl<S: AsyncWrite + Unpin> AsyncWrite for GatedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.gate.pass()?;

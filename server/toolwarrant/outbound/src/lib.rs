@@ -1,13 +1,17 @@
-//! HTTP over TCP, TLS and a proxy's tunnel: one request, one answer of bounded size, within a deadline.
+//! HTTP over TCP, TLS and a proxy's tunnel: one request, one answer of bounded size, within a
+//! deadline.
 //!
-//! TLS is rustls with ring, which builds with a C compiler alone. Whom to trust, the system says: a company adds its own authority there, and
-//! a desktop keeps its list up to date. Redirects are answers like others and never followed. No header and no body is logged, and no
-//! failure quotes one.
+//! TLS is rustls with ring, which needs only a C compiler to build. The system's certificate store
+//! decides whom to trust: a company adds its own authority there, and a desktop updates its list.
+//! Redirects are returned like any answer and are never followed. Headers and bodies are not
+//! logged, and failures do not quote them.
 //!
-//! Two ways lead to a server. [`HttpClient::exchange`] keeps connections. Where a kept one ends before any byte of a request was written to
-//! it, and only there, hyper takes the request back and it goes out on another one; a failure otherwise does not say how far it got.
-//! [`HttpClient::exchange_once`] is for what must not be repeated: it makes a connection of its own with a [gate](gate) in it, and the gate
-//! knows whether a first byte has left. Nothing here is sent a second time.
+//! There are two ways to send. [`HttpClient::exchange`] keeps connections open. If a kept
+//! connection ends before any byte of a request was written to it, and only then, hyper sends the
+//! request on another one. After any other failure the caller cannot know how far the request got.
+//! [`HttpClient::exchange_once`] is for requests that must not be repeated. It makes its own
+//! connection with a [gate](gate) in it, and the gate knows if a first byte has left. This crate
+//! itself never sends a request twice.
 
 mod failure;
 mod gate;
@@ -41,45 +45,50 @@ pub struct HttpClient {
     way: Way,
 }
 
-/// What one exchange may take.
+/// The limits of one exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Time for all of it: the connection, the request, and the last byte of the answer.
+    /// Time for the whole exchange: the connection, the request, and the last byte of the answer.
     pub deadline: Duration,
     /// Largest body of an answer, in bytes.
     pub largest_answer: usize,
 }
 
-/// Why a client cannot be set up: what is wrong with the URL, with the proxy that the environment names, or with TLS.
+/// The reason why a client cannot be set up: a fault of the URL, of the proxy that the environment
+/// names, or of TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct HttpSetupError(String);
 
-/// How the server is reached.
+/// The way to the server.
 enum Way {
     Direct(Road<HttpsConnector<HttpConnector>>),
     ByProxy(Box<Road<HttpsConnector<Tunnel<HttpConnector>>>>),
 }
 
-/// Connections that are kept, and what makes them.
+/// Kept connections, and their connector.
 struct Road<C> {
     kept: Client<C, Full<Bytes>>,
     connector: C,
 }
 
-/// Time for which an idle connection is kept. Servers close theirs after 5 seconds and more; a shorter time avoids the race.
+/// Time for which an idle connection is kept. Servers close theirs after 5 seconds or more; a
+/// shorter time avoids the race.
 const IDLE: Duration = Duration::from_secs(4);
 
 const NAME: HeaderValue = HeaderValue::from_static(concat!("toolwarrant-client/", env!("CARGO_PKG_VERSION")));
 
 impl HttpClient {
-    /// Sets up a client of the server that `url` names; path and query do not matter. Nothing is sent.
+    /// Sets up a client of the server that `url` names; path and query do not matter. Sends
+    /// nothing.
     ///
-    /// An https server is reached through the proxy of `HTTPS_PROXY` or `ALL_PROXY`, if one is set and `NO_PROXY` does not exempt the host:
-    /// such a proxy sees the name of the server and no content. Plain http goes to this machine alone, and past any proxy.
+    /// The client reaches an https server through the proxy of `HTTPS_PROXY` or `ALL_PROXY`, if one
+    /// is set and `NO_PROXY` does not exempt the host. Such a proxy sees the name of the server and
+    /// no content. Plain http is allowed only to this machine, and never goes through a proxy.
     ///
     /// # Errors
-    /// The URL is neither https nor http to this machine, the system has no certificate authorities, or the proxy's URL is wrong.
+    /// The URL is neither https nor http to this machine, the system has no certificate
+    /// authorities, or the proxy's URL is wrong.
     pub fn to(url: &Url) -> Result<Self, HttpSetupError> {
         let encrypted = url.scheme() == "https";
         let is_near = url.scheme() == "http" && is_loopback(url);
@@ -94,7 +103,8 @@ impl HttpClient {
         tcp.set_connect_timeout(Some(CONNECT));
         let uri: Uri =
             url.as_str().parse().map_err(|error: http::uri::InvalidUri| HttpSetupError(error.to_string()))?;
-        // Plain http goes to this machine, whatever the environment says, so that no key reaches a proxy.
+        // Plain http goes to this machine, whatever the environment says, so that no key reaches a
+        // proxy.
         let Some(proxy) = Some(Matcher::from_env()).filter(|_| encrypted).and_then(|proxies| proxies.intercept(&uri))
         else {
             return Ok(Self { way: Way::Direct(Road::of(tcp, tls, encrypted)) });
@@ -113,10 +123,11 @@ impl HttpClient {
         Ok(Self { way: Way::ByProxy(Box::new(Road::of(tunnel, tls, encrypted))) })
     }
 
-    /// Returns the answer to a request, with its whole body. Uses a connection that was kept, where there is one.
+    /// Returns the answer to a request, with its whole body. Uses a kept connection if there is
+    /// one.
     ///
     /// # Errors
-    /// There is no answer. [`HttpFailure::nothing_left`] is true where no connection could be made.
+    /// There is no answer. [`HttpFailure::nothing_left`] is true if no connection could be made.
     pub async fn exchange(
         &self,
         request: Request<impl Into<Bytes>>,
@@ -129,12 +140,13 @@ impl HttpClient {
         }
     }
 
-    /// Returns the answer to a request that must not be repeated, sent over a connection of its own. `may_leave` is asked once the
-    /// connection stands, right before the first byte goes out; nothing leaves if it says no.
+    /// Returns the answer to a request that must not be repeated, sent over its own connection.
+    /// When the connection is ready, right before the first byte, the client calls `may_leave`. If
+    /// that returns false, nothing is sent.
     ///
     /// # Errors
-    /// There is no answer. [`HttpFailure::nothing_left`] is true exactly if no byte of the request was handed to the connection, and none
-    /// can be any more.
+    /// There is no answer. [`HttpFailure::nothing_left`] is true exactly if no byte of the request
+    /// was passed to the connection, and none can be passed later.
     pub async fn exchange_once(
         &self,
         request: Request<impl Into<Bytes>>,
@@ -154,7 +166,7 @@ impl HttpClient {
     }
 }
 
-/// Shows nothing of the way: a tunnel holds the proxy's password.
+/// Shows no fields: a tunnel holds the proxy's password.
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").finish_non_exhaustive()
@@ -178,7 +190,8 @@ where
 }
 
 impl<C: Clone> Road<C> {
-    /// A client for one request: a client without a pool makes a connection for each, and then repeats nothing.
+    /// Returns a client for one request. Without a pool, the client makes a connection for each
+    /// request and does not repeat it.
     fn single(&self, gate: &Arc<Gate>) -> Client<Gated<C>, Full<Bytes>>
     where
         Gated<C>: Connect + Clone,
@@ -229,7 +242,7 @@ fn tls(encrypted: bool) -> Result<ClientConfig, HttpSetupError> {
     let remedy = "the system's certificate authorities are needed (package ca-certificates, or SSL_CERT_FILE)";
     let failed = |error: rustls::Error| HttpSetupError(format!("cannot set up TLS: {error}; {remedy}"));
     let config = versions.map_err(failed)?;
-    // Where nothing is encrypted, the system need not have any authority.
+    // Without encryption, the system need not have any certificate authority.
     let config = if encrypted {
         config.with_platform_verifier().map_err(failed)?
     } else {

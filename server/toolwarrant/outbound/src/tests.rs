@@ -1,4 +1,4 @@
-//! What the client does against servers that fail at each moment, and whether what it says of that is true.
+//! Tests the client against servers that fail at each moment, and checks that its report is true.
 
 use super::gate::{Gate, Verdict};
 use super::{HttpClient, HttpFailure, HttpLimits, Road, Way};
@@ -15,20 +15,20 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use url::Url;
 
-/// What a server does with one request.
+/// The reaction of a server to one request.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Writes this, and waits for the next request.
+    /// Writes this text and waits for the next request.
     Answer(&'static str),
-    /// Writes this, and resets the connection.
+    /// Writes this text and resets the connection.
     Cut(&'static str),
-    /// Goes on reading.
+    /// Reads on without an answer.
     Hold,
 }
 
 const OK: Act = Act::Answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 
-/// A server that does one act for each request, the last one for all that follow.
+/// A server that does one act for each request, and the last act for all later requests.
 struct Server {
     url: Url,
     connections: Arc<AtomicUsize>,
@@ -83,14 +83,14 @@ async fn act(mut stream: TcpStream, acts: &[Act], requests: Arc<AtomicUsize>) {
 
 const LIMITS: HttpLimits = HttpLimits { deadline: Duration::from_secs(20), largest_answer: 1_000 };
 
-/// For a server that never answers: this time passes in the test.
+/// Limits for a server that never answers. The test really waits for this time.
 const SHORT: HttpLimits = HttpLimits { deadline: Duration::from_millis(500), ..LIMITS };
 
 fn post(url: &Url) -> Request<&'static str> {
     Request::post(url.as_str()).header("x-secret", "hunter2").body("{}").expect("a request")
 }
 
-/// A client that trusts these authorities, whatever the system says, and asks for no proxy.
+/// Returns a client that trusts these authorities, whatever the system says, and uses no proxy.
 fn encrypted(roots: RootCertStore) -> HttpClient {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
@@ -130,13 +130,14 @@ async fn what_may_have_left_is_never_called_unsent_and_nothing_is_sent_twice() {
 
 #[tokio::test]
 async fn what_never_left_is_called_so() {
-    // Nothing listens any more.
+    // Nothing listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("an address");
     let url = |scheme: &str, address| format!("{scheme}://{address}/x").parse::<Url>().expect("a URL");
     let failure = once(&url("http", gone), LIMITS).await.expect_err("no answer");
     assert_eq!(failure, HttpFailure::Refused);
     assert!(failure.nothing_left());
-    // The handshake of TLS is refused, or never answered: what went out is no part of the request.
+    // The server refuses the TLS handshake or never answers it. The bytes that left are not part of
+    // the request.
     for (answer, limits) in [(Some("HTTP/1.1 400 Bad\r\n\r\n"), LIMITS), (None, SHORT)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = url("https", listener.local_addr().expect("an address"));
@@ -208,7 +209,7 @@ async fn the_gate_stands_behind_the_handshake_and_an_untrusted_server_gets_nothi
     assert_eq!(server.await.expect("a server"), [false, false, true]);
 }
 
-/// The moment of the reset is a race. Whoever says that nothing left must be right about each.
+/// The moment of the reset is a race. A report that nothing left must be right in each case.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reset_while_a_request_leaves_is_told_as_it_was() {
     for round in 0..200 {

@@ -1,7 +1,8 @@
-//! The signature of a request under `/v1`: which octets are signed ([`canonical`](Request::canonical)), and how ([`sign`]).
+//! The signature of a request under `/v1`: [`canonical`](Request::canonical) returns the text to
+//! sign, and [`sign`] signs it.
 //!
-//! Server and clients use this one module. It knows no key, no clock and no nonce that was seen. The scheme is HMAC-SHA256
-//! (RFC 2104) over the canonical request.
+//! Server and clients share this module. It knows no key, no clock and no used nonces. The scheme
+//! is HMAC-SHA256 (RFC 2104) over the canonical request.
 
 use hmac::{Hmac, KeyInit as _, Mac};
 use sha2::{Digest as _, Sha256};
@@ -21,13 +22,13 @@ pub const SIGNATURE: &str = "x-signature";
 /// The header with the idempotency key of a write. It is signed, and may be absent.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// Most seconds between the time of signing and that of the server, either way.
+/// Largest difference between the time of signing and the server's time, in seconds, either way.
 pub const SKEW_SECONDS: u64 = 300;
 
 /// HMAC-SHA256 of a canonical request.
 pub type Signature = [u8; 32];
 
-/// What is signed of a request.
+/// The parts of a request that are signed.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The id of the key.
@@ -59,21 +60,21 @@ impl Request<'_> {
     }
 }
 
-/// Signs a canonical request with a secret: its UTF-8 bytes are the key.
+/// Signs a canonical request. The UTF-8 bytes of the secret are the key.
 #[must_use]
 pub fn sign(secret: &str, canonical: &str) -> Signature {
     Signer::new(secret).sign(canonical)
 }
 
-/// Signs with one secret again and again. It does not hold the secret, but whoever has it can sign.
+/// Signs repeatedly with one secret. It does not hold the secret, but its holder can sign.
 #[derive(Clone)]
 pub struct Signer(Hmac<Sha256>);
 
 impl Signer {
-    /// Takes up a secret: its UTF-8 bytes are the key.
+    /// Makes a signer. The UTF-8 bytes of the secret are the key.
     #[must_use]
     pub fn new(secret: &str) -> Self {
-        // HMAC takes a key of any length; a block of zeroes stands in for the error that cannot occur.
+        // HMAC takes a key of any length. The block of zeroes is for an error that cannot occur.
         Self(Hmac::new_from_slice(secret.as_bytes()).unwrap_or_else(|_| Hmac::new(&[0; 64].into())))
     }
 
@@ -92,7 +93,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// Returns a signature as it stands in its header.
+/// Returns a signature in the form of its header.
 #[must_use]
 pub fn header(signature: &Signature) -> String {
     let mut text = String::with_capacity(64);
@@ -100,7 +101,8 @@ pub fn header(signature: &Signature) -> String {
     text
 }
 
-/// Reads a signature from its header. Returns `None` unless it is 64 lower-case hexadecimal digits.
+/// Parses a signature from its header. Returns `None` unless it is 64 lower-case hexadecimal
+/// digits.
 #[must_use]
 pub fn read_header(text: &str) -> Option<Signature> {
     let digit = |byte: u8| match byte {
@@ -125,7 +127,7 @@ pub fn read_timestamp(text: &str) -> Option<u64> {
     (text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
-/// Returns whether a nonce has the form that its header asks for.
+/// Returns true if a nonce has the form that its header requires.
 #[must_use]
 pub fn is_nonce(text: &str) -> bool {
     (16..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))

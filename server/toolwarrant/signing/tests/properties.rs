@@ -1,24 +1,24 @@
-//! What holds of every request and every header, whatever is in it.
+//! Properties of every request and every header, whatever its content.
 
 use proptest::prelude::*;
 use toolwarrant_signing::{Request, header, is_nonce, read_header, read_timestamp};
 
-/// The fields of a request in the order of its canonical request, but the body, which is the last.
+/// The fields of a request in the order of its canonical request, and the body, which comes last.
 type Fields = ([String; 7], Vec<u8>);
 
-/// So short that another value for one of them is often the same.
+/// Makes requests with fields so short that a new value for one of them is often the same.
 fn fields() -> impl Strategy<Value = Fields> {
     let field = short;
     let fields = [field(), field(), field(), field(), field(), field(), field()];
     (fields, short().prop_map(String::into_bytes))
 }
 
-/// One of seven texts.
+/// Returns a pattern that matches seven texts.
 fn short() -> &'static str {
     "[a?/]{0,1}|aa|//|[?]a"
 }
 
-/// Any text without line feeds, which no field of an HTTP request has.
+/// Makes requests with any text without line feeds, which no field of an HTTP request contains.
 fn any_fields() -> impl Strategy<Value = Fields> {
     let field = || "[^\n]{0,40}";
     let fields = [field(), field(), field(), field(), field(), field(), field()];
@@ -30,7 +30,7 @@ fn canonical((fields, body): &Fields) -> String {
     Request { key_id, timestamp, nonce, method, path, query, idempotency_key, body }.canonical()
 }
 
-/// One octet of a text, changed.
+/// Returns a text with one octet changed.
 fn damaged(text: &str, at: usize, octet: char) -> String {
     text.char_indices().map(|(here, c)| if here == at { octet } else { c }).collect()
 }

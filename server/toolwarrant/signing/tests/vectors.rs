@@ -1,4 +1,4 @@
-//! The vectors in `vectors.json`, whose signatures another implementation has computed.
+//! The vectors in `vectors.json`, whose signatures another implementation computed.
 
 use serde::Deserialize;
 use toolwarrant_signing::{Request, header, is_nonce, read_header, read_timestamp, sign};

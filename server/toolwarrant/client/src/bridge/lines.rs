@@ -4,10 +4,11 @@ use bytes::{Bytes, BytesMut};
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// Longest message, in bytes: what a server takes.
+/// Longest message that a server accepts, in bytes.
 pub(super) const LONGEST_MESSAGE: usize = 1 << 20;
 
-/// Bytes of a line that are kept. What is between the two lengths is read to learn the id that a refusal answers under.
+/// Most bytes of a line that are stored. A line between the two lengths is still parsed, because
+/// its refusal needs the id.
 const LONGEST_LINE: usize = 8 << 20;
 
 /// The lines of a stream.
@@ -21,7 +22,8 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         Self { from, line: BytesMut::new() }
     }
 
-    /// The next line that is not blank, without its end. A longer one than is kept is cut. Dropping the future loses nothing.
+    /// Returns the next line that is not blank, without its line break. A line that is too long is
+    /// cut. Dropping the future loses no data.
     pub(super) async fn next(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             let part = self.from.fill_buf().await?;
@@ -32,7 +34,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             let read = text.len() + usize::from(feed.is_some());
             self.from.consume(read);
             if at_end || feed.is_some() {
-                // A line of its own memory: that of a long one is given back.
+                // Takes the buffer with the line, so that the memory of a long line is freed.
                 let line = std::mem::take(&mut self.line).freeze();
                 if !line.trim_ascii().is_empty() {
                     return Ok(Some(line));

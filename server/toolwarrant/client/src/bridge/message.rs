@@ -1,7 +1,7 @@
-//! One line of a client: what kind of message it is, and what of it HTTP must show in headers.
+//! One line of a client: its kind, and the parts of it that HTTP needs in headers.
 //!
-//! The bridge judges no message. What is unsound goes to the server too, which says what is wrong; this module finds out whether an
-//! answer is due, and under which ids.
+//! The bridge does not validate messages. An invalid one also goes to the server, which reports the
+//! error. This module only finds out if an answer is due, and under which ids.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,51 +12,51 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// A line of a client, and what is known of it.
+/// A line of a client, and its properties.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// The line, which is sent as it is.
+    /// The line, which is sent unchanged.
     pub(super) body: Bytes,
     pub(super) kind: Kind,
-    /// The ids that are to be answered, as JSON; `null` for a message without one that can be read.
+    /// The ids to answer, as JSON; `null` for a message without a readable id.
     pub(super) ids: Vec<String>,
     pub(super) head: Head,
 }
 
-/// What a message is to the bridge.
+/// The kind of a message, as the bridge sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It ends the request with this id. Over HTTP that is said by closing the connection.
+    /// Ends the request with this id. Over HTTP, closing the connection does that.
     Cancel(String),
-    /// It begins a session, and its answer names the revision.
+    /// Begins a session. Its answer names the revision.
     Initialize,
-    /// It asks for the tools, of which the answer says which ones only read.
+    /// Requests the list of tools. Its answer says which tools only read.
     List,
-    /// It calls this tool.
+    /// Calls this tool.
     Call(String),
-    /// It is another single message. Methods other than calls change nothing.
+    /// Another single message. Only calls of tools can change something.
     Other,
-    /// It is an array of messages.
+    /// An array of messages.
     Batch,
 }
 
-/// What headers say of a message, so that gateways need not read it.
+/// The headers that describe a message, so that gateways need not parse it.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    /// The revision in its `_meta`, as every message has one from 2026-07-28 on.
+    /// The revision in its `_meta`. From 2026-07-28 on, every message has one.
     pub(super) revision: Option<HeaderValue>,
     /// `Mcp-Method`.
     pub(super) method: Option<HeaderValue>,
-    /// `Mcp-Name`: the tool, prompt or resource that it is about.
+    /// `Mcp-Name`: the tool, prompt or resource that the message names.
     pub(super) name: Option<HeaderValue>,
 }
 
-/// The members of a message that matter here.
+/// The members of a message that the bridge reads.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    /// Of any type, so that the id of an unsound message is found too.
+    /// A method of any type, so that the id of an invalid message is found too.
     method: Option<Value>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
@@ -66,7 +66,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// The parameters that matter here, of whatever type they are.
+/// The parameters that the bridge reads, of any type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Params {
@@ -78,7 +78,7 @@ struct Params {
     meta: Value,
 }
 
-/// Where a message of a revision without sessions names its revision.
+/// The member of `_meta` in which a message names its revision, if its revision has no sessions.
 const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
 
 impl Message {
@@ -90,14 +90,15 @@ impl Message {
             let (kind, head) = (envelope.kind(&params), envelope.head(&params));
             return Self { kind, ids, head, body };
         }
-        // An object here has no name that can be trusted; anything else is no message. The server says what is wrong.
+        // This is not a sound message: an object here has a repeated or malformed member. The
+        // server reports the error.
         let batch = serde_json::from_slice::<Vec<&RawValue>>(&body);
         let kind = if batch.is_ok() { Kind::Batch } else { Kind::Other };
         let awaited = |item: &RawValue| {
             let envelope = serde_json::from_str::<Envelope<'_>>(item.get());
             envelope.map_or(Some(NO_ID.to_owned()), |envelope| envelope.awaited())
         };
-        // A batch has one set of headers. What its items say of their revision, the first says for all.
+        // A batch has one set of headers. The first revision that an item names applies to all.
         let revision = batch.iter().flatten().find_map(|item| {
             let envelope = serde_json::from_str::<Envelope<'_>>(item.get()).ok()?;
             envelope.head(&envelope.params()).revision
@@ -109,7 +110,7 @@ impl Message {
         Self { kind, ids, head: Head { revision, ..Head::default() }, body }
     }
 
-    /// An answer of this error to all that are to be answered, as JSON.
+    /// Answers all pending ids with this error, as JSON.
     pub(super) fn answer(&self, error: &Value) -> Option<Bytes> {
         let one = |id: &String| {
             let id: Value = serde_json::from_str(id).unwrap_or_default();
@@ -124,11 +125,12 @@ impl Message {
     }
 }
 
-/// The id of an answer to a message whose own cannot be read.
+/// The id of an answer to a message whose own id cannot be read.
 pub(super) const NO_ID: &str = "null";
 
 impl Envelope<'_> {
-    /// The id to be answered under. Notifications and responses are not answered; what is neither, and no request, is refused.
+    /// Returns the id to answer. Notifications and responses get no answer. A message that is
+    /// neither of them, nor a request, is refused, so it also needs an id.
     fn awaited(&self) -> Option<String> {
         let Self { id, method, params: _, result, error } = self;
         let is_response = method.is_none() && (result.is_some() || error.is_some());
@@ -171,17 +173,17 @@ impl Envelope<'_> {
     }
 }
 
-/// The id as JSON without white space, so that two writings of one id are equal.
+/// Returns the id as JSON without white space, so that two spellings of one id are equal.
 pub(super) fn canonical(id: &RawValue) -> String {
     serde_json::from_str::<Value>(id.get()).unwrap_or_default().to_string()
 }
 
-/// A member that is `null` is there, unlike one that is left out.
+/// Treats a member that is `null` as present, unlike a missing one.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// A name as a header carries it (Streamable HTTP of 2026-07-28, "Value Encoding").
+/// Encodes a name for a header (Streamable HTTP of 2026-07-28, "Value Encoding").
 fn encoded(name: &str) -> Cow<'_, str> {
     let marked = name.starts_with(OPEN) && name.ends_with(CLOSE);
     if is_plain(name) && !marked {
@@ -194,7 +196,8 @@ fn encoded(name: &str) -> Cow<'_, str> {
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// Whether a header can carry a text as it is: printable ASCII without white space at its ends.
+/// Returns true if a header can hold a text unchanged: printable ASCII without white space at its
+/// ends.
 fn is_plain(text: &str) -> bool {
     text.trim() == text && text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))
 }

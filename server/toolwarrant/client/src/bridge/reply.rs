@@ -1,4 +1,4 @@
-//! The answer of a server to one message: whether it is one, and the line for the client.
+//! The server's answer to one message: checks that it is one, and makes the line for the client.
 
 use super::message::{Kind, Message, NO_ID, canonical};
 use bytes::Bytes;
@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 /// The answer to a message.
 #[derive(Debug)]
 pub(super) struct Reply {
-    /// What the client is to read, if anything.
+    /// The line for the client, if it gets one.
     pub(super) line: Option<Bytes>,
-    /// What the server says is wrong with the whole request.
+    /// The server's message about an error of the whole request.
     pub(super) complaint: Option<String>,
 }
 
@@ -26,10 +26,10 @@ struct Response<'a> {
 }
 
 impl Reply {
-    /// Reads the body of an answer; `None` if it does not answer the message.
+    /// Parses the body of an answer. Returns `None` if it does not answer the message.
     ///
-    /// A server that refuses a request before it reads it cannot know the id, and says `null`. The client then gets the refusal under
-    /// the ids that it waits for.
+    /// A server that refuses a request before it reads it does not know the id, and answers with
+    /// `null`. The client then gets the refusal under the ids that it waits for.
     pub(super) fn read(message: &Message, body: &Bytes) -> Option<Self> {
         let response: Option<Response<'_>> = serde_json::from_slice(body).ok();
         let refusal = response.as_ref().and_then(|response| response.error.as_ref());
@@ -56,12 +56,12 @@ impl Reply {
         Some(Self { line: Some(line), complaint })
     }
 
-    /// The revision that an answer to `initialize` agrees on.
+    /// Returns the revision that an answer to `initialize` agrees on.
     pub(super) fn revision(&self) -> Option<HeaderValue> {
         self.result()["protocolVersion"].as_str().and_then(|revision| HeaderValue::from_str(revision).ok())
     }
 
-    /// The tools of a list that change nothing.
+    /// Returns the tools of a list that change nothing.
     pub(super) fn readers(&self) -> Vec<String> {
         let result = self.result();
         let tools = result["tools"].as_array().into_iter().flatten();
