@@ -1,8 +1,10 @@
-//! Authentication: applications, their keys, what they may do and see, and the proof of who calls.
+//! Authentication: applications, their keys, their permissions and grants, and the proof of a
+//! caller.
 //!
-//! Only [`Access`] makes a [`Caller`], and judges it again later. The pipeline decides whether a caller may use a tool; the
-//! [`registry`](super::registry) decides who has a key. This module holds no secret, only verifiers.
-//! `grants` says what an application sees, `directory` which keys there are, `caller` who calls. Start at [`Access`].
+//! Only [`Access`] makes a [`Caller`], and checks it again later. The pipeline decides if a caller
+//! may use a tool; the [`registry`](super::registry) manages keys. This module holds no secrets,
+//! only verifiers. `grants` defines the targets that an application sees, `directory` holds the
+//! keys, and `caller` is the proof. Start at [`Access`].
 
 mod application;
 mod caller;
@@ -31,25 +33,26 @@ use toolwarrant_base::shards::Shards;
 use toolwarrant_base::unpoisoned;
 use toolwarrant_signing::{Signature, Signer};
 
-/// The keys that requests are checked against. Reading waits for no other thread: a change swaps in a whole new directory, and what a
-/// caller keeps of it is counted by each thread for itself.
+/// The keys that requests are checked against. A reader waits for no other thread: a change swaps
+/// in a whole new directory, and each thread counts its own references for callers.
 pub struct Access {
     directory: ArcSwap<Directory>,
     /// Notified after each change.
     changed: watch::Sender<()>,
     keyring: KeyRing,
-    /// Verifies in the place of a secret that is not there.
+    /// Signs in place of a secret that is missing.
     vacant: Signer,
     recent: Shards<Mutex<Recent>>,
 }
 
-/// A refusal that tells no cause: the credentials may be missing, malformed, unknown, wrong, expired or revoked.
+/// A refusal that does not reveal its cause: the credentials may be missing, malformed, unknown,
+/// wrong, expired or revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the credentials are missing, malformed or wrong")]
 pub struct Unauthenticated;
 
 impl Access {
-    /// An empty directory. `keyring` makes the verifiers.
+    /// Makes an empty directory. `keyring` makes the verifiers.
     #[must_use]
     pub fn new(keyring: KeyRing) -> Self {
         let recent = Shards::new(|| Mutex::new(Recent::default()));
@@ -57,7 +60,8 @@ impl Access {
         Self { directory: ArcSwap::default(), changed: watch::Sender::new(()), keyring, vacant, recent }
     }
 
-    /// Swaps in a changed copy of the directory. `edit` runs again if another change came in between.
+    /// Swaps in a changed copy of the directory. If another change happens meanwhile, `edit` runs
+    /// again.
     pub fn change(&self, edit: impl Fn(&mut Directory)) {
         self.directory.rcu(|directory| {
             let mut directory = Directory::clone(directory);
@@ -65,19 +69,21 @@ impl Access {
             directory.version += 1;
             directory
         });
-        // What is gone is not kept in memory for who called with it.
+        // Drops the remembered callers, so that a removed application or key does not stay in
+        // memory.
         self.recent.iter().for_each(|recent| *unpoisoned(recent.lock()) = Recent::default());
         self.changed.send_replace(());
     }
 
-    /// Tells of each change from here on.
+    /// Returns a receiver that is notified of each later change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Judges a caller again: what it is by now, if its secret is still live and its key has not expired by the later of both
-    /// clocks. They are read only for a key that expires.
+    /// Checks a caller again and returns its current state, if its secret is still live and its key
+    /// has not expired by the later of both clocks. The clocks are read only for a key that
+    /// expires.
     ///
     /// # Errors
     /// [`Unauthenticated`].
@@ -93,7 +99,8 @@ impl Access {
         Ok(Cow::Owned(Caller { nonce: caller.nonce.clone(), ..renewed }))
     }
 
-    /// The proof for who has the secret of this verifier, unless the key has expired by the later of both clocks.
+    /// Makes the proof for the holder of the secret with this verifier, unless the key has expired
+    /// by the later of both clocks.
     fn caller(
         &self,
         directory: &Directory,
@@ -110,7 +117,7 @@ impl Access {
         Ok(Caller { principal, nonce: None, proof })
     }
 
-    /// Authenticates credentials. An unknown key takes the same work as a wrong secret.
+    /// Authenticates credentials. An unknown key takes as much work as a wrong secret.
     ///
     /// # Errors
     /// [`Unauthenticated`].
@@ -124,8 +131,8 @@ impl Access {
         self.caller(&directory, known.filter(|_| matches.into()), shown, clock)
     }
 
-    /// Verifies the signature of a canonical request. An unknown key takes the same work as a wrong secret of one that was verified
-    /// before.
+    /// Verifies the signature of a canonical request. An unknown key takes as much work as a wrong
+    /// signature for a key that was used before.
     ///
     /// # Errors
     /// [`Unauthenticated`].
@@ -150,25 +157,27 @@ impl Access {
         self.caller(&directory, known, matching.ok_or(Unauthenticated)?, clock)
     }
 
-    /// Seals a secret for a key of an application. The verifier checks the secret and does not reveal it.
+    /// Seals a secret for a key of an application. The verifier checks the secret and does not
+    /// reveal it.
     ///
     /// # Errors
-    /// The system has no randomness to give.
+    /// The system provides no random bytes.
     pub fn secret(&self, application: &str, key_id: &str, secret: &str) -> Result<SecretRow, getrandom::Error> {
         let sealed = self.keyring.seal(&purpose(application, key_id), secret)?;
         Ok(SecretRow { verifier: self.verifier(secret), sealed })
     }
 
-    /// Returns the verifier of a secret: it checks the secret and does not reveal it.
+    /// Returns the verifier of a secret. It checks the secret and does not reveal it.
     fn verifier(&self, secret: &str) -> Digest {
         self.keyring.mac(&["secret", secret])
     }
 }
 
-/// Characters of a secret, about.
+/// Approximate length of a secret, in characters.
 const SECRET_CHARS: usize = 68;
 
-/// Compares two digests in constant time. By words, because each guarded comparison costs more than what it compares.
+/// Compares two digests in constant time. It compares whole words, because each guarded comparison
+/// costs more than the bytes that it compares.
 fn same(one: &Digest, other: &Digest) -> Choice {
     let (one, other) = (one.as_chunks().0, other.as_chunks().0);
     one.iter()

@@ -1,31 +1,32 @@
-//! What to do next, in sentences of the contract. A reader is told only those that it can act on.
+//! Advice in sentences of the contract. A reader gets only those sentences that it can act on.
 
 use crate::permissions::PermissionSet;
 use toolwarrant_base::wording::Words;
 
-/// Sentences of the contract about what to do.
+/// Sentences of the contract that advise a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice(pub &'static [Sentence]);
 
-/// A sentence, and who is told it.
+/// A sentence, and the readers that get it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// Its words.
+    /// The text of the sentence.
     text: &'static str,
     /// The permissions of all tools that it names.
     needs: PermissionSet,
-    /// The permissions of the tools that it concerns, of which one is enough. Empty: it concerns everybody.
+    /// The permissions of the tools that it concerns, of which one is enough. Empty: it concerns
+    /// all readers.
     any: PermissionSet,
 }
 
 impl Sentence {
-    /// A sentence of the contract. `needs` and `any` are the bits of permission sets.
+    /// Makes a sentence of the contract. `needs` and `any` are the bits of permission sets.
     #[must_use]
     pub const fn new(text: &'static str, needs: u64, any: u64) -> Self {
         Self { text, needs: PermissionSet(needs), any: PermissionSet(any) }
     }
 
-    /// A sentence of the contract that everybody is told.
+    /// Makes a sentence of the contract that every reader gets.
     #[must_use]
     pub const fn to_all(text: &'static str) -> Self {
         Self::new(text, 0, 0)
@@ -36,7 +37,8 @@ impl Advice {
     /// No advice.
     pub const NONE: Self = Self(&[]);
 
-    /// Returns the sentences for a reader with these permissions, as one text; empty if there are none.
+    /// Returns the sentences for a reader with these permissions, as one text; empty if there are
+    /// none.
     #[must_use]
     pub fn told_to(self, permissions: PermissionSet) -> Words {
         let told = self.0.iter().filter(|sentence| {

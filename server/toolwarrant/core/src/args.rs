@@ -1,7 +1,8 @@
-//! Reads arguments from JSON into typed values, in one pass that names every mistake.
+//! Reads arguments from JSON into typed values, in one pass that reports every mistake.
 //!
-//! The generator writes which arguments a tool has ([`Arguments`]) and which values a type has ([`Argument`]). This module reads
-//! them and words the refusals. A refusal never shows a secret, and of other values an [`Echo`].
+//! The generator defines the arguments of a tool ([`Arguments`]) and the values of a type
+//! ([`Argument`]). This module reads them and words the refusals. A refusal never shows a secret.
+//! It shows other values as an [`Echo`].
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -20,26 +21,28 @@ const MAX_LISTED: usize = 32;
 
 /// The arguments of one tool.
 pub trait Arguments: Sized + Send + Sync {
-    /// Takes each argument from the reader, which notes the mistakes. Returns `None` only if there is one.
+    /// Takes each argument from the reader, which records the mistakes. Returns `None` only if
+    /// there is a mistake.
     fn read(from: &mut Reader<'_>) -> Option<Self>;
 }
 
 /// A type that an argument can have.
 pub trait Argument: Sized {
-    /// Whether its values must never be shown.
+    /// True if its values must never be shown.
     const SECRET: bool = false;
-    /// Reads a JSON value. Returns `None` if the type does not have it.
+    /// Reads a JSON value. Returns `None` if it is not a value of the type.
     fn read(json: &str) -> Option<Self>;
-    /// Returns a phrase that says which values the type has: `an integer from 1 to 200`.
+    /// Returns a phrase for the values of the type: `an integer from 1 to 200`.
     fn allowed() -> Words;
 }
 
-/// Why arguments were refused.
+/// The mistakes for which arguments are refused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ArgumentErrors {
     /// All mistakes in one sentence, without a full stop.
     pub what: Words,
-    /// The argument names that the client sent, for the audit: the first of them, and the number of the others.
+    /// The argument names that the client sent, for the audit: the first names, and the number of
+    /// the others.
     pub names: Vec<String>,
     /// The arguments of the tool whose values are wrong or missing.
     pub wrong: Vec<&'static str>,
@@ -59,15 +62,15 @@ const NAMES_SHOWN: usize = 256;
 pub struct Taken<A> {
     /// The typed arguments.
     pub args: A,
-    /// The arguments without layout and with secrets replaced. `None`: there are no secrets, and the text is short enough to be shown
-    /// as sent.
+    /// The arguments without layout and with secrets replaced. `None`: the text has no secrets and
+    /// is short enough to be shown as sent.
     pub shown: Option<Box<RawValue>>,
 }
 
 /// Reads arguments from a JSON object.
 ///
 /// # Errors
-/// Names every argument that is missing, unknown, given twice or not a value of its type.
+/// Reports every argument that is missing, unknown, repeated, or not a value of its type.
 pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     let mut reader = Reader { members: members(raw).unwrap_or_default(), ..Reader::default() };
     match A::read(&mut reader) {
@@ -79,20 +82,21 @@ pub fn parse<A: Arguments>(raw: &str) -> Result<Taken<A>, ArgumentErrors> {
     }
 }
 
-/// The names of the arguments that a tool has.
+/// Returns the names of the arguments that a tool has.
 fn names<A: Arguments>() -> Vec<&'static str> {
     let mut reader = Reader { names: Some(Vec::new()), ..Reader::default() };
     let _ = A::read(&mut reader);
     reader.names.unwrap_or_default()
 }
 
-/// Returns the members of a JSON object in their order, duplicates included. `None` for anything else.
+/// Returns the members of a JSON object in their order, duplicates included. Returns `None` for
+/// anything else.
 #[must_use]
 pub fn members(raw: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     serde_json::from_str::<Members<'_>>(raw).ok().map(|Members(members)| members)
 }
 
-/// Checks whether arguments are valid.
+/// Checks that arguments are valid.
 ///
 /// # Errors
 /// The same as [`parse`].
@@ -104,9 +108,9 @@ pub fn judge<A: Arguments>(raw: &str) -> Result<(), ArgumentErrors> {
 #[derive(Debug, Default)]
 pub struct Reader<'a> {
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
-    /// How many of the members are arguments of the tool.
+    /// The number of members that are arguments of the tool.
     taken: usize,
-    /// The arguments of the tool, where somebody asks for them.
+    /// The arguments of the tool, if the caller wants them.
     names: Option<Vec<&'static str>>,
     secrets: Vec<&'static str>,
     mistakes: Vec<Words>,
@@ -114,7 +118,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Takes an argument that must be there.
+    /// Takes an argument that must be present.
     pub fn required<T: Argument>(&mut self, name: &'static str) -> Option<T> {
         match self.take::<T>(name) {
             Some(json) => self.value(name, json),
@@ -160,8 +164,8 @@ impl<'a> Reader<'a> {
         read
     }
 
-    /// Leaves out the white space between members, which can be of any length, and writes values in the shortest way: an escape takes
-    /// six times the room of its character.
+    /// Writes the object without the white space between members, which can have any length. Writes
+    /// long values in the shortest way, because an escape is six times as long as its character.
     fn shown(&self) -> Box<RawValue> {
         let mut object = String::with_capacity(128);
         for (name, value) in &self.members {
@@ -236,21 +240,22 @@ impl<'de> Deserialize<'de> for Members<'de> {
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The rule for the strings of a type. Lengths are in characters. An empty charset admits every character.
+/// The rule for the strings of a type. Lengths are in characters. An empty charset allows every
+/// character.
 #[derive(Debug, Clone, Copy)]
 pub struct StringRule {
-    /// Shortest length, with the prefix.
+    /// Least length, with the prefix.
     pub min: usize,
     /// Greatest length, with the prefix.
     pub max: usize,
     /// The text that every value begins with.
     pub prefix: &'static str,
-    /// The ASCII ranges that the characters after the prefix are from.
+    /// The ASCII ranges that contain the characters after the prefix.
     pub charset: &'static [(u8, u8)],
 }
 
 impl StringRule {
-    /// Checks whether the rule admits a text.
+    /// Returns true if the rule allows a text.
     #[must_use]
     pub fn admits(&self, text: &str) -> bool {
         let Self { min, max, prefix, charset } = *self;
@@ -263,7 +268,7 @@ impl StringRule {
     }
 }
 
-/// The type does not have this value. The error says what is allowed.
+/// The error that the type does not have this value. It gives the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not {0}")]
 pub struct NotAllowed(pub &'static str);
@@ -276,7 +281,7 @@ pub trait StringType: Sized {
     const ALLOWED: &'static str;
 }
 
-/// Checks whether `text` is a value of a generated string type.
+/// Returns true if `text` is a value of a generated string type.
 #[must_use]
 pub fn admits<T: StringType>(text: &str) -> bool {
     T::RULE.admits(text)
@@ -285,15 +290,15 @@ pub fn admits<T: StringType>(text: &str) -> bool {
 /// Returns `text` if it is a value of a generated string type.
 ///
 /// # Errors
-/// The rule of the type does not admit it.
+/// The rule of the type does not allow it.
 pub fn string<T: StringType>(text: &str) -> Result<Arc<str>, NotAllowed> {
     if T::RULE.admits(text) { Ok(text.into()) } else { Err(NotAllowed(T::ALLOWED)) }
 }
 
-/// Returns `number` if it lies in `range`; `allowed` gives the range in words.
+/// Returns `number` if it is in `range`; `allowed` gives the range in words.
 ///
 /// # Errors
-/// It lies outside.
+/// It is not in the range.
 pub fn integer(number: i64, range: RangeInclusive<i64>, allowed: &'static str) -> Result<i64, NotAllowed> {
     if range.contains(&number) { Ok(number) } else { Err(NotAllowed(allowed)) }
 }
@@ -310,17 +315,19 @@ pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Words {
     words!["one of ", Words::list(&names, ", ")]
 }
 
-/// Reads a JSON string and unescapes it. `json` must be one complete JSON value, as it is in [`Argument::read`].
+/// Parses a JSON string and unescapes it. `json` must be one complete JSON value, as it is in
+/// [`Argument::read`].
 #[must_use]
 pub fn read_text(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-/// Reads a JSON number that is an integer, in whichever notation, up to [`MAX_INTEGER`].
+/// Parses a JSON number that is an integer, in any notation, up to [`MAX_INTEGER`].
 #[must_use]
 pub fn read_integer(json: &str) -> Option<i64> {
-    /// No integer up to [`MAX_INTEGER`] needs more. A megabyte of zeroes after the point is not worth reading.
+    /// Longest integer that is parsed, in characters. No integer up to [`MAX_INTEGER`] needs more,
+    /// and a megabyte of zeroes after the point is not worth parsing.
     const MAX_CHARS: usize = 32;
     if json.len() > MAX_CHARS {
         return None;

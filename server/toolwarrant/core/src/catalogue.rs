@@ -12,7 +12,8 @@ use super::revision::Revision;
 /// A whole contract. The generator writes it as one `static`.
 #[derive(Debug)]
 pub struct Catalogue {
-    /// The folder of the contract as given to `contract!`: relative to the folder of the crate's Cargo.toml.
+    /// The folder of the contract as given to `contract!`: relative to the folder of the crate's
+    /// Cargo.toml.
     pub source: &'static str,
     /// Identity, revisions and limits.
     pub service: ServiceDef,
@@ -24,15 +25,16 @@ pub struct Catalogue {
     pub tools: &'static [ToolDef],
     /// The error codes that the framework itself answers with.
     pub roles: Roles,
-    /// The meaning of each task status and what to do next, in the order of [`TaskStatus`](super::tasks::TaskStatus). Empty if no tool
-    /// makes tasks.
+    /// The meaning of each task status and what to do next, in the order of
+    /// [`TaskStatus`](super::tasks::TaskStatus). Empty if no tool makes tasks.
     pub states: &'static [StateDef],
     /// All probes, in the order of the contract.
     pub probes: &'static [ProbeDef],
-    /// What the framework's own answers say.
+    /// The wording of the framework's own answers.
     pub phrases: PhraseDefs,
-    /// The OpenAPI document of `/v1`, as compact JSON. It says `"servers":[{"url":"/"}]`, in these characters and once; whoever serves
-    /// the routes below another path puts its URL there, in quotes as JSON writes it.
+    /// The OpenAPI document of `/v1`, as compact JSON. It contains `"servers":[{"url":"/"}]`
+    /// exactly once. Code that serves the routes below another path replaces this with its URL,
+    /// quoted as JSON.
     pub openapi: &'static str,
 }
 
@@ -59,7 +61,8 @@ pub struct ServiceDef {
     pub version: &'static str,
     /// The paragraphs of the instructions that `initialize` gives an agent.
     pub instructions: &'static [Advice],
-    /// The revisions of the protocol that are served, the newest first. [`Revision::FALLBACK`] is among them.
+    /// The revisions of the protocol that the service supports, the newest first. They include
+    /// [`Revision::FALLBACK`].
     pub served: &'static [Revision],
     /// Default request budget of an application in any 60 seconds.
     pub requests_per_minute: u32,
@@ -74,11 +77,11 @@ pub struct ServiceDef {
 pub struct PermissionDef {
     /// Its name on the wire and on the command line.
     pub name: &'static str,
-    /// What it lets an application do.
+    /// The actions that it allows.
     pub doc: &'static str,
     /// Its bit.
     pub bit: PermissionSet,
-    /// The permissions that an application has by it: itself and all that it implies.
+    /// The permissions that it gives to an application: itself and all that it implies.
     pub grants: PermissionSet,
 }
 
@@ -87,27 +90,28 @@ pub struct PermissionDef {
 pub struct ErrorDef {
     /// The code on the wire.
     pub code: &'static str,
-    /// Seconds to wait before a repeat where nothing better is known. `None`: it is not retryable.
+    /// Delay before a repeat in seconds, if no better value is known. `None`: it is not retryable.
     pub retry_after_seconds: Option<u32>,
     /// The HTTP status under `/v1`, and of refusals before JSON-RPC is read.
     pub http: u16,
     /// JSON-RPC error code, for failures of the protocol.
     pub jsonrpc: i32,
-    /// What happened, in one sentence.
+    /// The meaning of the code, in one sentence.
     pub meaning: &'static str,
-    /// What the caller should do next. `{field}` stands for the value of a field of the failure.
+    /// The advice to the caller. `{field}` stands for the value of a field of the failure.
     pub remedy: Advice,
 }
 
 impl ErrorDef {
-    /// Returns whether repeating the call can help.
+    /// Returns true if a repeat of the call can help.
     #[must_use]
     pub const fn retryable(&self) -> bool {
         self.retry_after_seconds.is_some()
     }
 }
 
-/// The error codes that the framework answers with. The contract gives each a role; the framework knows no code by name.
+/// The error codes that the framework answers with. The contract gives each a role, so the
+/// framework does not know codes by name.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "each field is the role of the same name in spec/errors.toml")]
 pub struct Roles {
@@ -136,16 +140,16 @@ pub struct Roles {
     pub request_timeout: &'static ErrorDef,
 }
 
-/// What tools act on.
+/// A kind of target that tools act on.
 #[derive(Debug)]
 pub struct ResourceDef {
     /// Its name, such as `printer`.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub doc: &'static str,
-    /// Checks whether a text has the form of an id of this resource.
+    /// Returns true if a text has the form of an id of this resource.
     pub admits: fn(&str) -> bool,
-    /// Where to take an id from.
+    /// Advice for finding an id.
     pub find: Advice,
 }
 
@@ -158,7 +162,7 @@ pub struct ToolDef {
     pub name: &'static str,
     /// Its name for people.
     pub title: &'static str,
-    /// All that a client must know of it, in words.
+    /// The description for clients: all that they must know of it.
     pub description: &'static str,
     /// The hints that `tools/list` gives a client.
     pub hints: ToolHints,
@@ -170,24 +174,24 @@ pub struct ToolDef {
     pub errors: &'static [&'static ErrorDef],
     /// Its route under `/v1`, if it has one.
     pub http: Option<HttpDef>,
-    /// Checks whether arguments, a JSON object, are valid for it.
+    /// Checks that arguments, a JSON object, are valid for it.
     pub judge: fn(&str) -> Result<(), ArgumentErrors>,
     /// The schema of its arguments, as JSON.
     pub input_schema: &'static str,
     /// The schema of its result, as JSON.
     pub output_schema: &'static str,
-    /// How its tasks are carried out, if it makes any.
+    /// The execution of its tasks, if it makes tasks.
     pub task: Option<TaskDef>,
 }
 
 /// The hints of `tools/list`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolHints {
-    /// It changes nothing.
+    /// True if it changes nothing.
     pub read_only: bool,
-    /// It can destroy what is there.
+    /// True if it can destroy existing data.
     pub destructive: bool,
-    /// A repeat with the same arguments changes nothing more.
+    /// True if a repeat with the same arguments has no further effect.
     pub idempotent: bool,
 }
 
@@ -198,7 +202,7 @@ pub struct TargetDef {
     pub resource: &'static str,
     /// The argument that holds its id.
     pub arg: &'static str,
-    /// The capability that the target must offer, if any.
+    /// The capability that the target must offer, if one is required.
     pub requires: Option<&'static str>,
 }
 
@@ -211,21 +215,23 @@ pub struct HttpDef {
     pub path: &'static str,
 }
 
-/// How the tasks of a tool are carried out.
+/// The execution of the tasks of a tool.
 #[derive(Debug)]
 pub struct TaskDef {
-    /// The policy for each value of the argument that selects one. A single entry with an empty value applies to all calls.
+    /// The policy for each value of the argument that selects one. A single entry with an empty
+    /// value applies to all calls.
     pub cases: &'static [(&'static str, PolicyDef)],
 }
 
-/// How one operation is sent, verified and ended.
+/// The policy for sending, verifying and ending one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyDef {
-    /// The probe that verifies the operation. Without a probe it is never verified and never sent again.
+    /// The probe that verifies the operation. Without a probe, it is never verified and never sent
+    /// again.
     pub probe: Option<&'static str>,
-    /// Whether the probe compares with a reading from before the send.
+    /// True if the probe compares with a reading from before the send.
     pub baseline: bool,
-    /// Whether it may be sent again once the first send can no longer take effect.
+    /// True if it may be sent again after the first send can no longer take effect.
     pub idempotent: bool,
     /// Longest time until the effect of an accepted request shows, in seconds.
     pub settle_seconds: u32,
@@ -234,8 +240,8 @@ pub struct PolicyDef {
 }
 
 impl PolicyDef {
-    /// Returns this policy with the times of `other`. If the deadline of `other` is not after its settle time, the gap between the
-    /// two is kept from this policy.
+    /// Returns this policy with the times of `other`. If the deadline of `other` is not after its
+    /// settle time, the gap between the two stays that of this policy.
     #[must_use]
     pub fn paced_as(self, other: Self) -> Self {
         let Self { settle_seconds, deadline_seconds, .. } = other;
@@ -247,16 +253,16 @@ impl PolicyDef {
     }
 }
 
-/// The words of the contract for a task status.
+/// The contract's texts for a task status.
 #[derive(Debug)]
 pub struct StateDef {
     /// Its name on the wire.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// What to do next.
+    /// Advice for the next step.
     pub next_step: Advice,
-    /// What to do next instead, by what the upstream reported.
+    /// Advice that replaces `next_step`, by the report of the upstream.
     pub reported: &'static [(UpstreamReport, Advice)],
 }
 
@@ -265,22 +271,22 @@ pub struct StateDef {
 pub struct ProbeDef {
     /// Its name.
     pub name: &'static str,
-    /// What to do next where its reading from before the send failed, so that nothing was sent.
+    /// Advice if its reading from before the send failed, so that nothing was sent.
     pub unread: Advice,
-    /// What to do next where its task ended as `timeout`.
+    /// Advice if its task ended as `timeout`.
     pub timeout: Advice,
 }
 
-/// What the framework's own answers say, in the contract's words.
+/// The framework's own answers, in the contract's words.
 #[derive(Debug)]
 pub struct PhraseDefs {
-    /// The write repeats one in flight.
+    /// The write repeats a task in flight.
     pub same_write: Advice,
-    /// The idempotency key is that of another write in flight.
+    /// The idempotency key belongs to another write in flight.
     pub other_write: Advice,
-    /// The id is that of no task.
+    /// No task has this id.
     pub lost_task: Advice,
-    /// A capability is refused for which there is a cure.
+    /// A capability is refused, and there is a remedy.
     pub curable: Advice,
 }
 

@@ -1,8 +1,9 @@
 //! Counters for metrics: plain atomics, read when a monitor asks.
 //!
-//! Counting takes one relaxed addition, without a lock, a hash or an allocation; a metrics library would add a lock in each
-//! histogram or a look-up of labels. Each part of a service owns its counters. This module has the two kinds, [`Count`] and
-//! [`Durations`], and the counters of the pipeline. What each request adds to, each thread has for itself, and a monitor sums.
+//! Counting takes one relaxed addition, without a lock, a hash or an allocation. A metrics library
+//! would add a lock in each histogram or a look-up of labels. Each part of a service owns its
+//! counters. This module has the two kinds, [`Count`] and [`Durations`], and the counters of the
+//! pipeline. A counter that each request adds to exists once per thread; a monitor sums them.
 
 use super::catalogue::{Catalogue, ToolDef};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,8 @@ use toolwarrant_base::shards::Shards;
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
-/// Lines that this process wanted to print or log and could not. Both streams belong to the process, and so does this counter.
+/// Lines that this process failed to print or log. Both streams belong to the process, and so does
+/// this counter.
 pub static LOST_LINES: Count = Count(AtomicU64::new(0));
 
 impl Count {
@@ -28,7 +30,7 @@ impl Count {
     }
 }
 
-/// Upper ends of the spans of a histogram of durations, in milliseconds. One more span has no end.
+/// Upper ends of the spans of a histogram of durations, in milliseconds. The last span has no end.
 pub const SPANS: [u64; 14] = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
 
 /// A histogram of durations.
@@ -39,10 +41,11 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Adds a duration. Clocks round down to whole milliseconds, so a duration equal to the end of a span belongs to the next.
+    /// Adds a duration. Clocks round down to whole milliseconds, so a duration equal to the end of
+    /// a span belongs to the next.
     pub fn add(&self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        // Most are in the first ones.
+        // Most durations are in the first spans.
         let span = SPANS.iter().position(|end| *end > millis).unwrap_or(SPANS.len());
         if let Some(count) = self.spans.get(span) {
             count.add(1);
@@ -52,7 +55,7 @@ impl Durations {
         }
     }
 
-    /// Adds what another histogram has.
+    /// Adds the content of another histogram.
     fn add_all(&self, other: &Self) {
         let Self { spans, millis } = other;
         self.spans.iter().zip(spans).for_each(|(own, other)| own.add(other.get()));
@@ -73,7 +76,7 @@ pub struct Requests {
     pub unauthenticated: SpreadCount,
     /// Requests refused because they exceed the budget of their application.
     pub rate_limited: SpreadCount,
-    /// Requests whose body is no message.
+    /// Requests whose body is not a message.
     pub unsound: SpreadCount,
 }
 
@@ -98,12 +101,12 @@ impl SpreadCount {
 pub struct Calls {
     /// The tool.
     pub tool: &'static ToolDef,
-    /// What its calls can end in but `ok`: `cancelled` and the codes of its errors.
+    /// The outcomes of its calls other than `ok`: `cancelled` and the codes of its errors.
     failures: Box<[&'static str]>,
     shards: Shards<Ended>,
 }
 
-/// What a thread has counted of one tool.
+/// The counters of one thread for one tool.
 #[derive(Debug)]
 struct Ended {
     ok: Count,
@@ -113,15 +116,15 @@ struct Ended {
 }
 
 impl Requests {
-    /// Creates counters that stand at zero.
+    /// Makes counters that start at zero.
     #[must_use]
     pub fn new(catalogue: &'static Catalogue) -> Self {
         let (unauthenticated, rate_limited, unsound) = Default::default();
         Self { tools: catalogue.tools.iter().map(Calls::new).collect(), unauthenticated, rate_limited, unsound }
     }
 
-    /// Counts a call of a tool by outcome: `ok`, `cancelled`, or an error code that the contract declares for the tool. One that was run
-    /// has a duration.
+    /// Counts a call of a tool by outcome: `ok`, `cancelled`, or an error code that the contract
+    /// declares for the tool. A call that ran also has a duration.
     pub fn ended(&self, tool: &ToolDef, outcome: &str, took: Option<Duration>) {
         let Some(calls) = self.tools.get(tool.index) else { return };
         let mine = calls.shards.mine();
@@ -133,7 +136,7 @@ impl Requests {
         }
     }
 
-    /// The calls of each tool.
+    /// Returns the counters of each tool.
     pub fn tools(&self) -> &[Calls] {
         &self.tools
     }
@@ -147,21 +150,22 @@ impl Calls {
         Self { tool, failures, shards }
     }
 
-    /// How many ended in which way.
+    /// Returns the number of calls for each outcome.
     pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let failed = |n: usize| self.shards.iter().filter_map(|ended| ended.failures.get(n)).map(Count::get).sum();
         let ok = self.shards.iter().map(|ended| ended.ok.get()).sum();
         [("ok", ok)].into_iter().chain(self.failures.iter().enumerate().map(move |(n, name)| (*name, failed(n))))
     }
 
-    /// The duration of each call, except those refused for the budget.
+    /// Returns the durations of the calls, except those that were refused for the budget.
     pub fn took(&self) -> Durations {
         let all = Durations::default();
         self.shards.iter().for_each(|ended| all.add_all(&ended.took));
         all
     }
 
-    /// What a thread counts an outcome in; `None` if the contract has none of this name.
+    /// Returns a thread's counter for an outcome; `None` if the contract has no outcome of this
+    /// name.
     fn of<'a>(&self, ended: &'a Ended, outcome: &str) -> Option<&'a Count> {
         let Ended { ok, took: _, failures } = ended;
         if outcome == "ok" {

@@ -1,7 +1,8 @@
-//! The failure of a call: an error code of the contract, what was wrong, what to do, and the fields of the code.
+//! The failure of a call: an error code of the contract, a message, and the fields of the code.
 //!
-//! The message goes to the client. What was wrong is [`Words`], so it cannot repeat what an upstream said. What to do is [`Advice`], so it
-//! names only tools that its reader may call.
+//! The message goes to the client. It states the error and the remedy. The error is [`Words`], so
+//! it cannot repeat an upstream's text. The remedy is [`Advice`], so it names only tools that its
+//! reader may call.
 
 use super::advice::Advice;
 use super::catalogue::{ErrorDef, PermissionSet};
@@ -13,7 +14,7 @@ use toolwarrant_base::words;
 /// The field that every retryable failure has.
 const RETRY_AFTER: &str = "retry_after_seconds";
 
-/// Why a call was refused or failed. One pointer wide, so that results stay small.
+/// The reason why a call was refused or failed. It is one pointer wide, so that results stay small.
 #[derive(Debug, Clone)]
 pub struct Failure(Box<Inner>);
 
@@ -28,7 +29,8 @@ struct Inner {
 }
 
 impl Failure {
-    /// Creates a failure. Its message is `what`, a fragment that says what was wrong, followed by the remedy of the code.
+    /// Creates a failure. Its message is `what`, a fragment that states the error, followed by the
+    /// remedy of the code.
     #[must_use]
     pub fn new(def: &'static ErrorDef, what: impl Into<Words>) -> Self {
         Self::stating(def, words![what.into(), "."])
@@ -56,7 +58,8 @@ impl Failure {
         Self(Box::new(Inner { def, what, remedy: none, also: none, fields, reader: PermissionSet::NONE }))
     }
 
-    /// Sets a field that the contract declares for this code. What cannot be written as JSON is null.
+    /// Sets a field that the contract declares for this code. A value that cannot be written as
+    /// JSON becomes null.
     #[must_use]
     pub fn with(mut self, field: &'static str, value: impl Serialize) -> Self {
         self.0.fields.retain(|(known, _)| *known != field);
@@ -64,7 +67,7 @@ impl Failure {
         self
     }
 
-    /// Gives this advice in place of the remedy of the code, if its reader can act on any of it.
+    /// Replaces the remedy of the code with this advice, if its reader can act on any part of it.
     #[must_use]
     pub fn advising(mut self, advice: Advice, reader: PermissionSet) -> Self {
         if !advice.told_to(reader).as_str().is_empty() {
@@ -80,20 +83,20 @@ impl Failure {
         self
     }
 
-    /// Sets who reads the message. Until then it names no tool.
+    /// Sets the reader of the message. Before that, the message names no tools.
     #[must_use]
     pub fn told_to(mut self, reader: PermissionSet) -> Self {
         self.0.reader = reader;
         self
     }
 
-    /// Returns the error code with all that the contract says of it.
+    /// Returns the error code with its definition in the contract.
     #[must_use]
     pub fn def(&self) -> &'static ErrorDef {
         self.0.def
     }
 
-    /// Returns the seconds to wait before a repeat; `None` if it is not retryable.
+    /// Returns the delay before a repeat in seconds; `None` if the failure is not retryable.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
         let field = self.0.fields.iter().find(|(name, _)| *name == RETRY_AFTER);
@@ -115,7 +118,7 @@ impl Failure {
     }
 }
 
-/// Fills in the values of fields, once: what a value says is never filled in again.
+/// Fills in the values of fields, once: slots inside of a value are not filled in.
 fn filled(advice: &str, fields: &[(&'static str, Value)]) -> String {
     let mut out = String::with_capacity(advice.len());
     let mut rest = advice;

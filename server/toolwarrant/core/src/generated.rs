@@ -1,6 +1,7 @@
-//! Macros that generated code calls, so that what all types of one kind have in common is written once.
+//! Macros that generated code calls, so that code that all types of one kind share is written once.
 //!
-//! Each macro takes the name of a type in the module of the contract, and what the contract says about this type.
+//! Each macro takes the name of a type in the module of the contract, and the properties that the
+//! contract gives it.
 
 pub use crate::{
     __toolwarrant_integer as integer, __toolwarrant_names as names, __toolwarrant_string as string,
@@ -27,7 +28,7 @@ macro_rules! __toolwarrant_names {
     };
 }
 
-/// As `names`, for an enum that is read from arguments and written to results.
+/// Does the same as `names`, for an enum that is read from arguments and written to results.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __toolwarrant_values {

@@ -1,7 +1,7 @@
 //! The types that the generated handler traits use.
 //!
-//! A handler never checks who calls, what they may do, or what the target offers: the pipeline makes a [`Call`] and a [`Target`]
-//! only after these checks.
+//! A handler never checks the caller, its permissions, or the capabilities of the target: the
+//! pipeline makes a [`Call`] and a [`Target`] only after these checks.
 
 use super::access::{Access, Caller};
 use super::advice::Advice;
@@ -21,11 +21,11 @@ pub struct ToolCall<'a> {
     pub tool: &'a str,
     /// The arguments: a JSON object.
     pub arguments: &'a RawValue,
-    /// Names the request in logs, audit and errors.
+    /// The id of the request in logs, audit and errors.
     pub request_id: &'a str,
-    /// Whether the answer may be held back.
+    /// The permission to hold the answer back.
     pub hold: LongPoll<'a>,
-    /// What the transport sets around the result.
+    /// The frame that the transport puts around the result.
     pub frame: Frame<'a>,
 }
 
@@ -47,9 +47,9 @@ pub struct Call<'a> {
     pub tool: &'static ToolDef,
     /// The contract that the tool belongs to.
     pub catalogue: &'static Catalogue,
-    /// Names the request in logs, audit and errors.
+    /// The id of the request in logs, audit and errors.
     pub request_id: &'a str,
-    /// When the call arrived.
+    /// The time when the call arrived.
     pub now: Timestamp,
     pub(super) frame: Frame<'a>,
     pub(super) around: Around<'a>,
@@ -59,14 +59,14 @@ pub struct Call<'a> {
     arguments: OnceLock<Option<Box<RawValue>>>,
 }
 
-/// What every call of a pipeline has around it.
+/// The environment of every call of a pipeline.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     pub(super) catalogue: &'static Catalogue,
     pub(super) tasks: &'a dyn Tasks,
     pub(super) access: &'a Access,
     pub(super) clock: &'a Clock,
-    /// When the call arrived: by the process's clock, and by the later of both.
+    /// The time when the call arrived: by the process's clock, and by the later of both.
     pub(super) arrived: (Timestamp, Timestamp),
 }
 
@@ -88,8 +88,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Reads a task. The answer is held until the task ends or `wait` is over; without `wait`, until the poll is due, and no longer
-    /// than the contract's `hold_seconds`.
+    /// Reads a task. The answer is held until the task ends or `wait` is over. Without `wait`, it
+    /// is held until the next poll is due, but no longer than the contract's `hold_seconds`.
     ///
     /// # Errors
     /// See [`TaskReadError`].
@@ -122,7 +122,8 @@ impl<'a> From<&Call<'a>> for Frame<'a> {
     }
 }
 
-/// Proof that the caller may see the target, and that the target offers what the tool requires. Dereferences to the view.
+/// Proof that the caller may see the target, and that the target offers the required capability.
+/// Dereferences to the view.
 #[derive(Debug)]
 pub struct Target<View> {
     view: View,
@@ -145,7 +146,7 @@ impl<View> Deref for Target<View> {
     }
 }
 
-/// The proof that a handler gets of its target: a [`Target`], or `()` for a tool without one.
+/// The proof that a handler gets for its target: a [`Target`], or `()` for a tool without one.
 pub trait Proof: Send + Sync {
     /// Returns the policy of a call: the declared one, with the times that the target asks for.
     fn policy(&self, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
@@ -161,31 +162,32 @@ impl<View: Send + Sync> Proof for Target<View> {
     }
 }
 
-/// Finds the targets of one resource of the contract, and says what they offer.
+/// Finds the targets of one resource of the contract, and reports their capabilities.
 pub trait Resource<Id>: Send + Sync + 'static {
-    /// What a handler gets to know of a target.
+    /// The view of a target that a handler gets.
     type View: Send + Sync;
     /// The generated enum of its capabilities.
     type Capability: Copy + Send;
 
-    /// Finds a target by its id, which is already known to be granted to `caller`. Tools that list targets must apply the grants
-    /// themselves.
+    /// Finds a target by its id. The pipeline has already checked that it is granted to `caller`.
+    /// Tools that list targets must apply the grants themselves.
     fn resolve(&self, caller: &Caller, id: &Id) -> impl Future<Output = Result<Self::View, Unresolved>> + Send;
 
-    /// Returns whether a target offers a capability at present. Clients see the same flag.
+    /// Returns the flag of a capability of a target at present. Clients see the same flag.
     fn flag(view: &Self::View, capability: Self::Capability) -> Flag;
 
-    /// Returns the settle time and the deadline of a write by `tool` on this target. Other fields are ignored. A deadline that is not
-    /// after the settle time is moved to keep the declared gap.
+    /// Returns the settle time and the deadline of a write by `tool` on this target. Other fields
+    /// are ignored. If the deadline is not after the settle time, it is moved to keep the declared
+    /// gap.
     fn policy(_view: &Self::View, _tool: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         declared
     }
 }
 
-/// Why a target was not found.
+/// The reason why a target was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unresolved {
-    /// There is none with this id. Clients get the same answer for a target that is not granted to them.
+    /// No target has this id. Clients get the same answer for a target that is not granted to them.
     NotFound,
     /// The upstream that knows the target could not be reached.
     Unavailable,
@@ -196,22 +198,22 @@ pub enum Unresolved {
 pub enum Flag {
     /// The flag is true.
     Offered,
-    /// The flag is false. The text says why, in our own words: a lower-case fragment.
+    /// The flag is false. The text is the reason in the service's own words: a lower-case fragment.
     Refused(&'static str),
     /// The flag is false, and something can change that.
     Curable {
-        /// Why it is false: a lower-case fragment.
+        /// The reason: a lower-case fragment.
         why: &'static str,
-        /// What would change it: a text of the contract.
+        /// The remedy: a text of the contract.
         cure: Advice,
     },
-    /// The flag is true as it was last read, and at present the upstream cannot be reached: a call that needs it is refused as
-    /// `upstream_unavailable`.
+    /// The flag was true when it was last read, but the upstream cannot be reached at present. A
+    /// call that needs it is refused as `upstream_unavailable`.
     Unreachable,
 }
 
 impl Flag {
-    /// Returns why the flag is false; `None` if it is true.
+    /// Returns the reason why the flag is false; `None` if it is true.
     #[must_use]
     pub const fn refusal(&self) -> Option<&'static str> {
         match self {

@@ -1,7 +1,8 @@
-//! What any service needs, whatever its contract is about and whatever carries its requests.
+//! The core that every service needs, independent of its contract and its transport.
 //!
-//! [`pipeline`] holds the order in which a call is checked. [`catalogue`] is the contract as the generator writes it. [`handler`]
-//! has the types that handlers use. This crate knows no transport, no database and no command line.
+//! [`pipeline`] holds the order in which a call is checked. [`catalogue`] is the contract as the
+//! generator writes it. [`handler`] has the types that handlers use. This crate knows no transport,
+//! no database and no command line.
 
 pub mod access;
 pub mod advice;
@@ -24,6 +25,6 @@ pub mod revision;
 pub mod store;
 pub mod tasks;
 
-/// Generated code finds here what it needs of the base.
+/// The parts of the base that generated code needs.
 #[doc(hidden)]
 pub use toolwarrant_base::{Timestamp, text, wording};

@@ -1,11 +1,13 @@
-//! The request budget: how many requests one application may make in any 60 seconds.
+//! The request budget: the number of requests that one application may make in any 60 seconds.
 //!
-//! The window slides. It is exact to a tenth of a second, and errs on the strict side. This module knows neither requests nor
-//! applications. Start at [`Window::admit`].
+//! The window slides. It is exact to a tenth of a second, and errs on the strict side. This module
+//! knows neither requests nor applications. Start at [`Window::admit`].
 //!
-//! Where there is much room, a thread takes a lease: requests that are logged in the present tick, and that it then admits without the
-//! lock, in that tick alone. What it does not spend is given back when it comes with a later tick, or when anybody's request does not
-//! fit otherwise. So what is admitted and refused is what it would be without leases.
+//! A thread takes a lease if there is much room: a number of requests that are logged in the
+//! present tick. The thread then admits that many requests without the lock, in that tick only. The
+//! rest of a lease is given back when its thread comes with a later tick, or when a request of any
+//! thread would otherwise not fit. So the window admits and refuses exactly the same requests as
+//! without leases.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,25 +16,28 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::shards::Shards;
 use toolwarrant_base::unpoisoned;
 
-/// Length of a tick. Requests within one tick share a log entry.
+/// Length of a tick, in milliseconds. Requests within one tick share a log entry.
 const TICK_MILLIS: u64 = 100;
 
-/// Ticks for which an entry counts, its own included: 60 seconds and one tick, because a request at the end of its tick must
-/// count for 60 seconds, too. So a request counts for more than 60.0 and at most 60.1 seconds.
+/// Ticks for which an entry counts, including its own: 60 seconds and one tick, because a request
+/// at the end of its tick must also count for 60 seconds. So a request counts for more than 60.0
+/// and at most 60.1 seconds.
 const WINDOW_TICKS: u64 = 601;
 
-/// Requests in a tick that make a lease worth its while, and the least that a lease is.
+/// Requests in a tick from which a lease is worthwhile, and also the smallest lease.
 const LEASE_MIN: u32 = 16;
 
-/// A lease is this part of the room. There are at most 64 shards, so all leases together are at most a quarter of it.
+/// The fraction of the room that a lease takes is 1 / `LEASE_PART`. There are at most 64 shards, so
+/// all leases together are at most a quarter of the room.
 const LEASE_PART: u32 = 256;
 
-/// The sliding window of one application. It logs one entry a tick at most, however large the limit is.
+/// The sliding window of one application. It logs at most one entry a tick, however large the limit
+/// is.
 #[derive(Debug)]
 pub struct Window {
     limit: u32,
     log: Mutex<Log>,
-    /// Made with the first lease, since most applications never have one.
+    /// Made with the first lease, because most applications never have one.
     leases: OnceLock<Shards<Lease>>,
     refusals: Mutex<Refusals>,
 }
@@ -46,21 +51,22 @@ struct Refusals {
     unlogged: u64,
 }
 
-/// The budget is spent.
+/// The error that the budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter {
-    /// Seconds until the same requests fit if no others arrive; at least 1.
+    /// Seconds until the same requests fit, if no others arrive; at least 1.
     pub seconds: u64,
 }
 
 impl Window {
-    /// A window that admits `limit` requests in any 60 seconds, all at once if need be.
+    /// Makes a window that admits `limit` requests in any 60 seconds, even all at once.
     #[must_use]
     pub fn new(limit: u32) -> Self {
         Self { limit, log: Mutex::default(), leases: OnceLock::new(), refusals: Mutex::default() }
     }
 
-    /// Counts a refusal and returns the number of refusals to log now: at most one log line a second, covering all since the last.
+    /// Counts a refusal and returns the number of refusals to log now. There is at most one log
+    /// line a second, and it covers all refusals since the last.
     pub fn take_unlogged(&self, now: Timestamp) -> Option<u64> {
         let mut refusals = unpoisoned(self.refusals.lock());
         let second = now.0 / 1000;
@@ -72,17 +78,21 @@ impl Window {
         Some(std::mem::take(&mut refusals.unlogged))
     }
 
-    /// Returns the most requests in any 60 seconds.
+    /// Returns the limit of requests in any 60 seconds.
     #[must_use]
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing. Of a request whose body is to come, the head is
-    /// admitted alone; pass what this returns as `head` with the number of its messages. If these do not fit, it is given back.
+    /// Admits all `n` requests that arrive at `now`, or none. A refusal costs nothing.
+    ///
+    /// A request whose body is still to come first admits its head alone. It then passes that
+    /// charge as `head`, and the number of messages in the body as `n`. If these do not fit, the
+    /// charge is given back.
     ///
     /// # Errors
-    /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit no wait helps; the answer is then a minute.
+    /// [`RetryAfter`] if they do not fit. If `n` exceeds the limit, no delay helps; the answer is
+    /// then a minute.
     pub fn admit(&self, head: Option<HeadCharge>, now: Timestamp, n: u32) -> Result<HeadCharge, RetryAfter> {
         let (tick, charged) = (now.0 / TICK_MILLIS, u32::from(head.is_some()));
         let wanted = n.saturating_sub(charged);
@@ -114,7 +124,7 @@ impl Window {
         Ok(HeadCharge(tick))
     }
 
-    /// Gives this thread a lease, if there is much room and much is asked.
+    /// Gives this thread a lease, if there is much room and many requests arrive.
     fn lease(&self, log: &mut Log, tick: u64) {
         let part = (self.limit - log.total) / LEASE_PART;
         let busy = log.entries.back().is_some_and(|(last, count)| *last == tick && *count >= LEASE_MIN);
@@ -124,12 +134,13 @@ impl Window {
     }
 }
 
-/// Requests that are logged and that threads of one shard may admit without the lock: the tick that they are logged in, and in the
-/// lowest bits how many are left. It gets more with the lock of the log alone.
+/// Requests that are logged and that threads of one shard may admit without the lock. The value
+/// holds the tick in which they are logged, and in the lowest bits the number that is left. It is
+/// refilled only under the log's lock.
 #[derive(Debug, Default)]
 struct Lease(AtomicU64);
 
-/// Bits of [`Lease`] that count. A [`LEASE_PART`] of the largest limit fits.
+/// Bits of [`Lease`] for the number. A [`LEASE_PART`] of the largest limit fits.
 const COUNT_BITS: u32 = 24;
 
 impl Lease {
@@ -142,7 +153,8 @@ impl Lease {
         self.0.fetch_update(Relaxed, Relaxed, less).is_ok()
     }
 
-    /// Puts requests into an empty lease. Returns false in a tick so late that it does not fit.
+    /// Puts requests into an empty lease. Returns false if the tick is so late that it does not
+    /// fit.
     fn begin(&self, tick: u64, count: u32) -> bool {
         let fits = tick >> (u64::BITS - COUNT_BITS) == 0;
         if fits {
@@ -151,9 +163,9 @@ impl Lease {
         fits
     }
 
-    /// Gives back what is left.
+    /// Gives back the rest.
     fn end(&self, log: &mut Log) {
-        // Most are empty, and to look costs less than to take.
+        // Most leases are empty, and a load costs less than a swap.
         if self.0.load(Relaxed) > 0 {
             let lease = self.0.swap(0, Relaxed);
             log.give_back(lease >> COUNT_BITS, (lease % (1 << COUNT_BITS)) as u32);
@@ -161,10 +173,11 @@ impl Lease {
     }
 }
 
-/// A request that was admitted before its messages were counted. Dropped, it stays charged.
+/// A request that was admitted before its messages were counted. If this is dropped, the request
+/// stays charged.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadCharge(
-    /// The tick that it was logged in.
+    /// The tick in which it was logged.
     u64,
 );
 
@@ -176,7 +189,8 @@ struct Log {
 }
 
 impl Log {
-    /// Drops what no longer counts at `tick`. Returns the tick to use: if time went back, the latest one.
+    /// Drops entries that no longer count at `tick`. Returns the tick to use: if time went back,
+    /// the latest one.
     fn advance(&mut self, tick: u64) -> u64 {
         let tick = self.entries.back().map_or(tick, |(last, _)| tick.max(*last));
         while let Some((_, count)) = self.entries.pop_front_if(|(first, _)| tick - *first >= WINDOW_TICKS) {
@@ -185,7 +199,8 @@ impl Log {
         tick
     }
 
-    /// Ticks after `tick` until at least `wanted` of the logged requests no longer count.
+    /// Returns the ticks after `tick` until at least `wanted` of the logged requests no longer
+    /// count.
     fn ticks_until_free(&self, tick: u64, wanted: u32) -> u64 {
         let mut freed = 0;
         let last = self.entries.iter().find(|(_, count)| {
@@ -303,13 +318,14 @@ mod tests {
         }
     }
 
-    /// Against a model that keeps every exact timestamp: never more than the limit in any 60 seconds, ends included; always
-    /// admitted where the last 60.1 seconds have room; and the promised wait is kept.
+    /// Compares with a model that stores every exact timestamp. There are never more requests than
+    /// the limit in any 60 seconds, ends included. Requests are always admitted if the last 60.1
+    /// seconds have room. The promised delay is enough.
     #[test]
     fn random_traffic_never_exceeds_the_limit_and_is_never_refused_without_cause() {
         for seed in 1..=200 {
             let mut random = Xorshift(seed);
-            // With and without leases.
+            // Runs with and without leases.
             let limit = [1, 5_000][seed as usize % 2] + random.below(40) as u32;
             let window = Window::new(limit);
             let mut admitted: Vec<(u64, u32)> = Vec::new();
@@ -340,7 +356,8 @@ mod tests {
         }
     }
 
-    /// In each round, threads that are new to the window ask at one moment. Together they get all of the room that the model has.
+    /// In each round, threads that are new to the window ask at the same moment. Together they get
+    /// all the room that the model has.
     #[test]
     fn threads_are_admitted_what_there_is_room_for_and_no_more_whatever_leases_others_hold() {
         for seed in 1..=12 {

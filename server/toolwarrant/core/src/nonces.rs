@@ -1,9 +1,10 @@
-//! The nonces of signed requests, so that a request that was seen is not taken again.
+//! The nonces of signed requests, so that a repeated request is refused.
 //!
-//! All nonces that can still be repeated are in memory, and decide at once. Those of requests that may have changed something are on
-//! the disk too, before the answer, and come back at a start. Of reads, signatures from before the start are refused instead, so that
-//! only one that was signed ahead of the server's clock is on the disk.
-//! This module knows no signature. Start at [`Nonces::take`].
+//! All nonces that can still be repeated are in memory, so a check needs no disk. Nonces of
+//! requests that may have changed something are also on the disk before the answer, and are loaded
+//! at a start. Nonces of reads are stored only if the request was signed ahead of the server's
+//! clock: after a start, all reads that were signed before it are refused. This module knows no
+//! signatures. Start at [`Nonces::take`].
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -14,16 +15,19 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::unpoisoned;
 use toolwarrant_signing::SKEW_SECONDS;
 
-/// How long a nonce is kept: longer than a signature can be valid, from the earliest time of signing to the latest.
+/// Time for which a nonce is stored: longer than a signature can be valid, from the earliest time
+/// of signing to the latest.
 pub const NONCE_KEPT: Duration = Duration::from_secs(2 * SKEW_SECONDS + 60);
 
-/// Parts with a lock each, so that requests seldom wait for each other.
+/// Number of parts, each with its own lock, so that requests seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// Most nonces in memory in one part. More would be 200 MB in all; further requests are then refused.
+/// Most nonces in memory in one part. This limits them to 200 MB in total; further requests are
+/// refused.
 const SHARD_MAX: usize = 256 * 1024;
 
-/// Most nonces that are dropped with one that comes, if that is not doubtful: after a busy minute, no request shall wait for all of it.
+/// Most expired nonces that are dropped when a new one comes, so that after a busy minute no
+/// request waits until all are dropped. If a nonce seems to be used, all expired ones are dropped.
 const DROPPED_AT_ONCE: usize = 16;
 
 /// The nonces that were used.
@@ -32,7 +36,7 @@ pub struct Nonces {
     clock: Clock,
     /// The wall clock at the start.
     started: Timestamp,
-    /// Nothing signed until then is taken.
+    /// Requests that were signed until then are refused.
     floor: Option<Timestamp>,
     hasher: RandomState,
     shards: [Mutex<Shard>; SHARDS],
@@ -40,13 +44,13 @@ pub struct Nonces {
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// Keyed hashes.
+    /// Keyed hashes of entries.
     used: HashSet<u64, BuildHasherDefault<Hashed>>,
-    /// The same, in the order of use.
+    /// The same hashes, in the order of use.
     order: VecDeque<Used>,
 }
 
-/// Takes hashes as they are.
+/// A hasher that returns hashes unchanged.
 #[derive(Debug, Default)]
 struct Hashed(u64);
 
@@ -67,59 +71,60 @@ impl Hasher for Hashed {
 #[derive(Debug)]
 struct Used {
     hash: u64,
-    /// When it was used, by the clock of the process.
+    /// The time of use, by the clock of the process.
     at: Timestamp,
-    /// Until when its signature is valid, by the wall clock.
+    /// The end of its signature's validity, by the wall clock.
     valid_until: Timestamp,
 }
 
 /// A nonce that a verified request has used.
 #[derive(Debug)]
 pub struct UsedNonce {
-    /// The key and its nonce, as storage keeps them.
+    /// The key and its nonce, in the form that storage keeps.
     pub entry: Box<[u8]>,
-    /// Until when storage must keep it.
+    /// The time until which storage must keep it.
     pub until: Timestamp,
-    /// Whether the request was signed ahead of the wall clock, so that it could be signed after the next start.
+    /// True if the request was signed ahead of the wall clock. Its time of signing could be after
+    /// the next start.
     ahead: bool,
     stored: AtomicBool,
 }
 
 impl UsedNonce {
-    /// Returns whether it must still be put on the disk before the answer.
+    /// Returns true if it must still be stored on the disk before the answer.
     #[must_use]
     pub fn is_due(&self, reads: bool) -> bool {
         (!reads || self.ahead) && !self.stored.load(Relaxed)
     }
 
-    /// Says that it is on the disk.
+    /// Records that it is on the disk.
     pub fn set_stored(&self) {
         self.stored.store(true, Relaxed);
     }
 }
 
-/// Why a time of signing is refused.
+/// The reason why a time of signing is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadTime {
-    /// Seconds behind the wall clock.
+    /// It is this many seconds behind the wall clock.
     Behind(u64),
-    /// Seconds ahead of the wall clock.
+    /// It is this many seconds ahead of the wall clock.
     Ahead(u64),
-    /// A read was signed before the start, or anything before the data was restored.
+    /// A read was signed before the start, or any request before the data was restored.
     BeforeStart,
 }
 
-/// Why a nonce is refused.
+/// The reason why a nonce is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadNonce {
     /// It was used.
     Used,
-    /// There are too many.
+    /// There are too many nonces.
     Full,
 }
 
 impl Nonces {
-    /// Starts with the entries that storage kept.
+    /// Starts with the entries from storage.
     #[must_use]
     pub fn starting(clock: Clock, kept: impl IntoIterator<Item = Box<[u8]>>) -> Self {
         let started = clock.wall();
@@ -127,20 +132,20 @@ impl Nonces {
         let latest = started.plus(Duration::from_secs(SKEW_SECONDS));
         let now = (nonces.clock.now(), started);
         for entry in kept {
-            // More than the most in memory would mean that the last process had accepted too many.
+            // A failure here would mean that the last process accepted too many nonces.
             let _ = nonces.insert(&entry, latest, now);
         }
         nonces
     }
 
-    /// Refuses whatever was signed until then, also what does not read: the nonces from before are not known, for the data was restored
-    /// from a backup.
+    /// Refuses all requests that were signed until then, reads and others. The data was restored
+    /// from a backup, so earlier nonces are unknown.
     #[must_use]
     pub fn since(self, restored_at: Option<Timestamp>) -> Self {
         Self { floor: restored_at, ..self }
     }
 
-    /// Judges the time of signing, in Unix seconds, by the wall clock as it is.
+    /// Checks the time of signing, in Unix seconds, against the wall clock.
     ///
     /// # Errors
     /// [`BadTime`].
@@ -155,7 +160,8 @@ impl Nonces {
         }
     }
 
-    /// Uses a nonce of a key: of several equal ones at once, one passes. `timestamp` is the time of signing.
+    /// Uses a nonce of a key. If equal ones come at once, only one passes. `timestamp` is the time
+    /// of signing.
     ///
     /// # Errors
     /// [`BadNonce`].
@@ -168,15 +174,15 @@ impl Nonces {
         Ok(UsedNonce { entry, until, ahead: timestamp > wall.0 / 1000, stored: AtomicBool::new(false) })
     }
 
-    /// `now` is by the clock of the process and by the wall clock.
+    /// Inserts an entry. `now` is the time by the clock of the process and by the wall clock.
     fn insert(&self, entry: &[u8], valid_until: Timestamp, now: (Timestamp, Timestamp)) -> Result<(), BadNonce> {
         let hash = self.hasher.hash_one(entry);
-        // Any bits choose a part, but those at either end, by which a set finds it.
+        // Any bits can choose a part, except those at either end, which the hash set uses.
         let Some(shard) = self.shards.get((hash >> 40) as usize % SHARDS) else { return Err(BadNonce::Full) };
         let mut shard = unpoisoned(shard.lock());
         shard.drop_over(now, DROPPED_AT_ONCE);
         if shard.used.contains(&hash) {
-            // It may be over, behind others.
+            // It may be expired, behind others that are not dropped yet.
             shard.drop_over(now, usize::MAX);
         }
         if shard.used.contains(&hash) {
@@ -192,7 +198,7 @@ impl Nonces {
 }
 
 impl Shard {
-    /// Drops nonces that are over, at most so many.
+    /// Drops expired nonces, at most this many.
     fn drop_over(&mut self, (now, wall): (Timestamp, Timestamp), most: usize) {
         let over = |used: &mut Used| used.at.plus(NONCE_KEPT) < now && used.valid_until < wall;
         for Used { hash, .. } in std::iter::from_fn(|| self.order.pop_front_if(over)).take(most) {
@@ -227,7 +233,7 @@ mod tests {
         }
         assert_eq!(nonces.judge(SECOND, true), Err(BadTime::BeforeStart));
         assert_eq!(nonces.judge(SECOND + 1, true), Ok(()));
-        // A machine that slept for an hour: the wall clock alone counts.
+        // The machine was suspended for an hour; only the wall clock counts.
         clock.shift_wall(3_600_000);
         assert_eq!(nonces.judge(SECOND, false), Err(BadTime::Behind(3600)));
         assert_eq!(nonces.judge(SECOND + 3600, true), Ok(()));

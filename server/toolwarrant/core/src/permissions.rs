@@ -14,7 +14,7 @@ impl PermissionSet {
         Self(self.0 | other.0)
     }
 
-    /// Checks whether this set contains all of `other`.
+    /// Returns true if this set contains all of `other`.
     #[must_use]
     pub const fn covers(self, other: Self) -> bool {
         self.0 & other.0 == other.0

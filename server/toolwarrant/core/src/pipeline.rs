@@ -1,22 +1,27 @@
-//! The spine: the order in which a request and its calls are checked, and the proof that each step returns.
+//! The spine: the order in which a request and its calls are checked, and the proof that each step
+//! returns.
 //!
 //! ```text
-//! once a request   authenticate  -> Caller    unauthenticated; for a signed request, verify
+//! once a request   authenticate  -> Caller    unauthenticated; a signed request: verify
 //!                  charge_budget -> Admitted  rate_limited
-//! once a call      renew   -> Caller          unauthenticated, if the key or secret has ended meanwhile
+//! once a call      renew   -> Caller          unauthenticated, if the key or secret has ended
 //!                  find    -> ToolDef         unknown tool
-//!                  permit  -> Grant           forbidden, before the arguments are looked at
-//!                  parse   -> typed arguments invalid_argument, every one at once
+//!                  permit  -> Grant           forbidden, before the arguments are read
+//!                  parse   -> typed arguments invalid_argument, with all mistakes at once
 //!                  repeat  -> hit | fresh     a hit answers here: no target is touched
-//!                  require -> Target          not_found if it is not granted or not there, upstream_unavailable, not_supported
-//!                  invoke  -> the handler     what the tool itself declares; unless it reads, the caller is judged again before
-//!                  accept                     tasks only, again for a caller who still may: overloaded, target_busy
-//!                  still                      other tools: unauthenticated, forbidden, not_found if that ended meanwhile
-//!                  audit                      a line for every call, refused ones too
+//!                  require -> Target          not_found if it is not granted or does not exist,
+//!                                             upstream_unavailable, not_supported
+//!                  invoke  -> the handler     the errors of the tool itself; before a write the
+//!                                             caller is checked again
+//!                  accept                     tasks only, after another check of the caller:
+//!                                             overloaded, target_busy
+//!                  still                      other tools: unauthenticated, forbidden, not_found
+//!                                             if the right has ended
+//!                  audit                      a line for every call, also for refused ones
 //! ```
 //!
-//! Only the step before can make a proof, so no call reaches a handler past a check. Transports call [`Pipeline`]; the generated
-//! dispatch calls [`run`].
+//! Only the step before can make a proof, so no call reaches a handler past a check. Transports
+//! call [`Pipeline`]; the generated dispatch calls [`run`].
 
 mod records;
 mod refusals;
@@ -71,7 +76,8 @@ pub trait Handlers: Send + Sync + 'static {
 pub trait ToolSteps<H>: Send + Sync + 'static {
     /// The typed arguments.
     type Args: Arguments;
-    /// Proof that the target was found and offers what the tool requires; `()` for a tool without a target.
+    /// Proof that the target was found and offers the capability that the tool requires; `()` for a
+    /// tool without a target.
     type Proof: Proof;
 
     /// Returns the id of the target, if the tool has one.
@@ -100,7 +106,7 @@ pub trait ToolSteps<H>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Outcome, Failure>> + Send + 'a;
 }
 
-/// What a handler returned.
+/// The return value of a handler.
 #[derive(Debug)]
 pub enum Outcome {
     /// The result.
@@ -135,7 +141,7 @@ impl Outcome {
 #[derive(Debug)]
 pub struct Admitted<'a>(&'a Caller);
 
-/// All steps of a request and its calls, and what they need.
+/// All steps of a request and its calls, and the state that they need.
 pub struct Pipeline<H> {
     handlers: H,
     access: Arc<Access>,
@@ -144,7 +150,7 @@ pub struct Pipeline<H> {
     nonces: Nonces,
     clock: Clock,
     counts: Arc<Requests>,
-    /// What `tools/list` shows, by the names of the tools in it.
+    /// The lists of `tools/list`, by the names of the tools in them.
     lists: Mutex<HashMap<Vec<&'static str>, ToolLists>>,
 }
 
@@ -167,7 +173,7 @@ impl<H: Handlers> Pipeline<H> {
         Arc::clone(&self.counts)
     }
 
-    /// Returns a handle for those who watch over the audit.
+    /// Returns a handle for monitoring the audit.
     pub fn audit_handle(&self) -> AuditHandle {
         self.audit.handle()
     }
@@ -177,15 +183,15 @@ impl<H: Handlers> Pipeline<H> {
         self.clock.now()
     }
 
-    /// Counts a request whose body is no message.
+    /// Counts a request whose body is not a message.
     pub fn unsound(&self) {
         self.counts.unsound.add(1);
     }
 
-    /// Authenticates a request. `credentials` are `None` if it has none that can be read.
+    /// Authenticates a request. `credentials` are `None` if it has none, or none that can be read.
     ///
     /// # Errors
-    /// `unauthenticated`, in the same words for every cause.
+    /// `unauthenticated`, with the same message for every cause.
     pub fn authenticate(&self, credentials: Option<Credentials<'_>>) -> Result<Caller, Failure> {
         credentials.and_then(|shown| self.access.authenticate(shown, &self.clock).ok()).ok_or_else(|| {
             self.counts.unauthenticated.add(1);
@@ -193,13 +199,14 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Charges one request to the budget of the application before its body is read. `None` if the budget is spent.
+    /// Charges one request to the budget of the application before its body is read. Returns `None`
+    /// if the budget is spent.
     pub fn charge_head(&self, caller: &Caller) -> Option<HeadCharge> {
         caller.application.window.admit(None, self.now(), 1).ok()
     }
 
-    /// Charges `requests` to the budget of the application, all or none, of which one may be charged as `head`. The proof that it
-    /// returns allows their calls.
+    /// Charges `requests` to the budget of the application, all or none. One of them may already be
+    /// charged as `head`. The returned proof allows their calls.
     ///
     /// # Errors
     /// `rate_limited`, with the seconds after which the same requests would fit.
@@ -228,7 +235,8 @@ impl<H: Handlers> Pipeline<H> {
         })
     }
 
-    /// Returns the tools of `tools/list` as a JSON list: exactly those that [`Self::call`] permits this caller.
+    /// Returns the tools of `tools/list` as a JSON list: exactly those that [`Self::call`] permits
+    /// this caller.
     ///
     /// # Errors
     /// `unauthenticated` if its key or secret has ended.
@@ -238,7 +246,8 @@ impl<H: Handlers> Pipeline<H> {
         Ok(lists.of_revision(revision).clone())
     }
 
-    /// Returns the instructions for this caller, as a JSON string: what concerns the tools that it may call.
+    /// Returns the instructions for this caller, as a JSON string: those for the tools that it may
+    /// call.
     ///
     /// # Errors
     /// `unauthenticated` if its key or secret has ended.
@@ -262,11 +271,12 @@ impl<H: Handlers> Pipeline<H> {
         lists.entry(names).or_insert_with(|| ToolLists::of(&tools)).clone()
     }
 
-    /// Calls a tool, counts the call and writes its audit line. A panic becomes the failure `internal`; the connection stays open.
+    /// Calls a tool, counts the call and writes its audit line. A panic becomes the failure
+    /// `internal`; the connection stays open.
     ///
     /// # Errors
-    /// The failure of the step that refused or failed. Only `unknown_tool` and `unauthenticated` are errors of the protocol; the others
-    /// are results of the tool.
+    /// The failure of the step that refused or failed. Only `unknown_tool` and `unauthenticated`
+    /// are errors of the protocol; the others are results of the tool.
     pub async fn call(&self, Admitted(caller): &Admitted<'_>, asked: ToolCall<'_>) -> Result<Answer, Failure> {
         let renewed = self.renew(caller);
         let (caller, ended) = match &renewed {
@@ -296,7 +306,8 @@ impl<H: Handlers> Pipeline<H> {
         let Some(slot) = self.audit.reserve() else { return Err(overloaded(H::CATALOGUE, "the audit cannot keep up")) };
         let permitted = ended.map_or_else(|| permit(H::CATALOGUE, caller, tool), Err);
         let permitted = permitted.and_then(|grant| match self.audit.is_stale(arrived.0) {
-            // What may change something must not go unrecorded for longer. Reads go on while there are slots.
+            // Calls that may change something must not stay unrecorded any longer. Reads go on
+            // while there are slots.
             true if !tool.hints.read_only => Err(overloaded(H::CATALOGUE, "the audit cannot be written")),
             _ => Ok(grant),
         });
@@ -313,7 +324,7 @@ impl<H: Handlers> Pipeline<H> {
         let mut witness = AuditGuard { slot: Some(slot), call: &call, outcome: "cancelled" };
         let result = survive(self.handlers.dispatch(&call, raw.get())).await;
         let mut result = result.unwrap_or_else(|| Err(broken(&call, "a handler panicked")));
-        // The maker of a task learns of it, whatever it may do by now.
+        // A caller that made a task gets its id, even if it has lost its rights meanwhile.
         if result.is_ok() && tool.task.is_none() {
             result = call.still().and(result);
         }
@@ -367,7 +378,8 @@ pub async fn run<H, T: ToolSteps<H>>(handlers: &H, call: &Call<'_>, raw: &str) -
     accepted(call, &answer.map_err(|error| not_accepted(call, error))?)
 }
 
-/// Checks that the target is granted, then finds it. For a target that is not granted, the handlers are not asked.
+/// Checks that the target is granted, then finds it. The handlers never see the id of a target that
+/// is not granted.
 async fn require_granted<H, T: ToolSteps<H>>(
     handlers: &H,
     call: &Call<'_>,
@@ -455,7 +467,8 @@ fn parse<A: Arguments>(call: &Call<'_>, raw: &str) -> Result<A, Failure> {
     }
 }
 
-/// The answer of a tool names its own target. A task on another resource, which only a reused idempotency key can find, does not fit it.
+/// Makes the answer to an accepted write. The result of a tool names a target of its own resource.
+/// A reused idempotency key can find a task on another resource, which does not fit.
 fn accepted(call: &Call<'_>, task: &AcceptedTask) -> Result<Answer, Failure> {
     let resource = |tool: &ToolDef| tool.target.as_ref().map(|target| target.resource);
     if call.catalogue.tool(&task.tool).is_some_and(|tool| resource(tool) != resource(call.tool)) {

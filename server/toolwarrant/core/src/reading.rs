@@ -14,10 +14,10 @@ use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 
-/// The units that a refund gives back. A task is charged one unit, whatever it does.
+/// The number of units that a refund gives back. Every task costs one unit.
 const REFUNDED_UNITS: u64 = 1;
 
-/// Reads the task `id`. `wait` is the time in seconds that the answer may be held.
+/// Reads the task `id`. `wait` is the time for which the answer may be held, in seconds.
 ///
 /// # Errors
 /// `not_found` if the caller sees no such task, `internal` if it cannot be read.
@@ -26,7 +26,7 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
     let read = tokio::select! {
         biased;
         read = call.task(id, wait) => read,
-        // A poll may be held for long, and authority ends at once.
+        // A poll may be held for a long time, but authority ends at once.
         failure = call.ended() => return Err(failure),
     };
     match read {
@@ -59,7 +59,8 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// `None` if the contract no longer knows what the task acts on.
+    /// Makes the view of a task. Returns `None` if the contract no longer has the resource or the
+    /// target that the task acts on.
     fn of(call: &Call<'_>, id: &'a str, told: &'a TaskView) -> Option<Self> {
         let catalogue = call.catalogue;
         let targets = targets(catalogue);
@@ -70,7 +71,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What to do next: what the probe of the task can show, and what was reported, say more than the status.
+/// Returns the advice for the next step. Advice by the task's probe or by the upstream's report is
+/// more specific than advice by the status.
 fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> Option<Words> {
     let TaskView { status, evidence, .. } = task;
     let state = status.def(catalogue)?;
@@ -88,7 +90,7 @@ fn next_step(catalogue: &Catalogue, task: &TaskView, reader: PermissionSet) -> O
     Some(advice.map(|advice| advice.told_to(reader)).find(|told| !told.as_str().is_empty()).unwrap_or_default())
 }
 
-/// The resources of tools that make tasks, each with the argument of the first such tool.
+/// Returns the resources of tools that make tasks, each with the argument of the first such tool.
 fn targets(catalogue: &Catalogue) -> Vec<(&'static str, &'static str)> {
     let mut targets: Vec<(&str, &str)> = Vec::new();
     for target in catalogue.tools.iter().filter(|tool| tool.task.is_some()).filter_map(|tool| tool.target.as_ref()) {

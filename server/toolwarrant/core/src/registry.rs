@@ -1,7 +1,8 @@
-//! The registry of applications and keys. What gives authority is durable before it takes effect. What takes it away is in force at
-//! once, and gets to the disk as soon as that takes it.
+//! The registry of applications and keys. A change that gives authority is durable before it takes
+//! effect. A change that takes authority away takes effect at once, and is stored as soon as the
+//! disk accepts it.
 //!
-//! A store keeps them; [`Access`] checks requests against them. Start at [`Registry`].
+//! A store holds the data; [`Access`] checks requests against it. Start at [`Registry`].
 
 mod names;
 
@@ -23,7 +24,8 @@ use toolwarrant_base::random::Random;
 use toolwarrant_base::text::Secret;
 use zeroize::Zeroizing;
 
-/// Applications and keys. When a method returns, its change is in force and, unless it says otherwise, stored.
+/// Applications and keys. When a method returns, its change is in force and also stored, unless the
+/// method's documentation differs.
 pub struct Registry {
     access: Arc<Access>,
     prefixes: KeyPrefixes,
@@ -31,7 +33,8 @@ pub struct Registry {
     store: Arc<dyn DirectoryStore>,
     clock: Clock,
     random: Random,
-    /// What is stored. The lock is held while a change is written, so changes happen one after the other.
+    /// The stored data. The lock is held while a change is written, so changes happen one after the
+    /// other.
     known: Mutex<Known>,
 }
 
@@ -39,7 +42,7 @@ pub struct Registry {
 struct Known {
     applications: HashMap<String, (ApplicationRow, Arc<Application>)>,
     keys: HashMap<String, KeyRow>,
-    /// The ids of rows that are in force and not yet stored.
+    /// The ids of rows whose revocation is pending: in force, but not stored yet.
     owed: BTreeSet<Owed>,
 }
 
@@ -49,20 +52,22 @@ enum Owed {
     Key(String),
 }
 
-/// Whether a change that is in force is on the disk.
+/// The state of a change that is in force: on the disk or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Kept {
-    /// It is.
+    /// It is on the disk.
     Stored,
-    /// It is not, for this reason. [`Registry::settle`] stores it; a restart before brings back what it took away.
+    /// It is not on the disk, for this reason. [`Registry::settle`] stores it. A restart before
+    /// that brings back the authority that it took away.
     Owed(String),
 }
 
-/// How long a change that is in force may take to be stored before its operator is told that it is not.
+/// Time for which storing a change that is in force may take. After that, its operator is informed
+/// that it is not stored.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Interval between attempts to store what is owed.
+/// Interval between attempts to store pending revocations.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 /// An application to create.
@@ -70,7 +75,7 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 pub struct NewApplication {
     /// Its name for people; unique.
     pub name: String,
-    /// Its permissions, by name. What they imply is granted, too.
+    /// Its permissions, by name. It also gets the permissions that these imply.
     pub permissions: Vec<String>,
     /// The targets that it may see.
     pub grants: Grants,
@@ -78,7 +83,7 @@ pub struct NewApplication {
     pub requests_per_minute: u32,
 }
 
-/// Prefixes of key ids and secrets, by which people and scanners recognise them.
+/// Prefixes of key ids and secrets, so that people and scanners recognise them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPrefixes {
     /// The prefix of ids.
@@ -87,7 +92,7 @@ pub struct KeyPrefixes {
     pub secret: &'static str,
 }
 
-/// A key with a fresh secret. This is the only time that the secret is shown.
+/// A key with a new secret. The secret is shown only this one time.
 #[derive(Debug)]
 pub struct NewKey {
     /// A prefix and 16 hexadecimal digits.
@@ -96,7 +101,7 @@ pub struct NewKey {
     pub secret: Secret<String>,
 }
 
-/// Why the registry refused a change, and what helps.
+/// The reason why the registry refused a change, and the remedy.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct RegistryError(String);
@@ -105,7 +110,8 @@ impl Registry {
     /// Loads all applications and keys.
     ///
     /// # Errors
-    /// The store cannot be read, or the master key in `keyring` is not the one that the data was made with.
+    /// The store cannot be read, or the data was made with another master key than the one in
+    /// `keyring`.
     pub async fn open(
         store: Arc<dyn DirectoryStore>,
         catalogue: &'static Catalogue,
@@ -115,7 +121,7 @@ impl Registry {
         random: Random,
     ) -> Result<Self, StoreError> {
         let (applications, keys) = store.directory().await?;
-        // One key shows whether the master key fits.
+        // One key is enough to check the master key.
         if let Some(key) = keys.iter().find(|key| !key.secrets.is_empty()) {
             open_secrets(&keyring, key).map_err(|_| {
                 StoreError::Corrupt(
@@ -140,7 +146,7 @@ impl Registry {
         Arc::clone(&self.access)
     }
 
-    /// Returns whether there is no application.
+    /// Returns true if there is no application.
     pub async fn is_empty(&self) -> bool {
         self.known.lock().await.applications.is_empty()
     }
@@ -148,7 +154,8 @@ impl Registry {
     /// Creates an application without keys and returns its id.
     ///
     /// # Errors
-    /// The name is taken or none that an application may have, there is no such permission, or it cannot be stored.
+    /// The name is taken or not allowed, a permission does not exist, or the application cannot be
+    /// stored.
     pub async fn create(&self, new: NewApplication) -> Result<String, RegistryError> {
         let NewApplication { name, permissions, grants, requests_per_minute } = new;
         self.check(&permissions)?;
@@ -184,10 +191,11 @@ impl Registry {
         rows
     }
 
-    /// Finds an application by its id or name. An id is never taken for a name that is the same.
+    /// Finds an application by its id or name. If the text is an id, an application of that name is
+    /// not considered.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such application.
     pub async fn find(&self, application: &str) -> Result<ApplicationRow, RegistryError> {
         let known = self.known.lock().await;
         let by_name = || known.applications.values().find(|(row, _)| row.name == application);
@@ -195,18 +203,19 @@ impl Registry {
         found.cloned().ok_or_else(|| unknown("application", application))
     }
 
-    /// Changes an application, for all its keys at once. Its request budget goes on. A change that only takes away is in force also
-    /// where it cannot be stored.
+    /// Changes an application, for all its keys at once. Its request budget continues. A change
+    /// that only takes authority away is in force even if it cannot be stored.
     ///
     /// # Errors
-    /// There is no such application or permission, the name is none that an application may have, or it cannot be stored.
+    /// There is no such application or permission, the name is not allowed, or the change cannot be
+    /// stored.
     pub async fn change(&self, id: &str, edit: impl FnOnce(&mut ApplicationRow)) -> Result<Kept, RegistryError> {
         let mut known = self.known.lock().await;
         let (before, former) = known.applications.get(id).cloned().ok_or_else(|| unknown("application", id))?;
         let mut row = before.clone();
         edit(&mut row);
         self.check(&row.permissions)?;
-        // Folders of earlier versions have names that could no longer be given.
+        // Data of earlier versions can contain names that are no longer allowed.
         if *row.name != *before.name {
             check_name(&row.name)?;
         }
@@ -234,7 +243,7 @@ impl Registry {
         self.add_secret(&mut known, KeyRow { id, application, secrets: Vec::new(), created_at, expires_at }).await
     }
 
-    /// Adds a secret to a key. The latest one before it stays valid, older ones end.
+    /// Adds a secret to a key. The previous secret stays valid; older ones end.
     ///
     /// # Errors
     /// There is no such key, it is revoked, or it cannot be stored.
@@ -247,10 +256,10 @@ impl Registry {
         self.add_secret(&mut known, key).await
     }
 
-    /// Revokes a key with all its secrets, at once, also where that cannot be stored.
+    /// Revokes a key with all its secrets, at once, even if that cannot be stored.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such key.
     pub async fn revoke_key(&self, key_id: &str) -> Result<Kept, RegistryError> {
         let mut known = self.known.lock().await;
         let key = known.key(key_id)?;
@@ -258,7 +267,8 @@ impl Registry {
         Ok(self.store(&mut known, Owed::Key(key_id.to_owned())).await)
     }
 
-    /// Puts all keys in force as the store has them, which were changed there by other means than the registry's.
+    /// Puts all keys in force as they are in the store, where they were changed without the
+    /// registry.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -269,7 +279,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Stores what is in force and owed to the disk.
+    /// Stores all pending revocations.
     pub async fn settle(&self) -> Kept {
         let mut known = self.known.lock().await;
         while let Some(owed) = known.owed.first().cloned() {
@@ -283,7 +293,7 @@ impl Registry {
         Kept::Stored
     }
 
-    /// Stores what comes to be owed, again and again, until it is dropped.
+    /// Stores pending revocations repeatedly, until it is dropped.
     pub async fn settle_on(&self) {
         loop {
             self.clock.sleep_until(self.clock.now().plus(SETTLE_EVERY)).await;
@@ -352,7 +362,7 @@ impl Known {
         self.keys.get(id).cloned().ok_or_else(|| unknown("key", id))
     }
 
-    /// Puts these keys in force. One of no application calls nothing.
+    /// Puts these keys in force. A key without an application cannot call.
     fn put_in_force(&mut self, access: &Access, keys: Vec<KeyRow>) {
         access.change(|directory| {
             for key in &keys {
@@ -381,7 +391,7 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
     )))
 }
 
-/// Whether a change of an application gives nothing.
+/// Returns true if a change of an application gives no authority.
 fn takes_away(before: &ApplicationRow, after: &ApplicationRow) -> bool {
     let ApplicationRow { id: _, name, permissions, requests_per_minute, grants, created_at: _ } = after;
     permissions.iter().all(|held| before.permissions.contains(held))
@@ -390,7 +400,8 @@ fn takes_away(before: &ApplicationRow, after: &ApplicationRow) -> bool {
         && *name == before.name
 }
 
-/// The application that requests are checked against. A permission that left the contract grants nothing.
+/// Makes the application that requests are checked against. A permission that is no longer in the
+/// contract gives no rights.
 fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<Window>) -> Arc<Application> {
     let ApplicationRow { id, name, permissions, requests_per_minute: _, grants, created_at: _ } = row;
     let granted = catalogue.permissions.iter().filter(|known| permissions.iter().any(|name| name == known.name));
@@ -398,7 +409,7 @@ fn application(row: &ApplicationRow, catalogue: &'static Catalogue, window: Arc<
     Arc::new(Application::new(id, name, granted, grants.clone(), window))
 }
 
-/// Checks that every secret of a key can be opened, and reveals none.
+/// Checks that every secret of a key can be opened. It does not return them.
 ///
 /// # Errors
 /// A secret was sealed with another master key, or is damaged.

@@ -1,7 +1,8 @@
-//! The result of a tool, from the handler's value to the body that leaves.
+//! The result of a tool, from the handler's value to the body of the response.
 //!
-//! An [`Answer`] is written once, around it what its transport frames it with: [`Frame`]. What many calls share is [`Rendered`] once,
-//! and copied into each answer: [`Prepared`] as a whole, [`ListWriter`] as a part.
+//! An [`Answer`] is written once, together with the [`Frame`] that its transport puts around it.
+//! Values that many calls share are [`Rendered`] once, and copied into each answer: [`Prepared`] as
+//! a whole, [`ListWriter`] as parts.
 
 mod frame;
 mod list;
@@ -18,7 +19,7 @@ use serde::Serialize;
 use toolwarrant_base::bytes::{quote, quoted_len};
 use toolwarrant_base::text::Json;
 
-/// The result of a tool: a value, or an answer that is written already.
+/// The result of a tool: a value, or an answer that is already written.
 #[derive(Debug)]
 pub struct Reply<T>(Form<T>);
 
@@ -39,7 +40,7 @@ impl<T: Serialize> Reply<T> {
     /// Returns the answer, in the frame of the call.
     ///
     /// # Errors
-    /// If the value cannot be written as JSON.
+    /// The value cannot be written as JSON.
     pub fn answer<'a>(self, frame: impl Into<Frame<'a>>) -> Result<Answer, serde_json::Error> {
         match self.0 {
             Form::Value(value) => Answer::of(&value, frame),
@@ -49,7 +50,7 @@ impl<T: Serialize> Reply<T> {
     }
 }
 
-/// The body of a response. It is wiped if a secret is in it.
+/// The body of a response. If it contains a secret, it is wiped when it is dropped.
 #[derive(Debug)]
 pub struct Answer {
     body: Json,
@@ -60,7 +61,7 @@ impl Answer {
     /// Writes a value in a frame.
     ///
     /// # Errors
-    /// If it cannot be written as JSON.
+    /// It cannot be written as JSON.
     pub fn of<'a>(value: &impl Serialize, frame: impl Into<Frame<'a>>) -> Result<Self, serde_json::Error> {
         let (json, frame) = (Json::of(value)?, frame.into());
         if let Frame::Plain = frame {
@@ -84,12 +85,13 @@ impl Answer {
         body.into()
     }
 
-    /// Says that the call has made this task.
+    /// Records that the call made this task.
     pub(super) fn of_new_task(self, id: &str) -> Self {
         Self { new_task: Some(id.into()), ..self }
     }
 
-    /// Returns the id of the task that the call has made; `None` if it made none, or repeats one in flight.
+    /// Returns the id of the task that the call made; `None` if it made none, or repeats one in
+    /// flight.
     #[must_use]
     pub fn new_task(&self) -> Option<&str> {
         self.new_task.as_deref()
@@ -102,7 +104,7 @@ impl From<Json> for Answer {
     }
 }
 
-/// A body that holds no secret.
+/// Makes an answer from a body without a secret.
 impl From<Vec<u8>> for Answer {
     fn from(bytes: Vec<u8>) -> Self {
         Json { bytes, has_secret: false }.into()

@@ -1,9 +1,9 @@
-//! What an upstream reports of a write.
+//! The report of an upstream about a write.
 
 use crate::generated::names;
 use serde::Serialize;
 
-/// What the upstream said of a write.
+/// The upstream's report about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamReport {
@@ -11,7 +11,7 @@ pub enum UpstreamReport {
     Success,
     /// The write failed.
     Failure,
-    /// There was no answer, or none that could be understood. The write may have been done.
+    /// There was no answer, or it could not be understood. The write may have been done.
     NoAnswer,
     /// No request was sent.
     NotSent,

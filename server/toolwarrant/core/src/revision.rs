@@ -1,8 +1,9 @@
-//! The revisions of the Model Context Protocol, and what each has. Revisions are told apart here and nowhere else.
+//! The revisions of the Model Context Protocol, and their features. Only this module knows the
+//! differences.
 //!
 //! Start at [`Revision::features`].
 
-/// A revision that the framework speaks.
+/// A revision that the framework supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the revision of this name")]
 pub enum Revision {
@@ -12,17 +13,18 @@ pub enum Revision {
     V2025_03_26,
 }
 
-/// What a revision has.
+/// The features of a revision.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     /// Its name on the wire.
     pub name: &'static str,
-    /// Whether a body can be a batch of messages.
+    /// True if a body can be a batch of messages.
     pub batches: bool,
-    /// Whether tools have titles and output schemas, and results structured content.
+    /// True if tools have titles and output schemas, and results have structured content.
     pub structured: bool,
-    /// Whether a client begins with `initialize`. Otherwise each request says of itself what the handshake said, in headers and
-    /// `_meta`, and each result what it is, who made it and how long it holds.
+    /// True if a client begins with `initialize`. Otherwise, each request carries the data of the
+    /// handshake in headers and `_meta`. Each result then carries its type, its server and its
+    /// lifetime.
     pub handshake: bool,
 }
 
@@ -30,10 +32,10 @@ impl Revision {
     /// Every revision, the newest first.
     pub const ALL: [Self; 4] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26];
 
-    /// The revision of requests that name none, and of clients that offer an unknown one.
+    /// The revision of requests that do not name one, and of clients that offer an unknown one.
     pub const FALLBACK: Self = Self::V2025_03_26;
 
-    /// Returns what it has.
+    /// Returns its features.
     #[must_use]
     pub const fn features(self) -> Features {
         let with_handshake = Features { name: "2025-11-25", batches: false, structured: true, handshake: true };
@@ -45,15 +47,16 @@ impl Revision {
         }
     }
 
-    /// Returns the revision that is agreed to with a client that offers `name` in `initialize`.
+    /// Returns the revision to agree on with a client that offers `name` in `initialize`.
     #[must_use]
     pub fn agreed(name: &str, served: &[Self]) -> Self {
         let offered = |revision: &Self| revision.features().handshake && revision.features().name == name;
         served.iter().copied().find(offered).unwrap_or(Self::FALLBACK)
     }
 
-    /// Returns the revision in which a request is served that names `name`; `None` if it must be refused. Clients name their own
-    /// revision, also where another was agreed to, so that one with a handshake is served as the fallback where it is not served itself.
+    /// Returns the revision for serving a request that names `name`; `None` if it must be refused.
+    /// Clients name their own revision, even if another was agreed on. So a revision with a
+    /// handshake that is not served gets the fallback.
     #[must_use]
     pub fn requested(name: &str, served: &[Self]) -> Option<Self> {
         if name == BEFORE_HTTP {
@@ -67,7 +70,7 @@ impl Revision {
     }
 }
 
-/// The revision from before Streamable HTTP. There are clients that speak both and name this one.
+/// The revision from before Streamable HTTP. Some clients that support both name this one.
 const BEFORE_HTTP: &str = "2024-11-05";
 
 #[cfg(test)]
@@ -78,7 +81,8 @@ mod tests {
     #[test]
     fn a_revision_is_agreed_to_and_requested_as_far_as_it_is_served() {
         let few = [V2025_11_25, V2025_03_26];
-        // What is offered or named; agreed to and served in by a service of all revisions, and by one of few.
+        // The offered or named revision. Then the agreed and the requested one, for a service of
+        // all revisions, and for one of few.
         let rows = [
             ("2025-03-26", V2025_03_26, Some(V2025_03_26), V2025_03_26, Some(V2025_03_26)),
             ("2025-06-18", V2025_06_18, Some(V2025_06_18), V2025_03_26, Some(V2025_03_26)),

@@ -1,7 +1,8 @@
-//! The port to storage: what every store answers with, and what the registry of applications and keys asks of one.
+//! The port to storage: the errors of every store, and the store of the registry of applications
+//! and keys.
 //!
-//! Every method of a store is one transaction. It is durable when the method returns, or it did not happen. A store never sees
-//! a secret: it keeps verifiers and sealed bytes.
+//! Every method of a store is one transaction. It is durable when the method returns, or it did not
+//! happen. A store never sees a secret: it holds verifiers and sealed bytes.
 
 use crate::access::Grants;
 use std::fmt::Debug;
@@ -13,10 +14,11 @@ pub use toolwarrant_base::keyring::SecretRow;
 /// The future that a store's method returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// Why a store failed. The text is for the operator and the log.
+/// The reason why a store failed. The text is for the operator and the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Stored data contradicts the request: a name is taken, an entry exists. Nothing was written. Change the request.
+    /// Stored data contradicts the request: a name is taken, an entry exists. Nothing was written.
+    /// Change the request.
     #[error("{0}")]
     Conflict(String),
     /// The store cannot read or write now: no space, no permission, a lock. Retry later.
@@ -32,25 +34,26 @@ pub trait DirectoryStore: Debug + Send + Sync + 'static {
     /// Returns all applications, the oldest first, and all keys.
     fn directory(&self) -> Stored<'_, (Vec<ApplicationRow>, Vec<KeyRow>)>;
 
-    /// Creates or replaces an application. Conflicts with another one of that name.
+    /// Creates or replaces an application. Fails with a conflict if another one has that name.
     fn put_application(&self, application: ApplicationRow) -> Stored<'_, ()>;
 
-    /// The latest time that [`Self::see`] was told; `None` before the first one.
+    /// Returns the latest time that [`Self::see`] recorded; `None` before the first one.
     fn seen(&self) -> Stored<'_, Option<Timestamp>>;
 
     /// Records the time, so that the next start does not go back behind it.
     fn see(&self, now: Timestamp) -> Stored<'_, ()>;
 
-    /// Creates or replaces a key. Conflicts if its application does not exist, or with more than two secrets.
+    /// Creates or replaces a key. Fails with a conflict if its application does not exist, or if it
+    /// has more than two secrets.
     fn put_key(&self, key: KeyRow) -> Stored<'_, ()>;
 }
 
-/// Records of the audit trail what shows that a part of it is missing.
+/// Records an anchor of the audit trail, which shows if a part of the trail is missing.
 pub trait AuditStore: Debug + Send + Sync + 'static {
-    /// Returns what is recorded; `None` if no trail was ever started.
+    /// Returns the record; `None` if no trail was ever started.
     fn audit_anchor(&self) -> Stored<'_, Option<Anchor>>;
 
-    /// Replaces what is recorded.
+    /// Replaces the record.
     fn put_audit_anchor(&self, anchor: Anchor) -> Stored<'_, ()>;
 }
 
@@ -67,7 +70,7 @@ pub struct ApplicationRow {
     pub requests_per_minute: u32,
     /// The targets that it sees.
     pub grants: Grants,
-    /// When it was created.
+    /// The time of its creation.
     pub created_at: Timestamp,
 }
 
@@ -78,10 +81,10 @@ pub struct KeyRow {
     pub id: String,
     /// The id of its application.
     pub application: String,
-    /// Its live secrets, the latest first, at most two; none once it is revoked.
+    /// Its live secrets, the latest first, at most two. A revoked key has none.
     pub secrets: Vec<SecretRow>,
-    /// When it was created.
+    /// The time of its creation.
     pub created_at: Timestamp,
-    /// When it expires; `None` for never.
+    /// The time when it expires; `None` if it does not expire.
     pub expires_at: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! The port to what keeps tasks. It finds a duplicate write, accepts a write, and reads a task.
+//! The port to the engine of tasks. It finds a duplicate write, accepts a write, and reads a task.
 
 use super::access::Caller;
 use super::advice::Advice;
@@ -27,11 +27,11 @@ pub enum TaskStatus {
     Dispatched,
     /// The effect was measured.
     Success,
-    /// The upstream says that it succeeded, and the effect cannot be measured.
+    /// The upstream reported success, and the effect cannot be measured.
     SuccessUnverified,
-    /// The upstream says that it failed, or no request was sent.
+    /// The upstream reported failure, or no request was sent.
     Failed,
-    /// The upstream says that it succeeded, and the effect is measurably absent.
+    /// The upstream reported success, and a measurement shows that the effect is absent.
     FailedSilent,
     /// The outcome is unknown.
     Timeout,
@@ -46,7 +46,7 @@ names!(TaskStatus {
 });
 
 impl TaskStatus {
-    /// Checks whether the task has ended. The status then never changes again.
+    /// Returns true if the task has ended. The status then never changes again.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         !matches!(self, Self::Dispatched)
@@ -64,38 +64,42 @@ pub trait Tasks: Debug + Send + Sync + 'static {
     /// Finds the task in flight that a write repeats, if there is one. Changes nothing.
     fn repeat<'a>(&'a self, request: WriteRequest<'a>) -> BoxFuture<'a, Result<Repeat<'a>, WriteRefusal>>;
 
-    /// Accepts `command`, durably, and keeps the nonce of the write with it. If a duplicate came first in a race, returns its task.
+    /// Accepts `command`, durably, and stores the nonce of the write with it. If a duplicate was
+    /// accepted first in a race, returns its task.
     fn accept<'a>(
         &'a self,
         write: FreshWrite<'a>,
         command: Secret<String>,
     ) -> BoxFuture<'a, Result<AcceptedTask, WriteRefusal>>;
 
-    /// Reads a task that the caller may see. The answer may be held until the task ends, at most as long as `poll` says.
+    /// Reads a task that the caller may see. The answer may be held until the task ends, within the
+    /// limits of `poll`.
     fn poll<'a>(&'a self, poll: Poll<'a>) -> BoxFuture<'a, Result<TaskView, TaskReadError>>;
 
-    /// Keeps the nonce of a request that is no read and has not come to [`Self::accept`].
+    /// Stores the nonce of a request that is not a read and has not reached [`Self::accept`].
     fn keep_nonce<'a>(&'a self, nonce: &'a UsedNonce) -> Stored<'a, ()>;
 }
 
 /// A request to read a task.
 #[derive(Debug, Clone, Copy)]
 pub struct Poll<'a> {
-    /// The caller. It sees the tasks that its application made, and those on targets that its application sees.
+    /// The caller. It sees the tasks of its application, and those on targets that its application
+    /// sees.
     pub caller: &'a Caller,
     /// The id of the task.
     pub id: &'a str,
-    /// How long to wait for the end of the task. `None`: until the poll is due, but no longer than `hold_at_most`.
+    /// The time to wait for the end of the task. `None`: until the poll is due, but no longer than
+    /// `hold_at_most`.
     pub wait: Option<Duration>,
-    /// The longest hold of a poll that does not say how long to wait.
+    /// The longest hold of a poll without `wait`.
     pub hold_at_most: Duration,
-    /// Whether the answer may be held at all.
+    /// The permission to hold the answer.
     pub hold: LongPoll<'a>,
     /// The shortest interval between two polls.
     pub interval: Duration,
 }
 
-/// Whether an answer may be held until the task ends.
+/// The permission to hold an answer until the task ends.
 #[derive(Debug, Clone, Copy)]
 pub enum LongPoll<'a> {
     /// The answer may be held.
@@ -111,46 +115,48 @@ pub enum LongPoll<'a> {
 pub struct TaskView {
     /// The tool that made it.
     pub tool: String,
-    /// What kind of thing it acts on.
+    /// The resource of its target.
     pub resource: String,
-    /// Which one.
+    /// The id of its target.
     pub target: String,
     /// Its state.
     pub status: TaskStatus,
-    /// When it was accepted.
+    /// The time when it was accepted.
     pub created_at: Timestamp,
-    /// The latest time at which it ends, but for what is in progress by then and a last look at the target: a minute at most.
+    /// The latest time at which it ends, except for a step in progress and a last reading of the
+    /// target, which take at most a minute.
     pub deadline_at: Timestamp,
-    /// When it ended.
+    /// The time when it ended.
     pub finished_at: Option<Timestamp>,
-    /// Seconds until the next poll; `None` once it has ended.
+    /// Seconds until the next poll; `None` if it has ended.
     pub poll_after_seconds: Option<u64>,
-    /// What its end rests on; `None` while it has not ended.
+    /// The evidence for its outcome; `None` if it has not ended.
     pub evidence: Option<Evidence>,
-    /// When it was refunded, if it was.
+    /// The time of its refund, if it was refunded.
     pub refunded_at: Option<Timestamp>,
 }
 
-/// What the end of a task rests on.
+/// The evidence for the outcome of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// The name of the probe that was read, or `upstream_answer` if none was.
     pub checked: String,
     /// The reading that would show the effect.
     pub expected: Remark,
-    /// The reading that was seen.
+    /// The reading that was measured.
     pub observed: Remark,
-    /// What the upstream said of the write.
+    /// The upstream's report about the write.
     pub reported: UpstreamReport,
-    /// When it was seen.
+    /// The time of the reading.
     #[serde(rename = "checked_at")]
     pub at: Timestamp,
 }
 
-/// Why a task could not be read.
+/// The reason why a task could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskReadError {
-    /// The task does not exist, or the caller may not see it. A client must not learn which.
+    /// The task does not exist, or the caller may not see it. A client must not learn the
+    /// difference.
     NotFound,
     /// The task could not be read. The text is for the log.
     Broken(String),
@@ -175,19 +181,20 @@ pub fn written(args: &impl Serialize) -> Written {
     text::written(args).map(|(json, _)| Secret::new(json))
 }
 
-/// Reads what [`written`] wrote. Returns `None` if the contract has changed and no longer admits it.
+/// Parses JSON from [`written`]. Returns `None` if the contract has changed and no longer allows
+/// it.
 #[must_use]
 pub fn read<A: Arguments>(json: &str) -> Option<A> {
     args::parse(json).ok().map(|taken| taken.args)
 }
 
-/// Plans a call of `tool` with its policy for `case`. Returns `None` if it has none.
+/// Plans a call of `tool` with its policy for `case`. Returns `None` if it has no such policy.
 pub fn plan<'a>(tool: &'static ToolDef, case: &str, key: Option<&'a str>, args: &impl Serialize) -> Option<Plan<'a>> {
     let (_, policy) = tool.task.as_ref()?.cases.iter().find(|(value, _)| *value == case)?;
     Some(Plan { key, policy, arguments: written(args).ok()? })
 }
 
-/// How a call that makes a task is carried out.
+/// The plan of a call that makes a task.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// The idempotency key, if the client gave one.
@@ -198,18 +205,19 @@ pub struct Plan<'a> {
     pub arguments: Secret<String>,
 }
 
-/// A write that is to become a task.
+/// A write that may become a task.
 #[derive(Debug)]
 pub struct WriteRequest<'a> {
-    /// The id of the application that it is for.
+    /// The id of the application that makes it.
     pub application: &'a str,
     /// The tool.
     pub tool: &'static str,
-    /// What kind of thing it acts on.
+    /// The resource of its target.
     pub resource: &'static str,
-    /// Which one.
+    /// The id of its target.
     pub target: String,
-    /// The idempotency key, if one was given. Without a key, equal calls are recognised by application, tool and arguments.
+    /// The idempotency key, if one was given. Without a key, equal calls are recognised by
+    /// application, tool and arguments.
     pub key: Option<String>,
     /// The policy of the contract.
     pub policy: PolicyDef,
@@ -217,7 +225,7 @@ pub struct WriteRequest<'a> {
     pub arguments: Secret<String>,
     /// The nonce of a signed request.
     pub nonce: Option<&'a UsedNonce>,
-    /// When the call arrived.
+    /// The time when the call arrived.
     pub now: Timestamp,
 }
 
@@ -231,15 +239,15 @@ impl<'a> WriteRequest<'a> {
     }
 }
 
-/// Identifies a write. At most one task is in flight per application and idempotency key or, without a key, per application and
-/// fingerprint.
+/// The identity of a write. At most one task is in flight per application and idempotency key or,
+/// without a key, per application and fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The calling application.
     pub application: String,
     /// The idempotency key, if one was given.
     pub key: Option<String>,
-    /// A digest of tool, target and arguments: equal exactly if these are.
+    /// A digest of tool, target and arguments. Two digests are equal exactly if these are equal.
     pub fingerprint: Digest,
     /// The resource of the target. Resource and target name the target lock.
     pub resource: String,
@@ -256,7 +264,7 @@ pub enum Repeat<'a> {
     Fresh(FreshWrite<'a>),
 }
 
-/// A write that did not repeat a task in flight when [`Tasks::repeat`] looked.
+/// A write that did not repeat a task in flight when [`Tasks::repeat`] checked.
 #[derive(Debug)]
 pub struct FreshWrite<'a> {
     /// Its identity.
@@ -267,7 +275,7 @@ pub struct FreshWrite<'a> {
     pub policy: PolicyDef,
     /// The nonce of a signed request.
     pub nonce: Option<&'a UsedNonce>,
-    /// When the call arrived.
+    /// The time when the call arrived.
     pub now: Timestamp,
 }
 
@@ -278,17 +286,17 @@ pub struct AcceptedTask {
     pub task_id: String,
     /// The tool that made it.
     pub tool: String,
-    /// What it acts on.
+    /// The id of its target.
     pub target: String,
     /// Its state.
     pub status: TaskStatus,
-    /// Whether it was already in flight.
+    /// True if it was already in flight.
     pub hit: bool,
-    /// Whether it has the tool, target and arguments of this write.
+    /// True if it has the tool, target and arguments of this write.
     pub matches: bool,
 }
 
-/// Why a write did not become a task.
+/// The reason why a write did not become a task.
 #[derive(Debug, Clone)]
 pub enum WriteRefusal {
     /// Another write on the same target is in flight.
@@ -300,7 +308,7 @@ pub enum WriteRefusal {
     },
     /// Too many tasks are in flight.
     Full,
-    /// Nothing can be stored at present. A repeat may succeed; whoever stores has logged why.
+    /// The store cannot write at present. A repeat may succeed. The store has logged the reason.
     Unavailable,
     /// The write could not be accepted. The text is for the log.
     Broken(String),

@@ -1,4 +1,4 @@
-//! What threads count, as a monitor reads it.
+//! Counts by many threads, as a monitor reads them.
 
 use std::thread;
 use std::time::Duration;

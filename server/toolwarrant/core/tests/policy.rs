@@ -1,4 +1,5 @@
-//! Policies on their way from the contract into a task: what the target decides of them, and what it cannot.
+//! Policies on their way from the contract into a task: the parts that a target may decide, and the
+//! rest.
 
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex};
@@ -35,7 +36,7 @@ const DECLARED: PolicyDef = PolicyDef {
     deadline_seconds: 30,
 };
 
-/// One printer, which says in its own terms how long it takes.
+/// A shop with one printer, which decides how long a write takes.
 struct Shop(PolicyDef);
 
 impl Resource<()> for Shop {
@@ -96,7 +97,7 @@ impl Handlers for Shop {
     }
 }
 
-/// Remembers the policy of what it accepts.
+/// Stores the policy of each accepted write.
 #[derive(Debug, Default)]
 struct Ledger(Mutex<Vec<PolicyDef>>);
 
@@ -136,7 +137,7 @@ async fn a_task_is_accepted_under_the_terms_of_its_target() {
 
     let said = |settle_seconds, deadline_seconds| PolicyDef { settle_seconds, deadline_seconds, ..DECLARED };
     let other = PolicyDef { probe: None, baseline: false, idempotent: true, ..said(60, 900) };
-    // What the target says, and the policy of the task.
+    // The policy of the target, and the policy of the task.
     let cases = [(DECLARED, DECLARED), (other, said(60, 900)), (said(60, 60), said(60, 85)), (said(1, 9), said(1, 9))];
     for (n, (says, expected)) in cases.into_iter().enumerate() {
         let tasks = Arc::new(Ledger::default());

@@ -1,4 +1,4 @@
-//! Applications and keys: made, changed, ended, and found again by the next process.
+//! Applications and keys: created, changed, ended, and loaded by the next process.
 
 use std::sync::Arc;
 use toolwarrant_base::clock::{Clock, Timestamp};

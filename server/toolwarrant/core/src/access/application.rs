@@ -1,4 +1,4 @@
-//! An application: what its keys share.
+//! An application: the state that its keys share.
 
 use super::grants::Grants;
 use crate::limit::Window;
@@ -7,27 +7,28 @@ use crate::reply::ToolLists;
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 
-/// An application. All its keys share what is in here.
+/// An application. All its keys share this state.
 #[derive(Debug)]
 pub struct Application {
     /// Its id in the audit and in storage.
     pub id: Box<str>,
     /// Its name for people.
     pub name: Box<str>,
-    /// What it may do.
+    /// The permissions that it holds.
     pub permissions: PermissionSet,
-    /// Which targets it may see.
+    /// The targets that it may see.
     pub grants: Grants,
-    /// Its request budget. A change of the application keeps it, so the budget goes on.
+    /// Its request budget. It stays the same object when the application is changed, so spent
+    /// requests still count.
     pub window: Arc<Window>,
-    /// The tools that `tools/list` shows for these permissions, made at the first request for them.
+    /// The tools that `tools/list` shows for these permissions, made when they are first requested.
     pub(crate) tools: OnceLock<ToolLists>,
-    /// The instructions for these permissions as a JSON string, made likewise.
+    /// The instructions for these permissions as a JSON string, also made at the first request.
     pub(crate) instructions: OnceLock<Bytes>,
 }
 
 impl Application {
-    /// An application with that budget.
+    /// Makes an application with that budget.
     #[must_use]
     pub fn new(id: &str, name: &str, permissions: PermissionSet, grants: Grants, window: Arc<Window>) -> Self {
         let (tools, instructions) = (OnceLock::new(), OnceLock::new());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toolwarrant_base::Timestamp;
 use toolwarrant_base::keyring::Digest;
 
-/// What a request shows to prove who sent it, unchecked. A transport fills it.
+/// The credentials of a request, unchecked. A transport fills them in.
 #[derive(Clone, Copy)]
 pub struct Credentials<'a> {
     /// The id of the key.
@@ -16,7 +16,8 @@ pub struct Credentials<'a> {
     pub secret: &'a str,
 }
 
-/// Proof that a request came with a live secret of a key. Dereferences to whose key it is.
+/// Proof that a request came with a live secret of a key. Dereferences to the key and its
+/// application.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(super) principal: Arc<Principal>,
@@ -32,10 +33,10 @@ impl Deref for Caller {
     }
 }
 
-/// What a caller was judged by. Only authentication makes one.
+/// The facts that a caller was checked by. Only authentication makes them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Proof {
-    /// The verifier of the secret that it has.
+    /// The verifier of the caller's secret.
     pub(super) verifier: Digest,
     pub(super) expires_at: Option<Timestamp>,
     /// The version of the directory.
@@ -43,7 +44,7 @@ pub(super) struct Proof {
 }
 
 impl Caller {
-    /// When its key ends by itself, unless that changes.
+    /// Returns the time at which its key expires, unless that is changed.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.proof.expires_at

@@ -1,4 +1,5 @@
-//! The directory: the keys that can call, with what verifies their secrets. Holds no secret, only verifiers and seals.
+//! The directory: the keys that can call, with the verifiers of their secrets. It holds no secrets,
+//! only verifiers and seals.
 
 use super::application::Application;
 use std::collections::HashMap;
@@ -10,29 +11,30 @@ use toolwarrant_signing::Signer;
 /// Most live secrets of a key: the one in use and its successor.
 pub(crate) const LIVE_SECRETS: usize = 2;
 
-/// Fills the place of a missing secret. Nobody can find a secret with this verifier.
+/// Fills the place of a missing secret. A secret with this verifier cannot be found.
 pub(super) const VACANT: Digest = [0; 32];
 
 /// The keys that can call, each with its application.
 #[derive(Clone, Default)]
 pub struct Directory {
     pub(super) keys: HashMap<Arc<str>, Key>,
-    /// The number of changes that led here.
+    /// The number of changes so far.
     pub(super) version: u64,
 }
 
-/// A key with what verifies its secrets.
+/// A key with the verifiers of its secrets.
 #[derive(Clone)]
 pub(super) struct Key {
     pub(super) application: Arc<Application>,
-    /// Verifiers, the latest first. Every one is compared each time, so that timing does not tell how many there are.
+    /// Verifiers, the latest first. Each one is compared every time, so that timing does not reveal
+    /// their number.
     pub(super) live: [Digest; LIVE_SECRETS],
-    /// The same secrets, sealed: signatures are verified with the secret itself.
+    /// The same secrets, sealed, because a signature is verified with the secret itself.
     pub(super) sealed: [Option<Arc<Sealed>>; LIVE_SECRETS],
     pub(super) expires_at: Option<Timestamp>,
 }
 
-/// A secret that is opened once, for the first signature.
+/// A sealed secret that is opened once, for the first signature.
 pub(super) struct Sealed {
     purpose: Arc<str>,
     bytes: Box<[u8]>,
@@ -40,7 +42,7 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// Signs with the secret. `None` if it cannot be opened.
+    /// Returns the signer for the secret. Returns `None` if the secret cannot be opened.
     pub(super) fn signer(&self, keyring: &KeyRing) -> Option<&Signer> {
         let open = || keyring.open(&self.purpose, &self.bytes).ok().map(|secret| Signer::new(secret.expose()));
         self.signer.get_or_init(open).as_ref()
@@ -48,7 +50,7 @@ impl Sealed {
 }
 
 impl Directory {
-    /// Puts a key with its live secrets, the latest first. Removes a key without any.
+    /// Puts a key with its live secrets, the latest first. Removes a key that has no secrets.
     pub fn put_key(
         &mut self,
         id: &str,
@@ -81,7 +83,7 @@ impl Directory {
     }
 }
 
-/// The purpose that the secrets of a key are sealed for.
+/// Returns the purpose that the secrets of a key are sealed for.
 pub(crate) fn purpose(application: &str, key_id: &str) -> String {
     format!("{application} {key_id}")
 }

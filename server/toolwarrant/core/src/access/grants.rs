@@ -1,21 +1,22 @@
-//! Grants: which targets an application may see.
+//! Grants: the targets that an application may see.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The targets that an application may see, by resource. Ids of two resources are unrelated: a grant of the tray `p-1` shows no
-/// printer `p-1`.
+/// The targets that an application may see, by resource. Ids of two resources are unrelated: a
+/// grant of the tray `p-1` does not show a printer `p-1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grants(
-    /// What is granted of each resource; of one that is absent, nothing. `None`: every target of every resource, present and future.
+    /// The grant of each resource. A resource that is absent is not granted. `None` grants every
+    /// target of every resource, present and future.
     Option<BTreeMap<Box<str>, Granted>>,
 );
 
 /// The targets of one resource that an application may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
-    /// Every one, present and future.
+    /// Every target, present and future.
     All,
-    /// These, by identifier.
+    /// The targets with these ids.
     Some(BTreeSet<Box<str>>),
 }
 
@@ -32,13 +33,13 @@ impl Grants {
         Self::only(BTreeMap::new())
     }
 
-    /// Grants this of each resource, and nothing of others.
+    /// Grants these targets of each resource, and no targets of other resources.
     #[must_use]
     pub const fn only(resources: BTreeMap<Box<str>, Granted>) -> Self {
         Self(Some(resources))
     }
 
-    /// Replaces what is granted of one resource. Grants of everything stay as they are.
+    /// Replaces the grant of one resource. Grants of everything stay unchanged.
     #[must_use]
     pub fn with(mut self, resource: &str, granted: Granted) -> Self {
         if let Some(resources) = &mut self.0 {
@@ -47,25 +48,25 @@ impl Grants {
         self
     }
 
-    /// Returns what is granted of a resource; `None` for nothing.
+    /// Returns the grant of a resource; `None` if no target of it is granted.
     #[must_use]
     pub fn of(&self, resource: &str) -> Option<&Granted> {
         self.0.as_ref().map_or(Some(&Granted::All), |resources| resources.get(resource))
     }
 
-    /// Returns whether the target may be seen.
+    /// Returns true if the target may be seen.
     #[must_use]
     pub fn covers(&self, resource: &str, id: &str) -> bool {
         self.of(resource).is_some_and(|granted| granted.covers(id))
     }
 
-    /// Returns what is granted of each resource; `None` if everything is.
+    /// Returns the grant of each resource; `None` if everything is granted.
     #[must_use]
     pub fn resources(&self) -> Option<&BTreeMap<Box<str>, Granted>> {
         self.0.as_ref()
     }
 
-    /// Returns whether these show nothing that `others` do not.
+    /// Returns true if these grants do not show more than `others`.
     #[must_use]
     pub fn are_within(&self, others: &Self) -> bool {
         match (&self.0, &others.0) {
@@ -79,8 +80,8 @@ impl Grants {
         }
     }
 
-    /// Returns what is granted of each resource, to be changed. A grant of everything becomes one of all of each of these `resources`, so
-    /// that it can be narrowed.
+    /// Returns the grant of each resource for changing. A grant of everything first becomes a full
+    /// grant of each of these `resources`, so that it can be narrowed.
     pub fn spell_out<'a>(&mut self, resources: impl IntoIterator<Item = &'a str>) -> &mut BTreeMap<Box<str>, Granted> {
         self.0.get_or_insert_with(|| resources.into_iter().map(|resource| (resource.into(), Granted::All)).collect())
     }
@@ -93,7 +94,7 @@ impl Granted {
         Self::Some(ids.into_iter().map(Box::from).collect())
     }
 
-    /// Returns whether the id is granted.
+    /// Returns true if the id is granted.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
         match self {

@@ -1,6 +1,7 @@
-//! Who has called lately, for each thread.
+//! The latest callers of each thread.
 //!
-//! What a [`Caller`](super::Caller) keeps of the directory is counted where threads do not share the count. Start at [`Recent::principal`].
+//! A [`Caller`](super::Caller) counts its references to the directory here, so that threads do not
+//! share the count. Start at [`Recent::principal`].
 
 use super::application::Application;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ pub struct Principal {
     pub key_id: Arc<str>,
 }
 
-/// Principals of the latest requests, by where their key lies in memory.
+/// Principals of the latest requests. The address of the key in memory gives the place.
 pub(super) struct Recent([Option<Arc<Principal>>; RECENT]);
 
-/// Most principals that a thread remembers. What it has forgotten is made anew.
+/// Most principals that a thread remembers. A forgotten one is made again.
 const RECENT: usize = 64;
 
 impl Default for Recent {
@@ -29,7 +30,7 @@ impl Default for Recent {
 impl Recent {
     /// Returns the principal of a key that is in force.
     pub(super) fn principal(&mut self, key_id: &Arc<str>, application: &Arc<Application>) -> Arc<Principal> {
-        // Allocators mostly give out multiples of 16.
+        // Allocators mostly return multiples of 16.
         let place = key_id.as_ptr().addr() / 16 % RECENT;
         let known = self.0[place]
             .as_ref()

@@ -1,4 +1,4 @@
-//! The failures of the steps of a call, in words that say what to do next.
+//! The failures of the steps of a call. Their messages say what to do next.
 
 use crate::advice::Advice;
 use crate::catalogue::Catalogue;
@@ -7,20 +7,22 @@ use crate::handler::{Call, Flag};
 use crate::tasks::WriteRefusal;
 use toolwarrant_base::words;
 
-/// The failure for a target that does not exist or is not granted. A client cannot tell which.
+/// Makes the failure for a target that does not exist or is not granted. A client cannot see the
+/// difference.
 pub(super) fn not_found(call: &Call<'_>) -> Failure {
     let named = call.tool.target.as_ref().map_or("target", |target| target.resource);
     let failure = Failure::new(call.catalogue.roles.not_found, words!["no such ", named, " for this application"]);
     failure.advising(find_target(call), call.caller.application.permissions)
 }
 
-/// Where to take the id of the target from.
+/// Returns the advice for finding the id of the target.
 pub(super) fn find_target(call: &Call<'_>) -> Advice {
     let resource = call.tool.target.as_ref().and_then(|target| call.catalogue.resource(target.resource));
     resource.map_or(Advice::NONE, |resource| resource.find)
 }
 
-/// The failure for a flag that is false. It is final even where there is a cure: nothing but the cure changes it.
+/// Makes the failure for a flag that is false. It is not retryable even if there is a remedy,
+/// because only the remedy changes the flag.
 pub(super) fn not_supported(call: &Call<'_>, flag: &Flag) -> Failure {
     let target = call.tool.target.as_ref();
     let (named, name) = target.map_or(("target", ""), |target| (target.resource, target.requires.unwrap_or_default()));
@@ -48,13 +50,14 @@ pub(super) fn not_accepted(call: &Call<'_>, refused: WriteRefusal) -> Failure {
     }
 }
 
-/// The failure for a handler that answered for another tool, or is missing. Generated code rules out both.
+/// Makes the failure for a handler that answered for another tool, or is missing. Generated code
+/// rules out both.
 #[must_use]
 pub fn unrouted(call: &Call<'_>) -> Failure {
     broken(call, "the handler's answer is not this tool's")
 }
 
-/// Logs why the server failed. The failure tells the client whom to ask.
+/// Logs why the server failed. The failure gives the client the id of the request.
 pub(super) fn broken(call: &Call<'_>, why: &str) -> Failure {
     tracing::error!(request_id = call.request_id, why, "internal error");
     Failure::plain(call.catalogue.roles.internal).with("request_id", call.request_id)

@@ -13,7 +13,7 @@ impl<H: Handlers> Pipeline<H> {
     /// Refuses a call whose arguments a transport cannot read, with an audit line.
     ///
     /// # Errors
-    /// `forbidden`, or else `invalid_argument` with `what`.
+    /// `forbidden`, or otherwise `invalid_argument` with `what`.
     pub fn reject(
         &self,
         Admitted(caller): &Admitted<'_>,
@@ -29,8 +29,9 @@ impl<H: Handlers> Pipeline<H> {
         failure.told_to(caller.application.permissions)
     }
 
-    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at most one line a second, which states
-    /// how many calls it covers: refusing must not cost more than serving.
+    /// Writes an audit line about tool calls that did not fit the budget. Each application gets at
+    /// most one line a second, which gives the number of calls that it covers. So a refusal does
+    /// not cost more than a call.
     pub fn refused(&self, caller: &Caller, name: &str, request_id: &str, failure: &Failure) {
         let now = self.now();
         let Some(tool) = H::CATALOGUE.tool(name) else { return };

@@ -1,4 +1,4 @@
-//! Authentication of signed requests, and the keeping of their nonces.
+//! Authentication of signed requests, and storage of their nonces.
 
 use super::refusals::overloaded;
 use super::{Handlers, Pipeline};
@@ -10,7 +10,7 @@ use toolwarrant_base::wording::Words;
 use toolwarrant_base::words;
 use toolwarrant_signing::{SKEW_SECONDS, Signature};
 
-/// A signed request, unchecked. A transport fills it.
+/// A signed request, unchecked. A transport fills it in.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedRequest<'a> {
     /// The id of the key.
@@ -19,7 +19,7 @@ pub struct SignedRequest<'a> {
     pub timestamp: u64,
     /// The nonce.
     pub nonce: &'a str,
-    /// The canonical request, as the server has built it.
+    /// The canonical request, as the server built it.
     pub canonical: &'a str,
     /// The signature that was sent.
     pub signature: &'a Signature,
@@ -32,10 +32,11 @@ const WRONG: &str = "no live secret of that key makes this signature: compare `c
 const USED: &str = "this X-Nonce was used before: sign each request, a retry too, with a nonce of its own.";
 
 impl<H: Handlers> Pipeline<H> {
-    /// Verifies a signed request and uses its nonce. `reads` says that it cannot change anything.
+    /// Verifies a signed request and uses its nonce. `reads` is true if it cannot change anything.
     ///
     /// # Errors
-    /// `unauthenticated`, in the same words for every key; `overloaded` where there are too many nonces.
+    /// `unauthenticated`, with the same message for every key; `overloaded` if there are too many
+    /// nonces.
     pub fn verify(&self, signed: &SignedRequest<'_>, reads: bool) -> Result<Caller, Failure> {
         let SignedRequest { key_id, timestamp, nonce, canonical, signature } = *signed;
         self.nonces.judge(timestamp, reads).map_err(|bad| match bad {
@@ -53,14 +54,15 @@ impl<H: Handlers> Pipeline<H> {
         Ok(caller)
     }
 
-    /// Refuses a request whose signature cannot be verified, or is wrong.
+    /// Refuses a request whose signature is wrong or cannot be verified.
     pub fn unsigned(&self, what: Words) -> Failure {
         self.counts.unauthenticated.add(1);
         Failure::exactly(H::CATALOGUE.roles.unauthenticated, what)
     }
 
-    /// Puts the nonce of a signed request on the disk if that is due. Called before the answer to every request, and before a call that
-    /// changes something at once. `reads` is that of [`Self::verify`].
+    /// Stores the nonce of a signed request on the disk if that is due. The transport calls it
+    /// before the answer to every request, and before a call that changes something at once.
+    /// `reads` is that of [`Self::verify`].
     ///
     /// # Errors
     /// `overloaded` if it cannot be written.

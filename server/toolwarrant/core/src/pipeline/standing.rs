@@ -1,7 +1,8 @@
-//! Authority judged again. A [`Caller`] proves what held when its request came, and time passes until the body is there, a batch comes
-//! to its next call, an upstream answers or a held poll ends. What was taken away meanwhile is gone at once.
+//! Repeated checks of authority. A [`Caller`] proves a right at the time when its request came.
+//! Time passes until the body is complete, a batch comes to its next call, an upstream answers or a
+//! held poll ends. A right that was taken away meanwhile ends at once.
 //!
-//! While no application or key changes, to ask again costs two comparisons.
+//! While no application or key changes, another check costs two comparisons.
 
 use super::refusals::not_found;
 use super::{Handlers, Pipeline, permit};
@@ -11,7 +12,7 @@ use crate::handler::Call;
 use std::borrow::Cow;
 
 impl<H: Handlers> Pipeline<H> {
-    /// The caller, with what it may do by now.
+    /// Returns the caller with its current rights.
     ///
     /// # Errors
     /// `unauthenticated` if its key or secret has ended.
@@ -27,11 +28,11 @@ impl Call<'_> {
     /// Checks that the caller may still make this call.
     ///
     /// # Errors
-    /// `unauthenticated`, `forbidden` or `not_found`, as at a new call.
+    /// `unauthenticated`, `forbidden` or `not_found`, like a new call.
     pub(crate) fn still(&self) -> Result<(), Failure> {
         let renewed = self.around.access.renew(self.caller, self.around.clock);
         let renewed = renewed.map_err(|_| Failure::plain(self.catalogue.roles.unauthenticated))?;
-        // What has not changed was checked before.
+        // An unchanged caller was checked before.
         let Cow::Owned(caller) = renewed else { return Ok(()) };
         permit(self.catalogue, &caller, self.tool)?;
         match (&self.tool.target, self.noted().0) {
@@ -40,7 +41,7 @@ impl Call<'_> {
         }
     }
 
-    /// Waits until the caller may no longer make this call, and says why.
+    /// Waits until the caller may no longer make this call, and returns the failure.
     pub(crate) async fn ended(&self) -> Failure {
         let mut changes = self.around.access.changes();
         let expires_at = self.caller.expires_at();
@@ -49,12 +50,13 @@ impl Call<'_> {
                 return failure;
             }
             tokio::select! {
-                // Without its sender there are no more changes, and no server.
+                // Without the sender there are no more changes, and no server.
                 changed = changes.changed() => if changed.is_err() { std::future::pending::<()>().await },
                 () = async {
                     match expires_at {
                         Some(end) if self.around.clock.now() < end => self.around.clock.sleep_until(end).await,
-                        // Without an end, or past it by a clock that was ahead and does not decide: then the answer is judged.
+                        // The key does not expire, or it has expired only by a clock that is ahead
+                        // and does not decide. Then the answer is checked when it is ready.
                         Some(_) | None => std::future::pending().await,
                     }
                 } => {}

@@ -1,18 +1,18 @@
-//! How an application may be named.
+//! The rules for the name of an application.
 //!
-//! People and scripts name an application by its name or its id, and lists and logs show its name. So a name is a short text that shows
-//! all of itself, and none can be taken for an id.
+//! People and scripts refer to an application by its name or its id, and lists and logs show its
+//! name. So a name is a short text without hidden characters, and cannot look like an id.
 
 use toolwarrant_base::text::deceives;
 
-/// The longest name of an application, in characters.
+/// Longest name of an application, in characters.
 pub const APPLICATION_NAME_MAX: usize = 64;
 
-/// What the id of an application begins with, and no name does.
+/// The prefix of every application id. No name begins with it.
 pub(super) const ID_PREFIX: &str = "app_";
 
-/// Whether an application may have this name: 1 to [`APPLICATION_NAME_MAX`] printable characters, without a space at either end, that do
-/// not begin as ids do.
+/// Returns true if an application may have this name: 1 to [`APPLICATION_NAME_MAX`] printable
+/// characters, without a space at either end, not beginning like an id.
 #[must_use]
 pub fn may_name_application(name: &str) -> bool {
     let printable = |c: char| c == ' ' || !(c.is_whitespace() || deceives(c));

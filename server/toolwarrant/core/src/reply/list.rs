@@ -1,4 +1,4 @@
-//! Results that are lists, joined of items that are rendered already.
+//! Results that are lists, joined from items that are already rendered.
 
 use super::frame::Frame;
 use super::{Form, Rendered, Reply};
@@ -11,24 +11,25 @@ use toolwarrant_base::text::Json;
 
 /// A result whose first field is a list.
 pub trait ListResult: Serialize {
-    /// What the list holds.
+    /// The type of the items.
     type Item;
     /// Its JSON up to the first item.
     const OPEN: &'static str;
 }
 
-/// What is reserved for all but the items, in bytes. More is found room for when it comes.
+/// Bytes that are reserved for everything except the items. A longer rest gets room when it comes.
 const AROUND_ITEMS: usize = 1 << 10;
 
-/// A result that is joined of rendered items: lengths, and copies into one body.
+/// Writes a result by copying rendered items into one body.
 #[derive(Debug)]
 pub struct ListWriter<'a, L> {
     frame: Frame<'a>,
-    /// The body up to the last item and a comma; `None` if the frame has the JSON only as it is.
+    /// The body up to the last item and a comma; `None` if the frame contains only the plain JSON.
     quoted: Option<Json>,
-    /// The JSON up to the last item and a comma; `None` if the frame has it only inside a string.
+    /// The JSON up to the last item and a comma; `None` if the frame contains it only inside a
+    /// string.
     plain: Option<Json>,
-    /// Whether an item could not be written as JSON.
+    /// True if an item could not be written as JSON.
     unwritable: bool,
     of: PhantomData<fn() -> L>,
 }
@@ -84,13 +85,14 @@ impl<'a, L: ListResult> ListWriter<'a, L> {
         body.bytes.pop_if(|last| *last == b',');
         quote(tail, &mut body.bytes);
         let plain = plain.as_ref().map_or(&[][..], |plain| &plain.bytes);
-        // What several parts of a list have left of the room may be too little, and a secret must not be left behind.
+        // After several parts of a list there may be too little room left, and growing must not
+        // leave a copy of a secret behind.
         body.reserve(frame.close_len(plain), false);
         frame.close(&mut body.bytes, plain);
         Reply(Form::Written(body.into()))
     }
 
-    /// Makes room for bytes of either form. The first time, what stands before the items is written.
+    /// Makes room for bytes of either form. The first time, it writes the text before the items.
     fn reserve(&mut self, in_quotes: usize, as_is: usize, has_secret: bool) {
         let Self { frame, quoted, plain, unwritable: _, of: _ } = self;
         let around = |form: &Json| if form.bytes.is_empty() { AROUND_ITEMS } else { 0 };

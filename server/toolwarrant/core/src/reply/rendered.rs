@@ -12,17 +12,19 @@ use std::sync::{Arc, OnceLock};
 use toolwarrant_base::bytes::{quote, quoted_len};
 use toolwarrant_base::text::Json;
 
-/// A value as JSON, in both forms in which an answer has it: as it is, and as it stands inside a JSON string.
+/// A value as JSON, in both forms that an answer uses: plain, and escaped for a place inside a JSON
+/// string.
 pub struct Rendered<T> {
-    /// One form behind the other; empty if the value cannot be written as JSON, which is logged.
+    /// The plain form, then the escaped form. Empty if the value cannot be written as JSON, which
+    /// is logged.
     both: Json,
-    /// The length of the first.
+    /// The length of the plain form.
     plain: usize,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T: Serialize> Rendered<T> {
-    /// Serialises a value. With one that cannot be written as JSON every reply fails.
+    /// Serialises a value. If it cannot be written as JSON, every reply with it fails.
     pub fn of(value: &T) -> Self {
         let plain = Json::of(value).unwrap_or_else(|error| {
             tracing::error!(%error, "a value could not be rendered");
@@ -34,7 +36,7 @@ impl<T: Serialize> Rendered<T> {
         Self { both, plain: plain.bytes.len(), of: PhantomData }
     }
 
-    /// Answers with it.
+    /// Makes a reply from it.
     pub fn reply<'a>(&self, frame: impl Into<Frame<'a>>) -> Reply<T> {
         if self.is_empty() {
             return Reply(Form::Unwritable(serde_json::Error::custom("a value could not be rendered")));
@@ -46,13 +48,13 @@ impl<T: Serialize> Rendered<T> {
 }
 
 impl<T> Rendered<T> {
-    /// The bytes that it keeps, of both forms.
+    /// Returns the bytes that it holds, of both forms.
     #[must_use]
     pub fn len(&self) -> usize {
         self.both.bytes.len()
     }
 
-    /// Whether the value could not be written as JSON.
+    /// Returns true if the value could not be written as JSON.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -77,7 +79,7 @@ impl<T> fmt::Debug for Rendered<T> {
     }
 }
 
-/// The bytes that [`Prepared`] values may keep together.
+/// The bytes that [`Prepared`] values may hold together.
 #[derive(Debug)]
 pub struct RenderBudget {
     pub(super) left: AtomicUsize,
@@ -90,7 +92,7 @@ impl RenderBudget {
         Self { left: AtomicUsize::new(bytes) }
     }
 
-    /// Takes bytes, or none if so many are not left.
+    /// Takes bytes. If fewer are left, takes none and returns false.
     fn take(&self, bytes: usize) -> bool {
         self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -100,7 +102,8 @@ impl RenderBudget {
     }
 }
 
-/// A result, or a part of one, that many calls share. It is rendered on first use and kept as far as its budget allows.
+/// A result, or a part of one, that many calls share. It is rendered on first use and stored while
+/// its budget has room.
 #[derive(Debug)]
 pub struct Prepared<T> {
     kept: OnceLock<Rendered<T>>,
@@ -108,7 +111,7 @@ pub struct Prepared<T> {
 }
 
 impl<T> Prepared<T> {
-    /// Prepares a value whose bytes are taken of this budget.
+    /// Prepares a value whose bytes are taken from this budget.
     #[must_use]
     pub fn within(budget: &Arc<RenderBudget>) -> Self {
         Self { kept: OnceLock::new(), budget: Arc::clone(budget) }
@@ -116,12 +119,14 @@ impl<T> Prepared<T> {
 }
 
 impl<T: Serialize> Prepared<T> {
-    /// Answers with it. The first call makes it with `make`, and so does each one while the budget has no room for it.
+    /// Makes a reply from it. The first call makes the value with `make`. While the budget has no
+    /// room, every call does.
     pub fn reply<'a>(&self, frame: impl Into<Frame<'a>>, make: impl FnOnce() -> T) -> Reply<T> {
         self.rendered(make).reply(frame)
     }
 
-    /// Returns it, for a [`ListWriter`](super::ListWriter). It is made as for [`Self::reply`].
+    /// Returns it for a [`ListWriter`](super::ListWriter). It is made in the same way as for
+    /// [`Self::reply`].
     pub fn rendered(&self, make: impl FnOnce() -> T) -> Ready<'_, T> {
         if let Some(kept) = self.kept.get() {
             return Ready::Kept(kept);
@@ -151,12 +156,12 @@ impl<T> Drop for Prepared<T> {
     }
 }
 
-/// A rendered value that is kept, or was made for one answer. Dereferences to it.
+/// A rendered value that is stored, or was made for one answer. Dereferences to it.
 #[derive(Debug)]
 pub enum Ready<'a, T> {
-    /// It is kept.
+    /// It is stored.
     Kept(&'a Rendered<T>),
-    /// It is not.
+    /// It was made for one answer.
     Made(Rendered<T>),
 }
 

@@ -1,4 +1,5 @@
-//! Tests that an answer is the same bytes however it is made, and that what is kept stays within its budget.
+//! Tests that an answer has the same bytes however it is made, and that stored values stay within
+//! their budget.
 
 use super::*;
 use proptest::prelude::*;
@@ -27,7 +28,7 @@ impl ListResult for Page {
 
 const CLOSE: &str = "\"}],\"isError\":false}}";
 
-/// Each way in which a transport frames a result.
+/// The frames of the transports.
 const FRAMES: [Frame<'_>; 3] = [Frame::Plain, text(None), text(Some("\"}],\"structuredContent\":"))];
 
 const fn text(between: Option<&str>) -> Frame<'_> {
@@ -75,7 +76,7 @@ proptest! {
             true => serde_json::to_string_pretty(&page).expect("JSON"),
             false => serde_json::to_string(&page).expect("JSON"),
         };
-        // It is written as it stands, white space and all.
+        // The value is written unchanged, with all white space.
         let value: &serde_json::value::RawValue = serde_json::from_str(&json).expect("JSON");
         let quoted = serde_json::to_string(&json).expect("JSON");
         let head = "{\"id\":\"7\",\"text\":";

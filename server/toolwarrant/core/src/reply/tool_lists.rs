@@ -1,11 +1,12 @@
-//! What `tools/list` shows of tools.
+//! The view of tools in `tools/list`.
 
 use crate::catalogue::{ToolDef, ToolHints};
 use crate::revision::Revision;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// Some tools as `tools/list` shows them: JSON lists, one for revisions without titles and output schemas and one for those with.
+/// A set of tools as `tools/list` shows them: one JSON list for revisions without titles and output
+/// schemas, and one for those with.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolLists {
     plain: Bytes,
@@ -24,7 +25,7 @@ impl ToolLists {
     }
 }
 
-/// Describes a tool without and with its output schema. Schemas are JSON already.
+/// Describes a tool without and with its output schema. Schemas are already JSON.
 fn listed(tool: &ToolDef) -> (String, String) {
     let ToolHints { read_only, destructive, idempotent } = tool.hints;
     let annotations = json!({
