@@ -86,8 +86,8 @@ pub fn plan(folder: &Path, retention: Retention, now: Timestamp) -> io::Result<P
     let newest = files.pop().map_or(0, |(.., length)| length);
     let dates: Vec<&str> = files.iter().map(|(.., path, _)| date(path).unwrap_or_default()).collect();
     let is_old = |n: usize| {
-        // If the name of a file is from a day when the clock was ahead, its date is unknown. The
-        // file is older than the next one.
+        // A name from a day when the clock was ahead does not show the age of the file. The file is
+        // older than the next one.
         let day = dates.iter().skip(n).find(|day| **day <= today.as_str());
         oldest.as_deref().zip(day).is_some_and(|(oldest, day)| *day < oldest)
     };

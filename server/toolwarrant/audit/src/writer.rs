@@ -174,7 +174,7 @@ impl Writer {
         }
         self.close();
         let open = || OpenFile::open(&path, self.head);
-        // If somebody removed the directory, the old lines were meant, not future ones.
+        // A person who removed the directory wanted to delete the old lines, not future ones.
         let open = open().or_else(|error| match error.kind() {
             ErrorKind::NotFound => self.create_again().and_then(|()| open()),
             _ => Err(error),
@@ -183,8 +183,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Creates the directory again, unless its parent folder is no longer in its place. Somebody
-    /// who moved that folder will put it back.
+    /// Creates the directory again, unless its parent folder is no longer in its place. A person
+    /// moved that folder and will want it back as it was.
     fn create_again(&self) -> io::Result<()> {
         if self.home.is_none() || id(parent(&self.dir)).ok() != self.home {
             return Err(io::Error::other(format!("`{}` was moved or replaced", parent(&self.dir).display())));

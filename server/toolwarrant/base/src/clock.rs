@@ -1,8 +1,8 @@
 //! Time, from one source that a test controls.
 //!
 //! [`Clock::now`] only goes forward: deadlines, budgets and polls run on it. The wall clock can be
-//! wrong, and somebody can set it. So code that ends a right uses [`Clock::latest`], and code that
-//! deletes uses [`Clock::earliest`]. [`Clock::since`] continues from the time before a restart.
+//! wrong or set back. So code that ends a right uses [`Clock::latest`], and code that deletes uses
+//! [`Clock::earliest`]. [`Clock::since`] continues from the time before a restart.
 
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

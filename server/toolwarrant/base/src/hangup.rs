@@ -3,7 +3,7 @@
 //!
 //! A client that has closed its sending side may still read, or may be gone; the server cannot see
 //! the difference. In both cases it is best to answer at once. This module knows no connection: the
-//! transport reports what it sees, and checks only while somebody waits.
+//! transport reports what it sees, and checks only while a task waits.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use tokio::sync::Notify;

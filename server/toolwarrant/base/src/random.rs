@@ -38,7 +38,8 @@ impl Random {
     }
 }
 
-/// A stream of numbers determined by its seed: SplitMix64 (Steele, Lea, Flood 2014). Never use it for secrets.
+/// A stream of numbers determined by its seed: SplitMix64 (Steele, Lea, Flood 2014). Never use it
+/// for secrets.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 

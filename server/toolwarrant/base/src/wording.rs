@@ -26,7 +26,8 @@ pub trait Ours {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Echo(Untrusted);
 
-/// Joins parts that are [`Ours`](crate::wording::Ours) to [`Words`](crate::wording::Words). Braces have no meaning in its literals.
+/// Joins parts that are [`Ours`](crate::wording::Ours) to [`Words`](crate::wording::Words). Braces
+/// have no meaning in its literals.
 #[macro_export]
 macro_rules! words {
     ($($part:expr),+ $(,)?) => { $crate::wording::Words::of(&[$(&$part),+]) };

@@ -30,7 +30,7 @@ pub struct KeySource {
 
 #[derive(Debug)]
 enum Origin {
-    /// A variable of this name.
+    /// An environment variable of this name.
     Environment(String),
     File(PathBuf),
 }

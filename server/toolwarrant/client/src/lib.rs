@@ -1,5 +1,5 @@
-//! The client's side of a service: [`bridge`] connects clients that speak over standard input and output, [`call`] calls one tool,
-//! and [`sign`] signs one request under `/v1`.
+//! The client's side of a service: [`bridge`] connects clients that use standard input and output,
+//! [`call`] calls one tool, and [`sign`] signs one request under `/v1`.
 //!
 //! This crate knows no contract and no server code. The caller passes the properties of a service
 //! ([`ClientNames`], [`ToolShape`]). It has no database and uses no feature that only Unix has, so

@@ -21,7 +21,7 @@ pub enum HttpFailure {
     /// The certificate is not trusted, for this reason.
     #[error("the certificate is not trusted: {0}")]
     Certificate(String),
-    /// When the connection was ready, the request was no longer allowed to leave.
+    /// The request was no longer allowed to leave by the time the connection was ready.
     #[error("its time had passed when the connection stood")]
     TooLate,
     /// The connection ended, for this reason.

@@ -140,9 +140,9 @@ impl HttpClient {
         }
     }
 
-    /// Returns the answer to a request that must not be repeated, sent over its own connection.
-    /// When the connection is ready, right before the first byte, the client calls `may_leave`. If
-    /// that returns false, nothing is sent.
+    /// Returns the answer to a request that must not be repeated, sent over its own connection. The
+    /// client calls `may_leave` when the connection is ready, right before the first byte. It sends
+    /// nothing if that returns false.
     ///
     /// # Errors
     /// There is no answer. [`HttpFailure::nothing_left`] is true exactly if no byte of the request
