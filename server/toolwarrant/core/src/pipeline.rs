@@ -11,8 +11,8 @@
 //!                  repeat  -> hit | fresh     a hit answers here: no target is touched
 //!                  require -> Target          not_found if it is not granted or does not exist,
 //!                                             upstream_unavailable, not_supported
-//!                  invoke  -> the handler     the errors of the tool itself; before a write the
-//!                                             caller is checked again
+//!                  invoke  -> the handler     the errors of the tool itself; unless the tool makes
+//!                                             a task, the caller is checked again before it
 //!                  accept                     tasks only, after another check of the caller:
 //!                                             overloaded, target_busy
 //!                  still                      other tools: unauthenticated, forbidden, not_found
