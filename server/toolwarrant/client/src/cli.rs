@@ -13,10 +13,10 @@ use clap::{Args, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What a client can be asked to do.
+/// The commands of a client.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClientCommand {
-    /// Connect a client that can set no headers: JSON-RPC on standard input and output
+    /// Connect a client that cannot set headers: JSON-RPC on standard input and output
     Bridge(ConnectOptions),
     /// Call a tool of a running server, and print its result
     Call(CallOptions),
@@ -24,22 +24,22 @@ pub enum ClientCommand {
     Sign(SignOptions),
 }
 
-/// Where the server is, and which key it is asked with.
+/// The server, and the key for its requests.
 #[derive(Clone, Debug, Args)]
 pub struct ConnectOptions {
     /// URL of the server's endpoint: https, or http to this machine
     #[arg(long, value_name = "URL", default_value = ServerUrl::USUAL)]
     url: String,
 
-    /// Where the key is.
+    /// The place of the key.
     #[command(flatten)]
     pub key: KeyOptions,
 }
 
-/// Where the key is.
+/// The place of the key.
 #[derive(Clone, Debug, Args)]
 pub struct KeyOptions {
-    /// File with the key, which nobody else may read; it goes before the variable that holds a key
+    /// File with the key, readable by its owner only; used instead of the variable with a key
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     key_file: Option<PathBuf>,
 }
@@ -50,15 +50,15 @@ pub struct CallOptions {
     /// The tool
     pub tool: String,
 
-    /// Its arguments; NAME=@FILE takes the text of a file, NAME=@- of standard input
+    /// Its arguments; NAME=@FILE reads the text from a file, NAME=@- from standard input
     #[arg(value_name = "NAME=VALUE")]
     pub arguments: Vec<String>,
 
-    /// Call its twin under /v1, with a signed request
+    /// Call its route under /v1, with a signed request
     #[arg(long)]
     pub v1: bool,
 
-    /// If it makes a task, wait for the task's end and print that
+    /// If the call makes a task, wait for its end and print the task
     #[arg(long)]
     pub wait: bool,
 
@@ -73,18 +73,18 @@ pub struct SignOptions {
     /// The method, such as GET
     pub method: String,
 
-    /// What follows the method in the request, from /v1 on: path and query; or the whole URL
+    /// The path and the query as sent, from /v1 on; or the whole URL
     pub target: String,
 
     /// The value of the header Idempotency-Key, which is signed too
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub idempotency_key: Option<String>,
 
-    /// File with the body, exactly as it is sent; - takes standard input
+    /// File with the body, exactly as it is sent; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub body: Option<PathBuf>,
 
-    /// Time of signing in Unix seconds, 10 digits; the present if left out
+    /// Time of signing in Unix seconds, 10 digits; the current time if left out
     #[arg(long, value_name = "SECONDS")]
     pub timestamp: Option<String>,
 
@@ -92,11 +92,11 @@ pub struct SignOptions {
     #[arg(long, allow_hyphen_values = true)]
     pub nonce: Option<String>,
 
-    /// Print the canonical request, which is what is signed, on standard error
+    /// Print the canonical request, which is the signed text, on standard error
     #[arg(long)]
     pub show: bool,
 
-    /// Where the key is.
+    /// The place of the key.
     #[command(flatten)]
     pub key: KeyOptions,
 }
@@ -128,13 +128,13 @@ impl ClientCommand {
         let command = command.mut_subcommand("bridge", |bridge| names.describe_bridge(bridge));
         let command = command.mut_subcommand("call", |call| {
             let environment = names.key_help();
-            let ends = "Ends with 0 if the call succeeded and, with --wait, its task did too; with 75 if it was refused and a repeat can \
-                        help; with 1 otherwise. A failure is on standard error, as `code: message`.";
+            let ends = "Exits with 0 if the call succeeded and, with --wait, its task did too; with 75 if it was refused and a repeat can \
+                        help; with 1 otherwise. It prints a failure on standard error, as `code: message`.";
             names.with_environment(call.long_about(None)).after_long_help(format!("{ends}\n\n{environment}"))
         });
         command.mut_subcommand("sign", |sign| {
             let curl = format!(
-                "The headers go to curl as they are:\n\n  {} sign GET /v1/tasks/TASK_ID | curl -H @- http://127.0.0.1:8080/v1/tasks/TASK_ID",
+                "curl takes the headers unchanged:\n\n  {} sign GET /v1/tasks/TASK_ID | curl -H @- http://127.0.0.1:8080/v1/tasks/TASK_ID",
                 names.program
             );
             names.with_environment(sign.long_about(None)).after_long_help(format!("{curl}\n\n{}", names.key_help()))
@@ -202,7 +202,7 @@ pub fn bridge_program(names: &ClientNames) -> ExitCode {
     }
 }
 
-const BRIDGE: &str = "Connect a client that can set no headers: JSON-RPC on standard input and output";
+const BRIDGE: &str = "Connect a client that cannot set headers: JSON-RPC on standard input and output";
 
 impl ClientNames {
     fn key_variable(&self) -> String {
@@ -223,8 +223,8 @@ impl ClientNames {
     fn key_help(&self) -> String {
         let Self { operator, .. } = self;
         format!(
-            "The key comes from --key-file or from {}, and never from the command line. Both hold KEY_ID:SECRET, or what \
-             `{operator} key create APPLICATION --json` prints.",
+            "The key comes from --key-file or from {}, and never from the command line. Both contain KEY_ID:SECRET, or the \
+             output of `{operator} key create APPLICATION --json`.",
             self.key_variable()
         )
     }
@@ -235,14 +235,14 @@ impl ClientNames {
         let assign: String =
             resources.iter().map(|resource| format!("  {operator} {resource} assign bridge --all\n")).collect();
         let help = format!(
-            "{}\n\nThe key then lies in clear where the client's configuration lies. Use one of its own that only reads, so that \
-             it can do no harm, is told apart in the audit trail, and can be revoked alone. On the server's machine:\n\n  \
+            "{}\n\nThe key is then stored in plain text with the client's configuration. Use a separate key that only reads: it \
+             can do no harm, the audit trail lists its calls separately, and it can be revoked alone. On the server's machine:\n\n  \
              {operator} app create bridge --permission {permission}\n{assign}  \
              (umask 077; {operator} key create bridge --json > bridge.key)\n\n\
-             On the client's, where bridge.key is for its user alone:\n\n  {bridge} --key-file bridge.key --url URL\n\n\
-             Once the server refuses a key, the one that is in the file by then is taken, without a restart. Problems are told on \
-             standard error, and to the client as errors that say what to do. An https server is reached through the proxy of HTTPS_PROXY, where that is set and NO_PROXY does \
-             not exempt the host; no other proxy is used, and no redirect is followed.",
+             On the client's machine, where only its user may read bridge.key:\n\n  {bridge} --key-file bridge.key --url URL\n\n\
+             If the server refuses the key, the bridge reads the file again, without a restart. It reports problems on standard \
+             error, and to the client as errors that say what to do. It reaches an https server through the proxy of HTTPS_PROXY, if \
+             that is set and NO_PROXY does not exempt the host. It uses no other proxy and follows no redirect.",
             self.key_help()
         );
         self.with_environment(command.long_about(None)).after_long_help(help)
