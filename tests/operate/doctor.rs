@@ -160,7 +160,7 @@ const FAULTS: &[Fault] = &[
         "files",
         "audit-9999-01-01.jsonl is no file and no folder",
     ),
-    (|data| pipe(&data.join("audit/.writable")), "audit trail", "`.writable` in it is no file; remove it"),
+    (|data| pipe(&data.join("audit/.writable")), "audit trail", "`.writable` in it is not a file; remove it"),
     (|data| pipe(&data.join("master.key")), "master key", "master.key is not a master key"),
     (
         |data| {
@@ -194,7 +194,7 @@ const FAULTS: &[Fault] = &[
             fs::write(day, text.replacen("set_power", "get_power", 1)).expect("written");
         },
         "audit chain",
-        "not as it was when seal",
+        "changed since seal",
     ),
     (
         |data| {

@@ -88,7 +88,7 @@ impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         let hash = hex::decode(&text).and_then(|bytes| bytes.try_into().ok());
-        hash.map(Self).ok_or_else(|| de::Error::custom("no hash"))
+        hash.map(Self).ok_or_else(|| de::Error::custom("not a hash"))
     }
 }
 

@@ -28,7 +28,7 @@ pub fn try_to_write(dir: &Path) -> io::Result<()> {
     let probe = dir.join(".writable");
     // Opening a pipe would wait for a reader.
     if probe.symlink_metadata().is_ok_and(|about| !about.is_file()) {
-        return Err(io::Error::other("`.writable` in it is no file; remove it"));
+        return Err(io::Error::other("`.writable` in it is not a file; remove it"));
     }
     OpenOptions::new().append(true).create(true).mode(0o600).open(&probe)?;
     fs::remove_file(probe)

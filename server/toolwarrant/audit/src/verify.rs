@@ -160,13 +160,15 @@ impl Reading<'_> {
             self.found.sealed_lines += lines;
             self.found.found_lines += seal.found;
         } else if head.number != part.last.number.saturating_add(1) {
-            let what =
-                format!("seal {} follows seal {}: what was between is gone, or moved", head.number, part.last.number);
+            let what = format!(
+                "seal {} follows seal {}: the seals between them are missing or moved",
+                head.number, part.last.number
+            );
             self.fault(&part.file, (from, line), what);
         } else {
             let what = match seal.lines {
-                count if count == lines => format!("not as it was when seal {} was made", head.number),
-                count => format!("{lines} lines, and seal {} was made of {count}", head.number),
+                count if count == lines => format!("changed since seal {} was made", head.number),
+                count => format!("{lines} lines, but seal {} covers {count}", head.number),
             };
             self.fault(&part.file, (from, line), what);
         }
@@ -182,7 +184,7 @@ impl Reading<'_> {
         self.fault(
             file,
             (1, line),
-            format!("no line says after which seal this continues, up to seal {}", head.number),
+            format!("the line that names the seal before this is missing, up to seal {}", head.number),
         );
         self.note(head);
         let loose = Loose { from: line + 1, ..Loose::default() };
@@ -204,7 +206,7 @@ impl Reading<'_> {
         if known {
             self.found.lines_before_the_chain += lines;
         } else if lines > 0 && !self.found.faults.iter().any(|fault| fault.file == file) {
-            self.fault(&file, (1, lines), "not in the chain, and not from before it began".to_owned());
+            self.fault(&file, (1, lines), "not in the chain, and not from before the chain began".to_owned());
         }
     }
 
@@ -229,7 +231,7 @@ impl Reading<'_> {
             }
             let Loose { covered, from, strange } = part.loose;
             if let Some(line) = strange {
-                self.fault(&part.file, (line, line), "looks like a seal and is none".to_owned());
+                self.fault(&part.file, (line, line), "looks like a seal but is not one".to_owned());
             }
             if n + 1 == count {
                 self.found.unsealed_lines = covered.lines;
@@ -237,11 +239,11 @@ impl Reading<'_> {
                 self.fault(
                     &part.file,
                     (part.line, part.line),
-                    "nothing follows this, and there is more of the chain".to_owned(),
+                    "no lines follow this, but the chain continues".to_owned(),
                 );
             } else if covered.lines > 0 {
                 let lines = (from, from + covered.lines - 1);
-                self.fault(&part.file, lines, "behind the last seal of this part, and never sealed".to_owned());
+                self.fault(&part.file, lines, "after the last seal of this part, and never sealed".to_owned());
             }
         }
         self.end(last);
@@ -258,8 +260,8 @@ impl Reading<'_> {
             number if number > last.number => {
                 format!("{} before this: a file is missing, or the end of one", missing(last.number + 1, number))
             }
-            number if number < last.number => format!("seal {first} is here and elsewhere"),
-            number => format!("this continues another seal {number} than there is"),
+            number if number < last.number => format!("seal {first} is here and in another place"),
+            number => format!("this continues a seal {number} that differs from the one in the trail"),
         };
         self.fault(&part.file, (part.line, part.line), what);
     }
@@ -268,7 +270,7 @@ impl Reading<'_> {
     fn end(&mut self, last: Head) {
         let Some(newest) = self.anchor.map(|anchor| anchor.newest) else {
             if last.number > 0 {
-                self.fault("", (0, 0), "the database does not know of this chain: its end may be missing".to_owned());
+                self.fault("", (0, 0), "the database has no record of this chain: its end may be missing".to_owned());
             }
             return;
         };
@@ -276,7 +278,7 @@ impl Reading<'_> {
             let what = missing(last.number + 1, newest.number);
             self.fault("", (0, 0), format!("{what} at the end: the newest file is missing, or its end was cut off"));
         } else if self.anchored.is_some_and(|found| found != newest) {
-            let what = format!("seal {} is not the one that the database knows", newest.number);
+            let what = format!("seal {} differs from the one that the database has recorded", newest.number);
             self.fault("", (0, 0), what);
         }
     }

@@ -114,7 +114,7 @@ impl Writer {
             if last {
                 if self.failing {
                     let lines = self.held.lines;
-                    tracing::error!(lines, "audit lines are lost: stopped while they could not be written");
+                    tracing::error!(lines, "audit lines are lost: the server stopped while they could not be written");
                 }
                 return;
             }
@@ -133,7 +133,7 @@ impl Writer {
             }
             Err(error) if !self.failing => {
                 self.failing = true;
-                tracing::error!(%error, dir = %self.dir.display(), "the audit trail cannot be written; trying on");
+                tracing::error!(%error, dir = %self.dir.display(), "the audit trail cannot be written; retrying");
             }
             Err(_) => {}
         }
@@ -221,7 +221,7 @@ impl OpenFile {
         // Opening a pipe would wait for a reader, and a link leads to another file.
         let before = path.symlink_metadata();
         if before.as_ref().is_ok_and(|about| !about.is_file()) {
-            return Err(io::Error::other(format!("`{}` is no file; remove it", path.display())));
+            return Err(io::Error::other(format!("`{}` is not a file; remove it", path.display())));
         }
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let about = file.metadata()?;
