@@ -276,11 +276,11 @@ async fn what_cannot_be_signed_is_refused_with_what_is_expected() {
         (&["get", "/v1/devices"], "written in capital letters"),
         (&["GET", "v1/devices"], "it begins with /"),
         (&["GET", "https://api.example"], "it begins with /"),
-        (&["GET", "/v1/a b"], "has no blank"),
+        (&["GET", "/v1/a b"], "contains no space"),
         (&["GET", "/v1/a#b"], "the target is the path and the query"),
         (&["GET", "/v1/a", "--timestamp", "1"], "10 digits"),
         (&["GET", "/v1/a", "--nonce", "short"], "--nonce has 16 to 64"),
-        (&["GET", "/v1/a", "--idempotency-key", "a b"], "--idempotency-key has no blank"),
+        (&["GET", "/v1/a", "--idempotency-key", "a b"], "--idempotency-key contains no space"),
         (&["PUT", "/v1/a", "--body", "/nowhere"], "cannot read /nowhere"),
         (&["GET"], "<TARGET>"),
     ];

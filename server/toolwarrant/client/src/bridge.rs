@@ -98,7 +98,7 @@ pub async fn bridge(
     let finish = async { while bridge.requests.join_next().await.is_some() {} };
     if timeout(GRACE, finish).await.is_err() {
         let left = bridge.requests.len();
-        complain(program, format!("the input has ended; {left} requests that had no answer were given up"));
+        complain(program, format!("the input has ended; {left} requests without an answer were cancelled"));
     }
     drop(bridge);
     // Writes all answers that have arrived, unless the output has no reader.

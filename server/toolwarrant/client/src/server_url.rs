@@ -42,17 +42,17 @@ impl FromStr for ServerUrl {
         let text = if text.is_empty() { Self::USUAL } else { text };
         let mut url = Url::parse(text).map_err(|error| format!("{error}; expected a URL like {}", Self::USUAL))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("a URL is shown in many places; the key belongs into the environment or a key file".to_owned());
+            return Err("a URL is shown in many places; put the key into the environment or a key file".to_owned());
         }
         match url.scheme() {
             "https" => {}
             "http" if is_loopback(&url) => {}
             "http" => {
                 return Err("plain http would show the key to the network: use https; http is for 127.0.0.1, ::1 and \
-                            localhost (`ssh -L` brings a far server there)"
+                            localhost (`ssh -L` forwards a port to a remote server)"
                     .to_owned());
             }
-            scheme => return Err(format!("`{scheme}` is not spoken here; expected https, or http to this machine")),
+            scheme => return Err(format!("`{scheme}` is not supported here; expected https, or http to this machine")),
         }
         url.set_fragment(None);
         if url.path() == "/" {
@@ -88,7 +88,7 @@ mod tests {
             ("http://[::ffff:127.0.0.1]/mcp", Err("plain http")),
             ("http://0.0.0.0:8080/mcp", Err("plain http")),
             ("https://id:secret@example.com/mcp", Err("a URL is shown in many places")),
-            ("ftp://example.com/mcp", Err("`ftp` is not spoken here")),
+            ("ftp://example.com/mcp", Err("`ftp` is not supported here")),
             ("127.0.0.1:8080", Err("expected a URL like")),
         ];
         for (text, expected) in cases {

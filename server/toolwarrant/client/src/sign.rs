@@ -25,23 +25,25 @@ pub fn sign(options: &SignOptions, key: &ApiKey) -> Result<SignatureHeaders, Set
     let SignOptions { method, target, idempotency_key, body, timestamp, nonce, show: _, key: _ } = options;
     let malformed = |what: &str| Err(SetupError(what.to_owned()));
     if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        return malformed("the method is written in capital letters, such as GET: they are signed as they are sent");
+        return malformed(
+            "the method must be written in capital letters, such as GET, because it is signed as it is sent",
+        );
     }
     let target = origin_form(target);
     if !target.starts_with('/') || target.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#') {
         return malformed(
-            "the target is the path and the query as they are sent, such as /v1/tasks?limit=5: it begins with / and has no blank",
+            "the target is the path and the query as they are sent, such as /v1/tasks?limit=5: it begins with / and contains no space",
         );
     }
     if timestamp.as_deref().is_some_and(|text| signing::read_timestamp(text).is_none()) {
         return malformed("--timestamp is in Unix seconds, 10 digits");
     }
     if nonce.as_deref().is_some_and(|text| !signing::is_nonce(text)) {
-        return malformed("--nonce has 16 to 64 of A-Z a-z 0-9 _ -");
+        return malformed("--nonce has 16 to 64 characters of A-Z a-z 0-9 _ -");
     }
     let idempotency_key = idempotency_key.as_deref().unwrap_or_default();
     if !idempotency_key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return malformed("--idempotency-key has no blank, and ASCII characters only");
+        return malformed("--idempotency-key contains no space, and only ASCII characters");
     }
     let body = body.as_deref().map(content).transpose()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -109,6 +111,6 @@ pub(crate) fn now() -> String {
 pub(crate) fn fresh_nonce() -> Result<String, SetupError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
-        .map_err(|_| SetupError("the system has no randomness for a nonce; --nonce gives one".to_owned()))?;
+        .map_err(|_| SetupError("the system provides no random bytes for a nonce; set one with --nonce".to_owned()))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -93,7 +93,7 @@ impl HttpClient {
         let encrypted = url.scheme() == "https";
         let is_near = url.scheme() == "http" && is_loopback(url);
         if !encrypted && !is_near {
-            let message = format!("`{}://` is not spoken to other machines; expected https", url.scheme());
+            let message = format!("`{}://` is not supported for other machines; expected https", url.scheme());
             return Err(HttpSetupError(message));
         }
         let tls = tls(encrypted)?;
@@ -111,9 +111,7 @@ impl HttpClient {
         };
         if proxy.uri().scheme_str() != Some("http") {
             let expected = "expected a URL like http://proxy.example:3128";
-            return Err(HttpSetupError(format!(
-                "HTTPS_PROXY or ALL_PROXY names no proxy that is used here; {expected}"
-            )));
+            return Err(HttpSetupError(format!("the proxy of HTTPS_PROXY or ALL_PROXY is not supported; {expected}")));
         }
         let tunnel = Tunnel::new(proxy.uri().clone(), tcp);
         let tunnel = match proxy.basic_auth() {

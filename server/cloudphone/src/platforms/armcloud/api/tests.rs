@@ -307,7 +307,7 @@ fn an_account_goes_to_a_host_alone_and_to_no_other_machine_in_clear() {
     for (url, prefix, expected) in [
         ("https://api.vmoscloud.com", "/vcpcloud/api/padApi", ""),
         ("http://127.0.0.1:1/", "", ""),
-        ("http://api.vmoscloud.com", "", "`http://` is not spoken to other machines"),
+        ("http://api.vmoscloud.com", "", "`http://` is not supported for other machines"),
         ("https://api.vmoscloud.com/x", "", "only a scheme and a host"),
         ("https://u:p@api.vmoscloud.com", "", "only a scheme and a host"),
         ("https://api.vmoscloud.com", "vcpcloud", "begins with `/`"),
