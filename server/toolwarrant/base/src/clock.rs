@@ -134,7 +134,7 @@ impl Clock {
         let now = wall();
         if now < seen {
             let behind = seen.since(now).as_secs();
-            tracing::warn!(behind, "the machine's clock is behind the time of the last run; times go on from there");
+            tracing::warn!(behind, "the machine's clock is behind the time of the last run; time continues from there");
         }
         let clock = Self::starting(now.max(seen));
         if let (Self::System { floor, .. }, true) = (&clock, now > seen.plus(LEAP)) {
@@ -142,7 +142,7 @@ impl Clock {
             let ahead = now.since(seen).as_secs();
             tracing::warn!(
                 ahead,
-                "nothing has run for long, or the machine's clock is ahead; nothing is deleted for a day"
+                "the server has not run for long, or the machine's clock is ahead; nothing is deleted for a day"
             );
         }
         clock

@@ -31,7 +31,7 @@ pub async fn outcome(call: &Call<'_>, id: &str, wait: Option<i64>) -> Result<Out
     };
     match read {
         Ok(told) => {
-            let shown = Shown::of(call, id, &told).ok_or_else(|| broken(call, "it fits no contract"))?;
+            let shown = Shown::of(call, id, &told).ok_or_else(|| broken(call, "it does not fit the contract"))?;
             Outcome::answer(call, Reply::from(shown))
         }
         Err(TaskReadError::NotFound) => {

@@ -251,7 +251,7 @@ impl Registry {
         let mut known = self.known.lock().await;
         let key = known.key(key_id)?;
         if key.secrets.is_empty() {
-            return Err(broken(format!("the key `{key_id}` is revoked; make another for its application")));
+            return Err(broken(format!("the key `{key_id}` is revoked; create another for its application")));
         }
         self.add_secret(&mut known, key).await
     }
@@ -287,7 +287,7 @@ impl Registry {
                 return Kept::Owed(why);
             }
             if known.owed.is_empty() {
-                tracing::info!("all that was taken away from applications and keys is on the disk");
+                tracing::info!("all revocations of applications and keys are on the disk");
             }
         }
         Kept::Stored
@@ -321,10 +321,10 @@ impl Registry {
                 return Kept::Stored;
             }
             Some(Err(error)) => error.to_string(),
-            None => format!("it has not answered for {} s", STORE_PATIENCE.as_secs()),
+            None => format!("the store has not answered for {} s", STORE_PATIENCE.as_secs()),
         };
         if known.owed.insert(owed) {
-            tracing::error!(why, "what was taken away is in force, and not yet on the disk; trying on");
+            tracing::error!(why, "a revocation is in force, but not yet on the disk; retrying");
         }
         Kept::Owed(why)
     }
@@ -376,7 +376,7 @@ impl Known {
 }
 
 fn unknown(what: &str, named: &str) -> RegistryError {
-    RegistryError(format!("there is no {what} `{named}`; a list shows which there are"))
+    RegistryError(format!("there is no {what} `{named}`; the `list` command shows all"))
 }
 
 fn check_name(name: &str) -> Result<(), RegistryError> {
@@ -386,7 +386,7 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
     let shown: String = name.chars().take(APPLICATION_NAME_MAX).collect();
     Err(RegistryError(format!(
         "an application cannot be named {shown:?}: a name has 1 to {APPLICATION_NAME_MAX} printable characters, no space at either end, \
-         and does not begin with {}, as ids do",
+         and does not begin with {}, the prefix of ids",
         names::ID_PREFIX
     )))
 }

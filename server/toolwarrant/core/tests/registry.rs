@@ -109,8 +109,8 @@ async fn what_is_not_there_or_taken_is_named() {
     let expected = [
         "there is no permission `fly`; there are `look`, `print`, `service`",
         "an application is named `one` already",
-        "there is no application `app_0`; a list shows which there are",
-        "there is no key `tk_0`; a list shows which there are",
+        "there is no application `app_0`; the `list` command shows all",
+        "there is no key `tk_0`; the `list` command shows all",
     ];
     assert_eq!(refusals, expected);
 }

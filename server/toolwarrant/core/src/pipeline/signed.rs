@@ -69,7 +69,7 @@ impl<H: Handlers> Pipeline<H> {
     pub async fn keep_nonce(&self, caller: &Caller, reads: bool) -> Result<(), Failure> {
         let Some(nonce) = caller.nonce.as_deref().filter(|nonce| nonce.is_due(reads)) else { return Ok(()) };
         self.tasks.keep_nonce(nonce).await.map_err(|error| {
-            tracing::error!(%error, "the nonce of a signed request could not be kept");
+            tracing::error!(%error, "the nonce of a signed request could not be stored");
             overloaded(H::CATALOGUE, "the server cannot write at present")
         })?;
         nonce.set_stored();
