@@ -154,7 +154,7 @@ fn slots_run_out_and_come_back_with_a_drop_or_a_written_line() {
 }
 
 #[test]
-fn each_slot_can_be_had_by_any_thread_whichever_has_had_it() {
+fn any_thread_can_take_any_slot_whichever_thread_had_it_before() {
     let scratch = Scratch::new("threads");
     let audit = scratch.start().expect("started");
     for _ in 0..3 {
@@ -172,7 +172,7 @@ fn each_slot_can_be_had_by_any_thread_whichever_has_had_it() {
 /// Each thread serves two clients in turn with the others, while the writer takes lines at any
 /// moment.
 #[test]
-fn the_lines_of_who_calls_one_after_the_other_stand_in_that_order_whichever_thread_serves() {
+fn lines_of_a_client_that_calls_in_sequence_are_in_that_order_whichever_thread_serves_it() {
     const THREADS: usize = 4;
     const CALLS: usize = 4_000;
     let scratch = Scratch::new("order");
@@ -231,7 +231,7 @@ fn lines_are_held_while_the_disk_fails_and_written_in_order_afterwards() {
 }
 
 #[test]
-fn a_stop_ends_even_where_nothing_can_be_written() {
+fn a_stop_ends_even_if_the_trail_cannot_be_written() {
     let scratch = Scratch::new("gone");
     let audit = scratch.start().expect("started");
     fs::remove_dir(scratch.dir()).expect("removed");
@@ -261,7 +261,7 @@ fn a_directory_in_which_nothing_can_be_written_is_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_and_its_writing_mends_that() {
+async fn a_line_that_waits_for_10_seconds_makes_the_trail_stale_until_it_is_written() {
     let scratch = Scratch::new("stale");
     let clock = Clock::manual(NOON);
     let audit = Audit::start(scratch.parts(&clock)).expect("started");
@@ -327,7 +327,7 @@ fn no_line_is_longer_than_8_kib() {
 }
 
 #[test]
-fn the_file_is_opened_anew_when_it_was_moved_and_when_asked() {
+fn the_file_is_opened_again_when_it_was_moved_and_on_request() {
     let scratch = Scratch::new("moved");
     let audit = scratch.start().expect("started");
     let put_and_wait = |id: &'static str| {

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_goes_on_from_the_time_before_and_a_leap_deletes_nothing_and_ends_every_right_that_either_clock_ends() {
+    fn a_start_continues_from_the_last_time_and_after_a_leap_rights_end_by_the_later_clock_and_deletion_waits() {
         let (now, day) = (wall(), Duration::from_hours(24));
         // The clock was set back by 400 days while the service did not run.
         let behind = Clock::since(now.plus(400 * day));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_manual_clock_wakes_who_waits_and_nobody_early() {
+    async fn a_manual_clock_wakes_a_sleeper_in_time_and_not_early() {
         let clock = Clock::manual(Timestamp(1_000));
         let due = clock.now().plus(Duration::from_secs(5));
         let sleeper = tokio::spawn({

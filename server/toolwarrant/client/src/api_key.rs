@@ -160,7 +160,7 @@ mod tests {
     use super::ApiKey;
 
     #[test]
-    fn a_key_is_a_pair_or_what_the_operator_was_shown() {
+    fn a_key_is_a_pair_or_the_json_that_key_create_prints() {
         let cases = [
             ("key_1:secret_1", true),
             ("  key_1:secret_1\r\n", true),

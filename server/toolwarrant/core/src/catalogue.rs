@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_decides_how_long_a_write_takes_and_nothing_else_of_its_terms() {
+    fn a_target_decides_how_long_a_write_takes_and_no_other_part_of_its_policy() {
         let policy = |settle_seconds, deadline_seconds| PolicyDef {
             probe: Some("paper"),
             baseline: true,

@@ -359,7 +359,7 @@ mod tests {
     /// In each round, threads that are new to the window ask at the same moment. Together they get
     /// all the room that the model has.
     #[test]
-    fn threads_are_admitted_what_there_is_room_for_and_no_more_whatever_leases_others_hold() {
+    fn threads_get_all_of_the_room_and_no_more_whatever_leases_others_hold() {
         for seed in 1..=12 {
             let mut random = Xorshift(seed);
             let limit = 4_000 + random.below(12_000) as u32;
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_little_or_may_ask_little_has_no_leases() {
+    fn few_requests_or_a_low_limit_make_no_leases() {
         for (limit, at_once) in [(u32::MAX, LEASE_MIN - 1), (LEASE_PART * LEASE_MIN, 100)] {
             let window = Window::new(limit);
             for tick in 0..20 {

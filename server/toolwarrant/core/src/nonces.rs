@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_read_that_which_was_signed_ahead_of_the_clock_is_stored() {
+    fn the_nonce_of_a_read_is_stored_only_if_it_was_signed_ahead_of_the_clock() {
         let (nonces, _) = nonces();
         for (nonce, timestamp, reads, expected) in
             [("a", SECOND, true, false), ("b", SECOND + 1, true, true), ("c", SECOND, false, true)]

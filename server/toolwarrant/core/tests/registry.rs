@@ -90,7 +90,7 @@ async fn a_key_ends_at_its_time_also_over_a_restart() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_taken_is_named() {
+async fn an_error_names_what_is_missing_or_taken() {
     let registry = open(&Arc::default()).await;
     one(&registry).await;
     let new = |name: &str, permission: &str| NewApplication {

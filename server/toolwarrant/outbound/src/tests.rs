@@ -106,7 +106,7 @@ async fn once(url: &Url, limits: HttpLimits) -> Result<(StatusCode, String), Htt
 }
 
 #[tokio::test]
-async fn what_may_have_left_is_never_called_unsent_and_nothing_is_sent_twice() {
+async fn a_request_that_may_have_left_is_never_reported_unsent_and_none_is_sent_twice() {
     let cases: [(&'static [Act], HttpLimits, &str); 7] = [
         (&[OK], LIMITS, "200 ok"),
         (&[Act::Answer("HTTP/1.1 307 T\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n")], LIMITS, "307 "),
@@ -129,7 +129,7 @@ async fn what_may_have_left_is_never_called_unsent_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn what_never_left_is_called_so() {
+async fn a_request_that_never_left_is_reported_as_such() {
     // Nothing listens there any more.
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a free port").local_addr().expect("an address");
     let url = |scheme: &str, address| format!("{scheme}://{address}/x").parse::<Url>().expect("a URL");
@@ -211,7 +211,7 @@ async fn the_gate_stands_behind_the_handshake_and_an_untrusted_server_gets_nothi
 
 /// The moment of the reset is a race. A report that nothing left must be right in each case.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reset_while_a_request_leaves_is_told_as_it_was() {
+async fn a_reset_while_a_request_leaves_is_reported_truly() {
     for round in 0..200 {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url: Url = format!("http://{}/x", listener.local_addr().expect("an address")).parse().expect("a URL");

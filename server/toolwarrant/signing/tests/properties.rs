@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_signature_a_time_or_a_nonce_just_where_its_form_is(text in "\\PC{0,70}|[0-9a-f]{64}|[0-9]{9,11}|[A-Za-z0-9_-]{14,66}") {
+    fn a_text_is_a_signature_a_time_or_a_nonce_exactly_if_it_has_the_form(text in "\\PC{0,70}|[0-9a-f]{64}|[0-9]{9,11}|[A-Za-z0-9_-]{14,66}") {
         let all = |known: fn(&u8) -> bool| text.as_bytes().iter().all(known);
         let hex = all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte));
         prop_assert_eq!(read_header(&text).is_some(), text.len() == 64 && hex);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_a_secret_is_told_from_one_without() {
+    fn a_text_with_a_secret_is_distinguished_from_one_without() {
         let secret = Secret::new("hunter2".to_owned());
         assert_eq!(written(&("a", &secret)).unwrap(), (r#"["a","hunter2"]"#.to_owned(), true));
         assert_eq!(written(&"a").unwrap(), (r#""a""#.to_owned(), false));

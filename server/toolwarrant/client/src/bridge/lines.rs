@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_come_whole_and_blank_ones_not_at_all() {
+    async fn lines_come_whole_and_blank_lines_are_skipped() {
         let long = "x".repeat(LONGEST_LINE + 5);
         let text = format!("one\r\n\n  \ntwo\n{long}\nlast");
         let mut lines = Lines::of(tokio::io::BufReader::with_capacity(3, text.as_bytes()));

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_answered_and_under_which_ids() {
+    fn a_message_is_answered_under_its_ids_if_an_answer_is_due() {
         let cases: &[(&str, &[&str])] = &[
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, &["1"]),
             (r#"{"jsonrpc":"2.0","id":"a\u0062","method":"ping","params":[]}"#, &[r#""ab""#]),

@@ -54,7 +54,7 @@ mod tests {
     use toolwarrant_base::random::Random;
 
     #[test]
-    fn calls_of_a_thread_share_a_principal_and_a_change_keeps_nothing_of_who_has_gone() {
+    fn calls_of_a_thread_share_a_principal_and_a_change_drops_the_former_ones() {
         let application = || {
             let window = Arc::new(Window::new(300));
             Arc::new(Application::new("one", "one", PermissionSet(1), Grants::everything(), window))
