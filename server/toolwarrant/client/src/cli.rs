@@ -58,7 +58,7 @@ pub struct CallOptions {
     #[arg(long)]
     pub v1: bool,
 
-    /// If the call makes a task, wait for its end and print the task
+    /// Wait for the end of the call's task, if it makes one, and print the task
     #[arg(long)]
     pub wait: bool,
 
