@@ -8,13 +8,13 @@ use toolwarrant_core::counts::Count;
 /// Counters of one engine since it started.
 #[derive(Debug, Default)]
 pub struct EngineCounts {
-    /// Accepted tasks.
+    /// Number of accepted tasks.
     pub accepted: Count,
-    /// In the order of [`Status::ALL`].
+    /// Number of ended tasks by status, in the order of [`Status::ALL`].
     ended: [Count; Status::ALL.len()],
-    /// In the order of [`SENT`].
+    /// Number of sends by outcome, in the order of [`SENT`].
     sent: [Count; SENT.len()],
-    /// In the order of [`BOOKED`].
+    /// Number of ledger entries by kind, in the order of [`BOOKED`].
     booked: [Count; BOOKED.len()],
 }
 

@@ -1,7 +1,8 @@
 //! The engine: accepts writes as tasks and drives each task until it ends.
 //!
-//! It owns the index of what is due when, the count of tasks in flight, and every future that advances a task. It stores each
-//! step before it performs the step's effect. The pipeline calls [`Engine`]; [`Engine::run`] is the runner.
+//! It owns the index of due times, the number of tasks in flight, and every future that advances a
+//! task. It stores each step before it performs the step's effect. The pipeline calls [`Engine`];
+//! [`Engine::run`] is the runner.
 
 mod drive;
 mod due;
@@ -34,7 +35,7 @@ use toolwarrant_core::tasks::{
 pub struct Parts {
     /// Stores tasks.
     pub store: Arc<dyn TaskStore>,
-    /// Carries them out.
+    /// Carries out the writes.
     pub executor: Arc<dyn Executor>,
     /// Seals their arguments.
     pub keyring: KeyRing,
@@ -42,7 +43,7 @@ pub struct Parts {
     pub clock: Clock,
     /// Makes their ids.
     pub random: Random,
-    /// Most tasks in flight. One more is refused.
+    /// Maximum number of tasks in flight. The engine refuses further ones.
     pub max_in_flight: usize,
 }
 
@@ -51,7 +52,7 @@ pub struct Engine {
     parts: Parts,
     due: Arc<DueList>,
     index: Arc<InFlightIndex>,
-    /// Writes that are being accepted. They go on if their clients leave.
+    /// Writes that are being accepted. They continue if their clients disconnect.
     accepting: Mutex<JoinSet<()>>,
     polls: Polls,
     counts: Arc<EngineCounts>,
@@ -60,15 +61,16 @@ pub struct Engine {
 /// Longest `retry_after_seconds` of a busy target: most tasks end long before their deadline.
 const BUSY_RETRY_SECONDS: u64 = 15;
 
-/// Longest time after the start until each task in flight is looked at. A look too early does no harm, and after a clock was set
-/// back some tasks would wait too long.
+/// Longest time after the start until the engine looks at each task in flight. An early look does
+/// no harm. Without this limit, some tasks would wait too long after the clock was set back.
 const FOUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// Tasks that are read at a time at the start.
+/// Number of tasks per read at the start.
 const PAGE: u32 = 10_000;
 
 impl Engine {
-    /// Makes an engine that knows every task in flight. [`Self::run`] resumes what the last process left in progress.
+    /// Creates an engine that knows every task in flight. [`Self::run`] resumes the work that the
+    /// last process left in progress.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -93,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// Returns the nonces that are kept.
+    /// Returns the stored nonces.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -114,13 +116,13 @@ impl Engine {
         self.index.tasks()
     }
 
-    /// Returns its counters.
+    /// Returns the counters of this engine.
     #[must_use]
     pub fn counts(&self) -> &EngineCounts {
         &self.counts
     }
 
-    /// Returns how long the first due task has been waiting.
+    /// Returns how long the task with the earliest due time has been overdue.
     #[must_use]
     pub fn lag(&self) -> Duration {
         self.due.next().map_or(Duration::ZERO, |due| self.parts.clock.now().since(due))
@@ -132,7 +134,7 @@ impl Engine {
         self.polls.held()
     }
 
-    /// Releases all held polls and holds none from now on.
+    /// Releases all held polls and does not hold any from now on.
     pub fn close(&self) {
         self.polls.close();
     }
@@ -197,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Starts `work`, which goes on even if nobody waits for it any longer.
+    /// Starts `work`, which continues even if its caller no longer waits for it.
     fn begin<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> oneshot::Receiver<T> {
         let (tell, told) = oneshot::channel();
         let mut accepting = unpoisoned(self.accepting.lock());
@@ -213,7 +215,7 @@ impl Engine {
             && let Some(held) = self.polls.hold(&poll, id)
         {
             record = self.visible(id, poll).await?;
-            // It may have ended before the poll was held.
+            // The task may have ended before the poll was held.
             if record.task.status().is_none() {
                 held.wait().await;
                 record = self.visible(id, poll).await?;
@@ -256,7 +258,7 @@ impl Tasks for Engine {
     }
 }
 
-/// The name space of nonces among the marks.
+/// The name space of nonces among the deduplication keys.
 const NONCES: &str = "nonce";
 
 fn mark(nonce: &UsedNonce) -> Mark {

@@ -1,4 +1,4 @@
-//! The port to whatever carries writes out.
+//! The port to the code that carries out writes.
 
 use super::machine::{Facts, Sent};
 use super::task::{Reading, TaskId};
@@ -6,45 +6,56 @@ use toolwarrant_base::BoxFuture;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::{Remark, Secret};
 
-/// Carries writes out and reads their effect. [`Self::send`] and [`Self::probe`] are enough for an upstream that offers no more.
+/// Carries out writes and reads their effect. An upstream that offers nothing more needs only
+/// [`Self::send`] and [`Self::probe`].
 ///
-/// The engine gives each call its own deadline and survives a panic. An upstream's own words may go into a [`Remark`], which cleans them:
-/// the operator reads all of them, clients those of a reading.
+/// The engine gives each call a deadline and survives a panic. The upstream's text may go into a
+/// [`Remark`], which cleans it. The operator reads every remark; clients read only those of a
+/// reading.
 pub trait Executor: Send + Sync + 'static {
-    /// Returns what holds of this write at present. Called whenever a decision rests on it, so it answers from memory: after the answer to
-    /// a send was lost, before and after a baseline, when the upstream has answered, when a reading is judged. It may change from
-    /// one call to the next. It tells what was shown, never what is hoped: a direction that is claimed and lies costs a refund, or
-    /// shows as a success that is none. After a send without a baseline that the probe compares with (`write.baseline` is `None`), an
-    /// absence is never believed. Default: an upstream that does nothing about lost answers, and a probe that shows both.
+    /// Returns the [`Facts`] that hold for this write now. The engine calls it for each decision
+    /// that depends on them: after it lost the answer to a send, before and after a baseline, when
+    /// the upstream has answered, and when it evaluates a reading. So the implementation must
+    /// answer from memory. The result may change from one call to the next.
+    ///
+    /// It must claim only directions that were proven on the target. A wrong claim costs a refund,
+    /// or reports a success that did not happen. If a send had no baseline although the probe
+    /// compares with one (`write.baseline` is `None`), the engine never trusts an absence.
+    ///
+    /// Default: an upstream that does not handle lost answers, and a probe that proves both
+    /// directions.
     fn facts(&self, _write: &Write) -> Facts {
         Facts::default()
     }
 
-    /// Takes the probe's reading before the send, to compare with. Default: unreadable, so a write that needs it is never sent,
-    /// unless its facts say that nothing can be shown.
+    /// Takes the probe's reading before the send, to compare with later. Default: unreadable. The
+    /// engine then never sends a write that needs a baseline, unless its facts say that the probe
+    /// cannot prove anything.
     fn baseline<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
         Box::pin(async { Err(Unreadable("this executor takes no reading before a send".into())) })
     }
 
-    /// Sends the write once. Checks right before the first byte leaves that `not_after` has not passed. Repeats nothing and follows
-    /// no redirect.
+    /// Sends the write once. Checks right before the first byte leaves that `not_after` has not
+    /// passed. Does not retry and does not follow redirects.
     fn send<'a>(&'a self, write: &'a Write, not_after: Timestamp) -> BoxFuture<'a, Sent>;
 
-    /// Asks the upstream what became of a send: by its operation if it has one, else by the task's id. `None`: the upstream knows
-    /// no such request. `NoAnswer`: the upstream knows it and will never know what became of it, so it is asked no more. Default:
-    /// unreadable.
+    /// Asks the upstream for the outcome of a send, by its operation if it has one, otherwise by
+    /// the task's id. `None` means that the upstream does not know the request. `NoAnswer` means
+    /// that the upstream knows the request but will never know its outcome, so the engine stops
+    /// asking. Default: unreadable.
     fn look_up<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
         Box::pin(async { Err(Unreadable("this executor looks nothing up".into())) })
     }
 
-    /// Reads the target and judges the effect. `Absent` needs positive evidence; anything uncertain is `Unreadable`.
+    /// Reads the target and evaluates the effect. `Absent` needs positive evidence; anything
+    /// uncertain is `Unreadable`.
     fn probe<'a>(&'a self, write: &'a Write) -> BoxFuture<'a, Reading>;
 }
 
 /// A write to carry out.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// The id of the task, and of the request towards the upstream.
+    /// The id of the task, also sent to the upstream as the id of the request.
     pub id: TaskId,
     /// The tool that was called.
     pub tool: String,
@@ -52,15 +63,15 @@ pub struct Write {
     pub target: String,
     /// The typed arguments as canonical JSON, secrets included.
     pub arguments: Secret<String>,
-    /// The probe that verifies it, by its name in the contract.
+    /// The contract's name of the probe that verifies the write.
     pub probe: Option<String>,
     /// The probe's reading before the send.
     pub baseline: Option<String>,
-    /// The upstream's name of the operation.
+    /// The upstream's name for the operation.
     pub operation: Option<String>,
 }
 
-/// A reading failed. The text is for the operator.
+/// A failed reading. The text is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unreadable: {}", .0.as_str())]
 pub struct Unreadable(pub Remark);

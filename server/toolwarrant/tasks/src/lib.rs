@@ -1,9 +1,10 @@
 //! Tasks: writes whose outcome is verified on the target before they end.
 //!
-//! [`task`] is the state of one task. [`machine`] takes it from phase to phase; it is pure, performs nothing and reads no clock,
-//! so tests can try every order of events. [`engine`] drives the machine: it stores each step before it performs the step's
-//! effect through an [`executor`], and keeps the index of what is due when. [`polls`] holds back clients that ask too early.
-//! [`store`] is the port to storage.
+//! [`task`] is the state of one task. [`machine`] moves it from phase to phase. It is a pure
+//! function and reads no clock, so tests can try every order of events. [`engine`] drives the
+//! machine: it stores each step before it performs the step's effect through an [`executor`], and
+//! owns the index of due times. [`polls`] delays clients that poll too early. [`store`] is the port
+//! to storage.
 
 pub mod counts;
 pub mod engine;

@@ -1,8 +1,9 @@
 //! The state machine of a task: [`step`], a pure function of the task, an event and the time.
 //!
-//! The caller stores the new task and its entries in one transaction before it performs the effect, and reports the result of
-//! the effect as the next event. So after a crash between any two steps, the phase tells what may have left, and nothing is sent
-//! twice that must not be.
+//! The caller stores the new task and its entries in one transaction, then performs the effect, and
+//! reports the result of the effect as the next event. So after a crash between any two steps, the
+//! phase shows whether a request may have been sent. The machine never sends a request again unless
+//! that is safe.
 
 mod lines;
 
@@ -11,9 +12,9 @@ use std::time::Duration;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::text::Remark;
 
-/// Most sends of one task.
+/// Maximum number of sends per task.
 const ATTEMPTS_MAX: u8 = 3;
-/// Wait before a retry of a send that did not leave; doubled each time.
+/// Wait before the retry of a send that did not leave; doubled each time.
 const BACKOFF: Duration = Duration::from_secs(2);
 /// Wait between two readings, and between two look-ups.
 const INTERVAL: Duration = Duration::from_secs(3);
@@ -23,9 +24,10 @@ const SEND_WINDOW: Duration = Duration::from_secs(5);
 pub(super) const SEND_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time that a reading or a look-up may take.
 pub(super) const READ_PATIENCE: Duration = Duration::from_secs(30);
-/// Longest time that a send found at start may still arrive after its last moment: [`SEND_PATIENCE`] and the skew of clocks.
+/// Longest time after its last moment at which a send found at the start may still arrive:
+/// [`SEND_PATIENCE`] plus clock skew.
 const QUIESCE: Duration = SEND_PATIENCE.saturating_add(Duration::from_secs(2));
-/// Why a reading after the send shows less than it could.
+/// The reason why a reading after the send proves less than it could.
 const NOT_COMPARED: &str = "there is no reading from before the send to compare with";
 
 /// An event in the life of a task.
@@ -33,7 +35,7 @@ const NOT_COMPARED: &str = "there is no reading from before the send to compare 
 pub enum Event {
     /// The task is due: `wake_at` has come.
     Due,
-    /// A new process found the task. Whatever was in progress is lost.
+    /// A new process found the task. The effect that was in progress, if any, is lost.
     Found,
     /// The reading before the send; `None` if it failed.
     Baseline(Option<String>),
@@ -41,22 +43,25 @@ pub enum Event {
     Sent(Sent),
     /// The answer to a look-up: `None` if it failed, `Some(None)` if the upstream knows no such request.
     LookedUp(Option<Option<Sent>>),
-    /// A reading of the target, and when it began. It says nothing about anything later than that.
+    /// A reading of the target, and the time at which it began. It proves nothing about any later
+    /// moment.
     Probed(Reading, Timestamp),
 }
 
-/// The outcome of a send. Texts are for the operator, and clean.
+/// The outcome of a send. The texts are cleaned, and for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Certainly no byte has left; with the reason.
+    /// No byte has left, with the reason.
     NotSent(Remark),
     /// The upstream reported success.
     Ok,
-    /// The upstream reported a failure; with its text.
+    /// The upstream reported a failure, with its text.
     Err(Remark),
-    /// The upstream is working on it; with its name of the operation, byte for byte, as it goes back to the upstream.
+    /// The upstream is working on it. The string is its name for the operation, stored byte for
+    /// byte and sent back unchanged.
     Pending(String),
-    /// It may have left, and no answer could be understood; with what there is.
+    /// The request may have left, and there is no intelligible answer; with the details that are
+    /// known.
     NoAnswer(Remark),
 }
 
@@ -67,7 +72,7 @@ pub enum Effect {
     Baseline,
     /// Send, unless this moment has passed.
     Send(Timestamp),
-    /// Ask the upstream what became of the request.
+    /// Ask the upstream for the outcome of the request.
     LookUp,
     /// Read the target.
     Probe,
@@ -78,16 +83,16 @@ pub enum Effect {
 pub enum Entry {
     /// Charges one unit, before the first send.
     Charge,
-    /// Takes the charge back, because nothing has left.
+    /// Reverses the charge, because nothing has left.
     ReverseCharge,
     /// Refunds the charge of a task that ended as `failed_silent`.
     Refund,
-    /// Frees the target lock. The target has cooled down at this moment.
+    /// Frees the target lock. The target has cooled down at this time.
     Release(Timestamp),
 }
 
 impl Entry {
-    /// Returns its kind in the ledger; `None` if it is not about money.
+    /// Returns the kind of this entry in the ledger; `None` if it is not a ledger entry.
     #[must_use]
     pub fn kind(self) -> Option<&'static str> {
         match self {
@@ -98,7 +103,8 @@ impl Entry {
         }
     }
 
-    /// Returns whether a task in this state must have had this entry. A task has each at most once.
+    /// Returns true if a task in this state must have had this entry. A task has each entry at most
+    /// once.
     #[must_use]
     pub fn is_due(self, task: &Task) -> bool {
         let Task { attempts, left, .. } = *task;
@@ -111,46 +117,49 @@ impl Entry {
     }
 }
 
-/// What holds of one write on one target.
+/// The abilities of the upstream and the probe for one write on one target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The upstream recognises a repeated request and does not carry it out again.
     pub dedupes: bool,
-    /// The upstream can be asked what became of a request, by the id of its task.
+    /// The upstream can be asked for the outcome of a request, by the id of its task.
     pub looks_up: bool,
-    /// What the probe can show.
+    /// The directions that the probe can prove.
     pub means: Means,
-    /// Why nothing will ever be sent to the target or read of it, if that is so: nobody serves it any more. A fragment, in words of ours.
+    /// The reason why no request will ever reach the target again, as a sentence fragment; set when
+    /// no upstream serves it any more.
     pub gone: Option<&'static str>,
 }
 
-/// What the probe of a write can show on its target.
+/// The directions that the probe of a write can prove on its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Means {
-    /// That the effect is there, and that it is not.
+    /// Both the presence and the absence of the effect.
     #[default]
     Both,
-    /// That the effect is there. An `Absent` counts as `Unreadable`.
+    /// Only the presence of the effect. An `Absent` counts as `Unreadable`.
     Presence,
-    /// That the effect is not there. A `Present` shows nothing.
+    /// Only the absence of the effect. A `Present` proves nothing.
     Absence,
-    /// Neither, for this reason: a fragment, in words of ours. No reading is taken, and no baseline.
+    /// Neither direction; with the reason, as a sentence fragment. The engine takes no reading and
+    /// no baseline.
     Nothing(&'static str),
 }
 
-/// The outcome of a step.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The task after the step.
     pub task: Task,
-    /// Entries to store with it.
+    /// Entries to store with the task.
     pub entries: Vec<Entry>,
-    /// What to perform once both are stored.
+    /// The effect to perform once the task and the entries are stored.
     pub effect: Option<Effect>,
 }
 
-/// Takes `task` through `event`. An event that does not belong to the phase changes nothing: it is a late echo. `facts` is called
-/// each time that a decision rests on them: they change while a task is in flight.
+/// Applies `event` to `task`. An event that does not belong to the phase is late, and changes
+/// nothing. The function calls `facts` for each decision that depends on them, because they change
+/// while a task is in flight.
 #[must_use]
 pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts) -> Step {
     let task = if event == Event::Found { rewound(task, now) } else { task };
@@ -163,7 +172,7 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
             Step { task, ..step }.send(now, facts)
         }
         (Phase::Baseline, Event::Baseline(None)) => match facts() {
-            // The reading may have found that there can be none.
+            // The reading may have found out that no reading is possible.
             known @ (Facts { means: Means::Nothing(_), .. } | Facts { gone: Some(_), .. }) => {
                 step.ready(now, &|| known)
             }
@@ -176,13 +185,14 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
         }
         (Phase::Sending, Event::Due) => step.recover(now, facts),
         (Phase::Sending, Event::Sent(sent) | Event::LookedUp(Some(Some(sent)))) => step.sent(sent, now, facts),
-        // The look-up comes after the last moment at which the send could arrive: unknown now means never arrived.
+        // The look-up comes after the last moment at which the send could arrive. A request that is
+        // unknown now never arrived.
         (Phase::Sending, Event::LookedUp(Some(None))) => step.sent(Sent::NotSent("".into()), now, facts),
         (Phase::Sending, Event::LookedUp(None)) => step.ask_again(now, facts),
         (Phase::Polling, Event::LookedUp(Some(Some(sent @ (Sent::Ok | Sent::Err(_) | Sent::NoAnswer(_)))))) => {
             step.sent(sent, now, facts)
         }
-        // The upstream has accepted it once. Nothing that it says later makes the request unsent.
+        // The upstream has accepted the request once. No later answer makes it unsent.
         (Phase::Polling, Event::LookedUp(_)) => step.poll(now, facts),
         (Phase::Polling, Event::Due | Event::Found) => step.perform(Effect::LookUp),
         (Phase::Verifying, Event::Due | Event::Found) => step.verify(now, facts),
@@ -191,8 +201,9 @@ pub fn step(task: Task, event: Event, now: Timestamp, facts: &dyn Fn() -> Facts)
     }
 }
 
-/// Ends a task that was in flight in a backup. It may have been sent since, at any moment until `now`, and its target may have been
-/// told other things: a reading proves nothing any more, so it ends as `timeout`, and its target cools down.
+/// Ends a task that was in flight in a backup. Its request may have been sent at any moment until
+/// `now`, and other writes may have reached its target since. No reading can prove anything, so the
+/// task ends as `timeout` and its target cools down.
 #[must_use]
 pub fn abandoned(task: Task, now: Timestamp) -> Step {
     let outcome = task.outcome.or(Some((UpstreamAnswer::None, now)));
@@ -201,8 +212,9 @@ pub fn abandoned(task: Task, now: Timestamp) -> Step {
     Step { task, entries: Vec::new(), effect: None }.done(Status::Timeout, now)
 }
 
-/// Caps every moment in a task at the latest that it can be, in case the clock was set back between two processes. The start is
-/// never moved before the end of the target's cool-down, which may be longer than the task's own deadline.
+/// Limits every time in a task to the latest possible value, in case the clock was set back between
+/// two processes. The start never moves before the end of the target's cool-down, which may be
+/// longer than the task's own deadline.
 fn rewound(task: Task, now: Timestamp) -> Task {
     let deadline = task.policy.deadline();
     let longest_wait = deadline.max(Duration::from_millis(task.start_delay_ms));
@@ -219,8 +231,8 @@ fn rewound(task: Task, now: Timestamp) -> Task {
 }
 
 impl Step {
-    /// Takes the reading before the send where one is needed and can show something, and sends. A reading is none from before the
-    /// send once anything may have left.
+    /// Takes the reading before the send if the probe needs one and can prove something, then
+    /// sends. Once anything may have been sent, a reading no longer counts as a baseline.
     fn ready(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if now < self.task.not_before {
             let due = self.task.not_before;
@@ -312,7 +324,7 @@ impl Step {
         self.enter(Phase::Ready).wait(due)
     }
 
-    /// Reads the target, or judges without where no reading can show anything.
+    /// Reads the target. If no reading can prove anything, decides without one.
     fn verify(self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         match self.means(facts) {
             Some(Means::Both | Means::Presence | Means::Absence) => self.perform(Effect::Probe),
@@ -321,7 +333,7 @@ impl Step {
         }
     }
 
-    /// Returns what the probe can show of what was sent; `None` if there is no probe.
+    /// Returns the directions that the probe can prove for this send; `None` if there is no probe.
     fn means(&self, facts: &dyn Fn() -> Facts) -> Option<Means> {
         let probe = self.task.policy.probe.as_ref()?;
         let uncompared = probe.baseline && self.task.baseline.is_none();
@@ -332,8 +344,9 @@ impl Step {
         })
     }
 
-    /// The decision table for what cannot be verified: the upstream's answer decides at once, and nothing else comes before the
-    /// deadline. Where an earlier send was not answered, a reported failure does not say that nothing happened.
+    /// The decision table for tasks that cannot be verified. The upstream's answer decides at once.
+    /// Without an answer, the task waits for its deadline. A reported failure does not count while
+    /// an earlier send is unanswered, because that send may have worked.
     fn unverifiable(mut self, why: Option<&str>, now: Timestamp) -> Self {
         let Task { outcome, unanswered, deadline_at, .. } = self.task;
         if let Some(why) = why {
@@ -348,10 +361,14 @@ impl Step {
         }
     }
 
-    /// The decision table for tasks with a probe. What the means do not cover counts as unreadable, with one exception: where only an
-    /// absence could be seen, a reading without one is all that a success can show, and two of them are enough. One that could not
-    /// be read is no such reading: it may have missed the absence that is refunded. A reading that ends at or after the deadline
-    /// is the last.
+    /// The decision table for tasks with a probe. A verdict that the probe cannot prove on this
+    /// target counts as unreadable.
+    ///
+    /// There is one exception: if the probe can prove only an absence, a success can only show as
+    /// readings without an absence. Two of them are enough. A failed reading does not count among
+    /// them, because it may have missed the absence that leads to a refund.
+    ///
+    /// A reading that ends at or after the deadline is the last.
     fn probed(mut self, reading: Reading, begun: Timestamp, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         let Some((upstream, answered_at)) = self.task.outcome else { return self };
         let (shown, hindrance) = match (self.means(facts), reading.verdict) {
@@ -395,20 +412,21 @@ impl Step {
         }
     }
 
-    /// Returns whether another send may follow one that was not answered and had no effect in time.
+    /// Returns true if the task may be sent again after an unanswered send that had no effect in
+    /// time.
     fn may_repeat(&self, begun: Timestamp, now: Timestamp) -> bool {
         let Task { policy, attempts, last_send_at, .. } = &self.task;
         let quiesced = last_send_at.is_none_or(|sent| begun >= sent.plus(QUIESCE).plus(policy.settle()));
         policy.idempotent && quiesced && *attempts < ATTEMPTS_MAX && now < self.last_useful_send()
     }
 
-    /// The last useful moment to send: a later effect could not be read before the deadline.
+    /// Returns the last useful time to send. A later effect could not be read before the deadline.
     fn last_useful_send(&self) -> Timestamp {
         let Task { deadline_at, policy, .. } = &self.task;
         deadline_at.minus(policy.settle())
     }
 
-    /// Gives up sending. If an earlier send may have left, its effect is still judged.
+    /// Stops sending. If an earlier send may have left, its effect is still evaluated.
     fn unsent(mut self, now: Timestamp, facts: &dyn Fn() -> Facts) -> Self {
         if self.task.left {
             return self.answered(UpstreamAnswer::None, now, facts);
@@ -424,7 +442,8 @@ impl Step {
         if status == Status::FailedSilent {
             self.entries.push(Entry::Refund);
         }
-        // Also after success: the target may have been in the wanted state before, with the command still on its way.
+        // This also applies after a success: the target may have been in the wanted state before,
+        // while the command is still on its way.
         let Task { policy, last_send_at, outcome, unanswered, .. } = &self.task;
         let settled = (*last_send_at).max(outcome.map(|(_, at)| at)).map(|at| at.plus(policy.settle()));
         let given_up = last_send_at.filter(|_| *unanswered).map(|at| at.plus(policy.deadline()));
@@ -434,7 +453,7 @@ impl Step {
         self.enter(Phase::Done(status))
     }
 
-    /// Keeps why it could not be sent or checked, for its timeline and its evidence.
+    /// Records why the write could not be sent or checked, for the timeline and the evidence.
     fn hindered(mut self, why: String) -> Self {
         self.task.hindrance = Some(why);
         self

@@ -1,8 +1,10 @@
-//! Long polls: a poll that wants to wait is held until the task ends, its time is over, or the server stops. One that does not
-//! say so and comes early is held until it is due, if that is soon: clients give up on an answer that takes long.
+//! Long polls. A poll that asks to wait is held until the task ends, its wait is over, or the
+//! server stops. A poll that does not ask and comes too early is held until it is due, if that is
+//! soon, because clients give up on slow answers.
 //!
-//! Owns when each key may poll each task again, and how many polls of an application are held. Knows no store: the caller reads
-//! the task before and after. Start at `Polls::hold`.
+//! The module owns the time at which each key may poll each task again, and the number of held
+//! polls per application. It does not use the store: the caller reads the task before and after.
+//! Start at `Polls::hold`.
 
 use super::task::TaskId;
 use std::collections::HashMap;
@@ -14,10 +16,10 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 use toolwarrant_base::unpoisoned;
 use toolwarrant_core::tasks::{LongPoll, Poll};
 
-/// Most held polls of one application. One more is answered at once.
+/// Maximum number of held polls per application. Further polls are answered at once.
 pub const HELD_MAX: usize = 64;
 
-/// Number of kept due times at which those that have passed are removed.
+/// Number of due times above which those that have passed are removed.
 const SWEEP_AT: usize = 1_024;
 
 /// Held polls, and due times of the next ones.
@@ -32,7 +34,7 @@ pub(super) struct Polls {
 struct State {
     /// Number of held polls by application.
     held: HashMap<Box<str>, usize>,
-    /// By task, notified when it ends. Removed when nobody waits.
+    /// Per task, a channel that closes when the task ends. Removed when no poll waits.
     ends: HashMap<TaskId, watch::Sender<()>>,
     /// Due time of the next poll by key and task.
     due: HashMap<(Box<str>, TaskId), Timestamp>,
@@ -45,7 +47,7 @@ impl Polls {
         Self { clock, closed: watch::Sender::new(false), state: Mutex::new(state) }
     }
 
-    /// Holds a poll; `None` if it need not or may not wait.
+    /// Holds a poll; `None` if it does not have to wait or may not.
     pub(super) fn hold<'a>(&'a self, poll: &Poll<'a>, id: TaskId) -> Option<Held<'a>> {
         let Poll { caller, id: _, wait, hold_at_most, hold, interval: _ } = poll;
         let now = self.clock.now();
@@ -62,7 +64,8 @@ impl Polls {
         Some(Held { polls: self, application: application.clone(), id, until, end: Some(end), hold: *hold })
     }
 
-    /// Records an answered poll. Returns in how many seconds the next one is due; an early answer does not move that.
+    /// Records an answered poll. Returns the number of seconds until the next one is due. An early
+    /// poll does not move that time.
     pub(super) fn answered(&self, key_id: &str, id: TaskId, interval: Duration) -> u64 {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -87,7 +90,7 @@ impl Polls {
         self.lock().ends.remove(&id);
     }
 
-    /// Releases all polls and holds none from now on.
+    /// Releases all polls and does not hold any from now on.
     pub(super) fn close(&self) {
         self.closed.send_replace(true);
     }
@@ -123,7 +126,7 @@ impl Held<'_> {
     }
 }
 
-/// Waits until the client closes its side, if that can be seen.
+/// Waits until the client closes its side, if the transport can detect that.
 async fn hung_up(hold: LongPoll<'_>) {
     match hold {
         LongPoll::Until(hangup) => hangup.wait().await,

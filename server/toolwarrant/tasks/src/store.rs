@@ -1,6 +1,7 @@
-//! The port to storage: what the engine asks of a store, and what a store keeps of a task.
+//! The port to storage: the operations that the engine needs, and the stored parts of a task.
 //!
-//! Every method is one transaction. It is durable when the method returns, or it did not happen.
+//! Every method is one transaction. When the method returns, the transaction is durable or did not
+//! happen.
 
 use crate::machine::Entry;
 use crate::task::{Task, TaskId, TaskPolicy};
@@ -9,29 +10,31 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
 pub use toolwarrant_core::tasks::Identity;
 
-/// Stores tasks, their timelines, the ledger and marks.
+/// Stores tasks, their timelines, the ledger and deduplication keys.
 pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Finds the task in flight that has this identity.
     fn repeat(&self, identity: Identity) -> Stored<'_, Option<DuplicateOf>>;
 
-    /// Accepts a task. It holds its idempotency key and its target lock until it ends; these decide races. It starts at `new.at`,
-    /// or when the target has cooled down.
+    /// Accepts a task. Until it ends, it holds its idempotency key and its target lock; these
+    /// decide races. It starts at `new.at`, or when the target has cooled down.
     ///
-    /// `new.marks` are written with every answer, a duplicate or a busy target included: the call was seen. If one of them exists
-    /// already, the answer is a conflict and nothing is written.
+    /// The store writes `new.marks` with every answer, also for a duplicate or a busy target,
+    /// because the call was received. If one of them exists already, the answer is a conflict and
+    /// nothing is written.
     fn accept(&self, new: NewTask) -> Stored<'_, Acceptance>;
 
-    /// Writes the next version of a task with its entries, unless the task is at another version or has ended. The end of a task
-    /// wipes its sealed arguments and frees its key and its target lock.
+    /// Writes the next version of a task with its entries, unless the stored task is at another
+    /// version or has ended. The end of a task wipes its sealed arguments and frees its key and its
+    /// target lock.
     fn advance(&self, advance: Advance) -> Stored<'_, Advanced>;
 
-    /// Returns the tasks in flight with ids above `after`, in the order of ids.
+    /// Returns the tasks in flight with ids above `after`, ordered by id.
     fn in_flight(&self, after: Option<TaskId>, limit: u32) -> Stored<'_, Vec<OpenTask>>;
 
     /// Returns a task, in flight or ended.
     fn task(&self, id: TaskId) -> Stored<'_, Option<Record>>;
 
-    /// Returns tasks, in flight or ended, the latest first.
+    /// Returns tasks, in flight or ended, newest first.
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Record>>;
 
     /// Returns the timeline of a task, in order.
@@ -40,18 +43,21 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns at most `limit` ledger entries with numbers above `after`, in the order in which they were written.
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>>;
 
-    /// Deletes at most `limit` tasks that ended before `before`, the longest ended first, with their timelines, and at most `limit`
-    /// cool-downs that were over by then. Returns how many tasks. Where there is no room for more, ended tasks go before their time. The
-    /// ledger stays.
+    /// Deletes tasks that ended before `before`, with their timelines, and cool-downs that were
+    /// over by then: at most `limit` of each. Tasks that ended first are deleted first. If the
+    /// store has too many tasks, it deletes ended tasks early. The ledger stays. Returns the number
+    /// of deleted tasks.
     fn purge(&self, before: Timestamp, limit: u32) -> Stored<'_, u32>;
 
-    /// Writes all marks, or none: if one of them exists already, the answer is a conflict.
+    /// Writes all these deduplication keys. If one of them exists already, it writes nothing and
+    /// the answer is a conflict.
     fn mark(&self, marks: Vec<Mark>) -> Stored<'_, ()>;
 
-    /// Returns at most `limit` keys of a name space, in their order, above `after`.
+    /// Returns at most `limit` keys of a name space above `after`, in order.
     fn marks(&self, space: &'static str, after: Option<Box<[u8]>>, limit: u32) -> Stored<'_, Vec<Box<[u8]>>>;
 
-    /// Deletes at most `limit` marks with `until` before `now`, the earliest first. Returns how many.
+    /// Deletes at most `limit` deduplication keys with `until` before `now`, the earliest first.
+    /// Returns their number.
     fn purge_marks(&self, now: Timestamp, limit: u32) -> Stored<'_, u32>;
 }
 
@@ -66,23 +72,23 @@ pub struct NewTask {
     pub tool: String,
     /// The arguments, sealed.
     pub sealed: Vec<u8>,
-    /// How it is carried out.
+    /// The policy by which the task is carried out.
     pub policy: TaskPolicy,
-    /// When the call arrived.
+    /// The time at which the call arrived.
     pub at: Timestamp,
-    /// Marks to write in the same transaction.
+    /// Deduplication keys to write in the same transaction.
     pub marks: Vec<Mark>,
 }
 
-/// Guards something that must not happen twice, such as the use of a nonce: a mark can be written once. It exists until it is
-/// purged, which is after `until`.
+/// A deduplication key. It guards something that must not happen twice, such as the use of a nonce:
+/// it can be written only once. It exists until it is purged, which is after `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The name space of the key.
     pub space: &'static str,
     /// The key, unique in its name space.
     pub key: Box<[u8]>,
-    /// Until when it must exist.
+    /// The time until which it must exist.
     pub until: Timestamp,
 }
 
@@ -99,15 +105,15 @@ pub struct Record {
     pub resource: String,
     /// The id of the target.
     pub target: String,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub created_at: Timestamp,
     /// The number of its changes.
     pub version: u32,
     /// Its state.
     pub task: Task,
-    /// Its sealed arguments, until it ends.
+    /// The sealed arguments, until the task ends.
     pub sealed: Option<Vec<u8>>,
-    /// When it was refunded, if it was.
+    /// The time of the refund, if the task was refunded.
     pub refunded_at: Option<Timestamp>,
 }
 
@@ -118,24 +124,24 @@ pub struct TaskFilter {
     pub application: Option<String>,
     /// Only those on targets with this id, of any resource.
     pub target: Option<String>,
-    /// Only those accepted before this one.
+    /// Only those accepted before this task.
     pub before: Option<TaskId>,
-    /// The most tasks to return.
+    /// Maximum number of tasks to return.
     pub limit: u32,
 }
 
-/// A task in flight: what a new process must know of it.
+/// A task in flight, with the fields that a new process needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTask {
     /// The id of the task.
     pub id: TaskId,
     /// The identity of the write.
     pub identity: Identity,
-    /// When it is due; `None` if an effect was in progress.
+    /// The time at which it is due; `None` if an effect was in progress.
     pub wake_at: Option<Timestamp>,
 }
 
-/// The task in flight that a repeated call is a duplicate of.
+/// The task in flight that a repeated call duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateOf {
     /// Its id.
@@ -153,7 +159,7 @@ pub struct DuplicateOf {
 pub enum Acceptance {
     /// The task was accepted.
     Fresh {
-        /// When it is first due.
+        /// The time at which it is first due.
         wake_at: Timestamp,
     },
     /// The write is a duplicate of a task in flight.
@@ -164,7 +170,7 @@ pub enum Acceptance {
         id: TaskId,
         /// Its application.
         application: String,
-        /// When it ends at the latest.
+        /// The latest time at which it ends.
         deadline_at: Timestamp,
     },
 }
@@ -182,11 +188,11 @@ pub struct Advance {
     pub entries: Vec<Entry>,
     /// A line for the timeline.
     pub what: String,
-    /// When it happened.
+    /// The time of the step.
     pub at: Timestamp,
 }
 
-/// Whether a step was written.
+/// The result of [`TaskStore::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advanced {
     /// The step was written.
@@ -198,11 +204,11 @@ pub enum Advanced {
 /// An event in a task's timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelineEvent {
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
-    /// The phase after it, or the status of an ended task.
+    /// The phase after the event, or the status of an ended task.
     pub phase: &'static str,
-    /// What happened.
+    /// A description of the event.
     pub what: String,
 }
 
@@ -217,6 +223,6 @@ pub struct LedgerRow {
     pub application: String,
     /// `charge`, `reversal` or `refund`. A task has at most one of each.
     pub kind: &'static str,
-    /// When it happened.
+    /// The time of the entry.
     pub at: Timestamp,
 }

@@ -9,7 +9,8 @@ use toolwarrant_core::catalogue;
 use toolwarrant_core::generated::names;
 use toolwarrant_core::tasks::{Evidence, TaskStatus, UpstreamReport};
 
-/// The id of a task: the millisecond of its acceptance and 80 random bits. Ids sort by acceptance.
+/// The id of a task: the millisecond of its acceptance and 80 random bits. Ids sort by time of
+/// acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(u128);
 
@@ -17,7 +18,7 @@ impl TaskId {
     /// The prefix before the 32 hexadecimal digits.
     const PREFIX: &str = "task_";
 
-    /// Makes an id. Nobody can guess it if `random` cannot be guessed.
+    /// Makes an id. It cannot be guessed if `random` cannot be guessed.
     #[must_use]
     pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
         let mut low = [0; 16];
@@ -25,7 +26,7 @@ impl TaskId {
         Self(u128::from(now.0) << 80 | u128::from_be_bytes(low))
     }
 
-    /// Parses an id; `None` if `text` is none.
+    /// Parses an id; `None` if `text` is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(Self::PREFIX)?;
@@ -33,7 +34,7 @@ impl TaskId {
         plain.then(|| u128::from_str_radix(digits, 16).ok().map(Self)).flatten()
     }
 
-    /// Returns the bytes that a store keeps. They sort as the ids do.
+    /// Returns the bytes that a store writes. They sort in the same order as the ids.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
@@ -61,23 +62,25 @@ impl fmt::Debug for TaskId {
 /// The state of a task. Each change is a new version. An ended task never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The policy at acceptance. Later changes of the contract do not affect it.
+    /// The policy at acceptance. Later changes of the contract do not affect the task.
     #[serde(rename = "terms")]
     pub policy: TaskPolicy,
     /// Its phase.
     pub phase: Phase,
-    /// Earliest send. The target may still be cooling down from an earlier write.
+    /// The earliest time to send. The target may still be cooling down from an earlier write.
     pub not_before: Timestamp,
-    /// How long the start was delayed at acceptance because the target was cooling down, in milliseconds.
+    /// The delay of the start because the target was cooling down at acceptance, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_delay_ms: u64,
-    /// When it ends, at the latest, counted from the first possible send. Past it, only what is in progress comes to its end: a look-up
-    /// or a send, and one reading. So it ends within a minute after, unless its process dies.
+    /// The deadline, counted from the first possible send. After it, the engine only finishes work
+    /// in progress: a look-up or a send, and one reading. So the task ends within a minute after
+    /// the deadline, unless the process dies.
     pub deadline_at: Timestamp,
-    /// When it is due next; `None` while an effect is in progress and after the end.
+    /// The time at which the task is due next; `None` while an effect is in progress and after the
+    /// end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_at: Option<Timestamp>,
-    /// Sends so far, one in progress included.
+    /// Number of sends so far, including one in progress.
     pub attempts: u8,
     /// The probe's reading before the send, if the probe compares.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,43 +88,45 @@ pub struct Task {
     /// No byte of the current send may leave later than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_not_after: Option<Timestamp>,
-    /// Whether any send may have left. False as long as every send is known not to have left.
+    /// True if any send may have left. False as long as every send is known not to have left.
     pub left: bool,
-    /// When the latest send may have left at the latest.
+    /// The last time at which the latest send may have left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_send_at: Option<Timestamp>,
-    /// The upstream's name of the operation in progress.
+    /// The upstream's name for the operation in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// What the upstream reported, and when.
+    /// The upstream's report, and its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<(UpstreamAnswer, Timestamp)>,
-    /// Whether any send was never answered. The upstream may still be working on it.
+    /// True if any send was never answered. The upstream may still be working on it.
     #[serde(default)]
     pub unanswered: bool,
-    /// Readings begun after the outcome had time to settle.
+    /// Readings that began after the outcome had time to settle.
     pub settled: Readings,
-    /// The latest reading, and when it was taken.
+    /// The latest reading, and its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<(Reading, Timestamp)>,
-    /// What kept it from being sent, or from being checked as its policy says: a fragment, in words of ours.
+    /// The obstacle that prevented the send, or the check that the policy asks for: a sentence
+    /// fragment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hindrance: Option<String>,
-    /// When it ended.
+    /// The time at which the task ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
 }
 
-/// How an operation is carried out.
+/// The policy by which an operation is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskPolicy {
-    /// The probe that verifies it. Without one, it is never verified and never sent again.
+    /// The probe that verifies it. Without a probe, the operation is never verified and never sent
+    /// again.
     pub probe: Option<Probe>,
-    /// Whether it may be sent again after a send had no effect and can no longer arrive.
+    /// True if it may be sent again after a send had no effect and can no longer arrive.
     pub idempotent: bool,
     /// Longest time until the effect of a request shows on the target, in seconds.
     pub settle_seconds: u32,
-    /// From the first possible send to the latest end, in seconds. No operation takes longer.
+    /// Longest time from the first possible send to the end, in seconds. No operation takes longer.
     pub deadline_seconds: u32,
 }
 
@@ -130,7 +135,7 @@ pub struct TaskPolicy {
 pub struct Probe {
     /// Its name in the contract.
     pub name: String,
-    /// Whether it compares with a reading before the send.
+    /// True if it compares with a reading before the send.
     pub baseline: bool,
 }
 
@@ -138,7 +143,7 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// It waits to be sent, first or again.
+    /// The task waits for its first send, or for the next one.
     Ready,
     /// The reading before the send is being taken.
     Baseline,
@@ -146,13 +151,13 @@ pub enum Phase {
     Sending,
     /// The upstream has accepted it and is working on it.
     Polling,
-    /// The upstream has answered or never will. The target is being read.
+    /// The upstream has answered, or never will. The engine is reading the target.
     Verifying,
     /// It has ended.
     Done(Status),
 }
 
-/// How a task ended.
+/// The status of an ended task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -175,7 +180,7 @@ names!(Status {
     Timeout = "timeout",
 });
 
-/// What the upstream reported of a send that left.
+/// The upstream's report about a send that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamAnswer {
@@ -183,7 +188,7 @@ pub enum UpstreamAnswer {
     Ok,
     /// Failure.
     Err,
-    /// No answer, or none that could be understood.
+    /// No answer, or an unintelligible one.
     None,
 }
 
@@ -192,14 +197,14 @@ pub enum UpstreamAnswer {
 pub struct Readings {
     /// Readings with positive evidence that nothing happened.
     pub absent: u8,
-    /// Readings that failed, or showed what proves nothing on this target.
+    /// Readings that failed, or had a verdict that proves nothing on this target.
     pub unreadable: u8,
-    /// Readings without an absence, where nothing but an absence can be seen.
+    /// Readings without an absence, on a target where only an absence can be proven.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_absent: u8,
 }
 
-/// The executor's judgement of a reading. `Absent` needs positive evidence.
+/// The executor's verdict on a reading. `Absent` needs positive evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -217,9 +222,9 @@ names!(Verdict { Present = "present", Absent = "absent", Unreadable = "unreadabl
 pub struct Reading {
     /// The verdict.
     pub verdict: Verdict,
-    /// What would show the effect.
+    /// The observation that would prove the effect.
     pub expected: Remark,
-    /// What was seen.
+    /// The actual observation.
     pub observed: Remark,
 }
 
@@ -228,13 +233,13 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 }
 
 impl Task {
-    /// A task accepted at that moment: ready to be sent at once.
+    /// Returns a task accepted at that time, ready to be sent at once.
     #[must_use]
     pub fn accepted(policy: TaskPolicy, at: Timestamp) -> Self {
         Self::delayed(policy, at, at)
     }
 
-    /// A task accepted at that moment: ready to be sent from `not_before` on.
+    /// Returns a task accepted at that time, ready to be sent from `not_before` on.
     #[must_use]
     pub fn delayed(policy: TaskPolicy, at: Timestamp, not_before: Timestamp) -> Self {
         Self {
@@ -268,7 +273,7 @@ impl Task {
         }
     }
 
-    /// Its state, as everybody outside sees it.
+    /// Returns the status that clients and operators see.
     #[must_use]
     pub fn outward_status(&self) -> TaskStatus {
         self.status().map_or(TaskStatus::Dispatched, TaskStatus::from)
@@ -285,7 +290,7 @@ impl Task {
             Some((UpstreamAnswer::None, _)) => UpstreamReport::NoAnswer,
         };
         let probe = self.policy.probe.as_ref();
-        // Nothing has kept it from being sent but a missing baseline.
+        // The only obstacle to the send was a missing baseline.
         let untried = self.attempts == 0 && self.hindrance.is_none();
         let (checked, expected, observed, at) = match (&self.reading, probe, self.outcome) {
             (Some((Reading { verdict: _, expected, observed }, at)), Some(probe), _) => {
@@ -318,7 +323,7 @@ impl Task {
 }
 
 impl Phase {
-    /// Returns its name in a timeline; for an end, that of the status.
+    /// Returns its name in a timeline; for an end, the name of the status.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -351,7 +356,8 @@ impl TaskPolicy {
         Duration::from_secs(self.settle_seconds.into())
     }
 
-    /// From the first possible send to the latest end; also the longest time that an unanswered operation may go on.
+    /// Longest time from the first possible send to the end; also the longest time that an
+    /// unanswered operation may continue.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         Duration::from_secs(self.deadline_seconds.into())
@@ -374,7 +380,8 @@ impl From<&catalogue::PolicyDef> for TaskPolicy {
 mod tests {
     use super::*;
 
-    /// What released programs have stored. The second has what the first leaves out.
+    /// States that released programs have stored. The second includes the fields that the first
+    /// omits.
     const STORED: [&str; 2] = [
         r#"{"terms":{"probe":null,"idempotent":true,"settle_seconds":10,"deadline_seconds":60},"phase":"ready",
             "not_before":"2026-07-28T12:00:00.123Z","deadline_at":"2026-07-28T12:01:00.123Z","attempts":0,"left":false,
@@ -389,7 +396,7 @@ mod tests {
             "finished_at":"2026-07-28T12:00:10.000Z"}"#,
     ];
 
-    /// What this program stores of a task that could not be checked as its policy says.
+    /// The state that this program stores for a task that could not be checked as its policy asks.
     const HINDERED: &str = r#"{"terms":{"probe":{"name":"paper","baseline":true},"idempotent":false,"settle_seconds":60,
         "deadline_seconds":240},"phase":"verifying","not_before":"2026-07-28T12:00:00.123Z",
         "deadline_at":"2026-07-28T12:04:00.123Z","attempts":1,"left":true,"outcome":["ok","2026-07-28T12:00:06.000Z"],

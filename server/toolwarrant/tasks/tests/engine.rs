@@ -1,4 +1,4 @@
-//! The engine over a store in memory, with an executor that has only what every executor must have.
+//! The engine with a store in memory, and an executor with only the required methods.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -28,7 +28,7 @@ const START: Timestamp = Timestamp(1_800_000_000_000);
 const POLICY: PolicyDef =
     PolicyDef { probe: Some("paper"), baseline: false, idempotent: false, settle_seconds: 5, deadline_seconds: 60 };
 
-/// Does what it is told.
+/// An executor whose sends and probes always succeed.
 struct Obedient;
 
 impl Executor for Obedient {
@@ -42,7 +42,8 @@ impl Executor for Obedient {
     }
 }
 
-/// Loses every answer, and knows of what became of a request where its write says `known`.
+/// An executor that loses every answer. It can look up the outcome of a request only if its
+/// arguments contain `known`.
 #[derive(Default)]
 struct Forgetful {
     sends: AtomicU32,
@@ -73,7 +74,7 @@ fn keyring() -> KeyRing {
     KeyRing::new("test", &[7; 32], Random::seeded(1))
 }
 
-/// An engine that drives nothing unless it is run.
+/// Returns an engine that drives no task until it is run.
 async fn engine(executor: impl Executor, clock: &Clock) -> Arc<Engine> {
     engine_on(&Arc::default(), Arc::new(executor), clock).await
 }
@@ -90,7 +91,7 @@ async fn engine_on(store: &Arc<Memory>, executor: Arc<dyn Executor>, clock: &Clo
     Engine::start(parts).await.expect("a store that can be read")
 }
 
-/// A write of the application `owner`.
+/// Returns a write of the application `owner`.
 fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
     WriteRequest {
         application: "owner",
@@ -105,7 +106,7 @@ fn write(resource: &'static str, target: &str) -> WriteRequest<'static> {
     }
 }
 
-/// Asks whether a write repeats a task, and expects that it does not.
+/// Calls `repeat` for a write and expects that it is not a duplicate.
 async fn fresh<'a>(engine: &'a Engine, write: WriteRequest<'a>) -> FreshWrite<'a> {
     match engine.repeat(write).await.expect("a store that can be read") {
         Repeat::Fresh(write) => write,
@@ -113,13 +114,13 @@ async fn fresh<'a>(engine: &'a Engine, write: WriteRequest<'a>) -> FreshWrite<'a
     }
 }
 
-/// Takes a write on; the name of its task.
+/// Accepts a write and returns the id of its task.
 async fn accept(engine: &Engine, write: WriteRequest<'_>) -> String {
     let command = write.arguments.clone();
     engine.accept(fresh(engine, write).await, command).await.expect("a new write").task_id
 }
 
-/// Somebody with a key of an application with those grants.
+/// Returns a caller with a key of an application with these grants.
 fn caller(application: &str, grants: Grants) -> Caller {
     let access = Access::new(keyring());
     let window = Arc::new(Window::new(300));
@@ -170,7 +171,7 @@ async fn a_task_is_seen_by_its_application_and_by_who_sees_the_target_of_its_res
     }
 }
 
-/// Runs an engine until the task has ended; its state.
+/// Runs an engine until the task has ended, and returns its state.
 async fn end(engine: &Arc<Engine>, id: &str) -> TaskView {
     let runner = tokio::spawn(Arc::clone(engine).run(std::future::pending()));
     let owner = caller("owner", Grants::nothing());
@@ -190,7 +191,7 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
     let engine = engine(Obedient, &Clock::starting(START)).await;
     let id = accept(&engine, write("printer", "p-1")).await;
     assert_eq!(end(&engine, &id).await.status, TaskStatus::Success);
-    // Of a write whose probe compares there is no reading from before, so nothing is sent.
+    // The probe compares, and there is no reading from before the send, so nothing is sent.
     let compared = WriteRequest { policy: PolicyDef { baseline: true, ..POLICY }, ..write("printer", "p-2") };
     let id = accept(&engine, compared).await;
     let TaskView { status, evidence, .. } = end(&engine, &id).await;
@@ -220,7 +221,7 @@ async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
     }
 }
 
-/// Serves nothing any more.
+/// An executor that no longer serves its target.
 struct Gone;
 
 impl Executor for Gone {
@@ -263,7 +264,8 @@ async fn a_task_whose_target_was_taken_away_fails_at_once_if_it_was_not_sent_and
     assert_eq!((status, evidence.expect("an end").reported), (TaskStatus::Timeout, UpstreamReport::NoAnswer));
 }
 
-/// Answers a send and takes a reading after so many seconds each, and knows what it can show.
+/// An executor that takes a given number of seconds to answer a send and to take a reading, and has
+/// fixed provable directions.
 struct Slow {
     clock: Clock,
     sends: u64,

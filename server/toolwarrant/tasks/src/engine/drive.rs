@@ -1,4 +1,5 @@
-//! The runner: takes a due task, steps it, stores the step, performs its effect and feeds the result back.
+//! The runner: takes a due task, steps it, stores the step, performs its effect and passes the
+//! result to the next step.
 
 use super::due::{RETRY, State, Wake};
 use super::{Engine, Parts};
@@ -15,10 +16,10 @@ use toolwarrant_base::{survive, unpoisoned};
 use toolwarrant_core::store::StoreError;
 use toolwarrant_limits::TASKS_KEPT_DAYS;
 
-/// Most tasks that are driven at a time. The others wait; their deadlines do not.
+/// Maximum number of tasks that are driven at a time. The others wait; their deadlines do not move.
 const DRIVEN_MAX: usize = 4_096;
 
-/// How long an ended task can be read.
+/// Time for which an ended task can be read.
 const RETENTION: Duration = Duration::from_hours(24 * TASKS_KEPT_DAYS as u64);
 
 /// Interval between purges, and the most rows that one transaction deletes.
@@ -63,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// Drives a task until it waits or ends. After any failure of ours, it is driven again.
+    /// Drives a task until it waits or ends. After an internal failure the engine drives it again.
     async fn drive(self: Arc<Self>, id: TaskId, wake: Wake) {
         let why = match survive(self.carry_on(id, wake)).await {
             Some(Ok(())) => return,
@@ -90,7 +91,7 @@ impl Engine {
             let write = self.unsealed(&record);
             let facts = || write.as_ref().map(|write| executor.facts(write)).unwrap_or_default();
             let Step { task, entries, effect } = step(record.task.clone(), event, now, &facts);
-            // If no effect follows, this wipes the arguments before the step is stored.
+            // This wipes the arguments before the step is stored if no effect follows.
             let effect = effect.map(|effect| {
                 let (baseline, operation) = (task.baseline.clone(), task.operation.clone());
                 (effect, write.map(|write| Write { baseline, operation, ..write }))
@@ -123,8 +124,9 @@ impl Engine {
         }
     }
 
-    /// Stores a step, and retries for as long as the store fails: the upstream's answer must not be lost. A step that was stored
-    /// although the store reported a failure looks like another process's, and the task is driven again from there.
+    /// Stores a step, and retries as long as the store fails, because the upstream's answer must
+    /// not be lost. A step that was stored although the store reported a failure looks like a step
+    /// of another process. The engine then drives the task again from there.
     async fn write_down(&self, advance: &Advance) -> Result<(), StoreError> {
         let Parts { store, clock, .. } = &self.parts;
         let mut told = false;
@@ -186,7 +188,7 @@ impl Engine {
         })
     }
 
-    /// Deletes what is old by every clock.
+    /// Deletes tasks, deduplication keys and cool-downs that have expired by every clock.
     async fn purge(self: Arc<Self>) {
         let (store, now) = (&self.parts.store, self.parts.clock.earliest());
         let purged = async {
@@ -200,7 +202,7 @@ impl Engine {
     }
 }
 
-/// Logs the end of a task. The more there is to look after, the higher the level.
+/// Logs the end of a task. The more attention an operator should pay to it, the higher the level.
 fn report(record: &Record) {
     let Record { id, application, tool, target, task, .. } = record;
     let status = task.status().map(Status::as_str);
@@ -219,7 +221,8 @@ fn fenced() -> StoreError {
     StoreError::Conflict("another process drives this task".to_owned())
 }
 
-/// Returns whether a step must be stored. A crash may lose the next due time and a reading that decides nothing.
+/// Returns true if a step must be stored. A crash may lose the next due time, and a reading that
+/// decides nothing.
 fn differs(new: &Task, old: &Task) -> bool {
     let forgettable = |task: &Task| Task { wake_at: None, reading: None, hindrance: None, ..task.clone() };
     forgettable(new) != forgettable(old)

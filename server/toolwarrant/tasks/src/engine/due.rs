@@ -1,4 +1,4 @@
-//! When each waiting task is due: one ordered index, a few dozen bytes a task.
+//! The due time of each waiting task: one ordered index, a few dozen bytes per task.
 
 use super::in_flight::WriteHash;
 use crate::task::TaskId;
@@ -9,32 +9,32 @@ use tokio::sync::Notify;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::unpoisoned;
 
-/// Wait after a failure of ours until the task is driven again.
+/// Wait after an internal failure until the engine drives the task again.
 pub(super) const RETRY: Duration = Duration::from_secs(3);
 
 /// Waiting tasks by due time. A task that is being driven is not in the list.
 #[derive(Debug, Default)]
 pub(super) struct DueList {
     waiting: Mutex<BTreeMap<(Timestamp, TaskId), Wake>>,
-    /// Notified when a task is added before all others.
+    /// Notified when a task is added that is due before all others.
     earlier: Notify,
 }
 
-/// What the engine knows of a waiting task.
+/// The engine's knowledge of a waiting task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wake {
     /// Its entry in the index of tasks in flight.
     pub(super) hash: WriteHash,
-    /// How far it has come.
+    /// The progress of the task.
     pub(super) state: State,
 }
 
-/// How far a task has come.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum State {
-    /// This process left it at this version.
+    /// This process last stored the task at this version.
     Left(u32),
-    /// Only the store knows.
+    /// Known only to the store.
     Unknown,
 }
 
@@ -58,7 +58,7 @@ impl DueList {
         Some((id, wake))
     }
 
-    /// Returns when the first task is due.
+    /// Returns the due time of the first task.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.lock().first_key_value().map(|((at, _), _)| *at)
     }

@@ -1,6 +1,8 @@
-//! An index of the writes in flight, a few bytes each. It saves the store most look-ups for duplicates, and counts the tasks.
+//! An index of the writes in flight, a few bytes each. It saves the store most look-ups for
+//! duplicates, and counts the tasks.
 //!
-//! A write that is not in the index has no duplicate in flight. One that is in it may have: two identities can have one hash.
+//! A write whose hash is not in the index has no duplicate in flight. A write whose hash is in the
+//! index may have one, because two identities can have the same hash.
 
 use crate::store::Identity;
 use std::collections::HashMap;
@@ -31,7 +33,7 @@ impl InFlightIndex {
         WriteHash(self.hasher.hash_one((application, key.as_ref().ok_or(fingerprint))))
     }
 
-    /// Returns whether certainly no task in flight has it.
+    /// Returns true if no task in flight can have this hash.
     pub(super) fn is_free(&self, hash: WriteHash) -> bool {
         !self.lock().times.contains_key(&hash)
     }
@@ -41,7 +43,8 @@ impl InFlightIndex {
         self.lock().tasks
     }
 
-    /// Reserves a place for a task to be accepted; `None` if there are `max_in_flight` already.
+    /// Reserves a place for a task that is about to be accepted; `None` if `max_in_flight` tasks
+    /// are in flight already.
     pub(super) fn reserve(self: &Arc<Self>, hash: WriteHash, max_in_flight: usize) -> Option<Reservation> {
         let mut taken = self.lock();
         (taken.tasks < max_in_flight).then(|| {
@@ -50,7 +53,7 @@ impl InFlightIndex {
         })
     }
 
-    /// Adds a task that is in the store.
+    /// Adds a task that is already stored.
     pub(super) fn add(&self, hash: WriteHash) {
         self.lock().add(hash);
     }
@@ -79,7 +82,7 @@ impl Taken {
     }
 }
 
-/// A place among the tasks in flight. Dropping it frees the place unless it was kept.
+/// A place among the tasks in flight. Dropping it frees the place, unless the task was stored.
 pub(super) struct Reservation {
     index: Option<Arc<InFlightIndex>>,
     hash: WriteHash,

@@ -1,4 +1,4 @@
-//! How an event reads as a line of a task's timeline: one line, without terminal sequences.
+//! Formats an event as one line of a task's timeline, without terminal sequences.
 
 use super::{Event, Sent};
 use crate::task::Reading;

@@ -1,4 +1,4 @@
-//! The decision table, row by row, and what holds whatever happens.
+//! The decision table, row by row, and invariants that hold under random events.
 
 use super::super::task::{Probe, TaskPolicy};
 use super::*;
@@ -38,7 +38,7 @@ fn reading(verdict: Verdict) -> Event {
     Event::Probed(Reading { verdict, expected: "b".into(), observed: "a".into() }, Timestamp::default())
 }
 
-/// [`step`], where a reading is begun when it ends.
+/// Calls [`step`] with readings that begin and end at the same time.
 fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     if let Event::Probed(_, begun) = &mut event {
         *begun = now;
@@ -46,7 +46,7 @@ fn step(task: Task, mut event: Event, now: Timestamp, facts: Facts) -> Step {
     super::step(task, event, now, &|| facts)
 }
 
-/// A task, taken through events at their seconds: how it is then, and all that was written and performed.
+/// Applies events at their seconds to a new task. Returns the task, all entries and all effects.
 fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
     let (mut entries, mut effects) = (Vec::new(), Vec::new());
     let mut task = Task::accepted(policy, at(0));
@@ -59,7 +59,7 @@ fn run(policy: TaskPolicy, facts: Facts, events: &[(u64, Event)]) -> (Task, Vec<
     (task, entries, effects)
 }
 
-/// One row: what the upstream says, what is read and when, how it ends.
+/// One row: the upstream's answer, the readings with their times, and the end.
 struct Row {
     name: &'static str,
     policy: TaskPolicy,
@@ -209,7 +209,7 @@ fn a_target_cools_down_until_the_last_send_and_its_answer_have_settled() {
     );
 }
 
-/// Asserts that an end says no more than could be shown.
+/// Asserts that the final status claims no more than the probe could prove.
 fn assert_no_hope(seed: u64, task: &Task, means: Means) {
     let reported = task.outcome.map(|(upstream, _)| upstream);
     match (task.status(), means) {
@@ -224,7 +224,7 @@ fn assert_no_hope(seed: u64, task: &Task, means: Means) {
     }
 }
 
-/// Answers each effect at random, loses some to crashes, and echoes events that are out of place.
+/// Answers each effect at random, loses some in crashes, and delivers events that are out of place.
 #[test]
 fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
     for seed in 0..20_000 {
@@ -257,14 +257,14 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
             now = now.plus(Duration::from_millis(random.below(longest.as_millis() as u64)));
             let event = match effect.take() {
                 Some(lost) if random.below(10) == 0 => {
-                    // What a process was sending when it died may have left.
+                    // A request that a process was sending when it died may have left.
                     unsafe_sends += u32::from(matches!(lost, Effect::Send(_)) && !facts.dedupes);
                     deaths += 1;
                     Event::Found
                 }
                 Some(Effect::Baseline) => Event::Baseline((random.below(3) > 0).then(|| "a".to_owned())),
                 Some(Effect::Send(_)) => {
-                    // A send leaves anew unless the upstream recognises it.
+                    // Every send counts again unless the upstream recognises the request.
                     unsafe_sends += u32::from(sent != not_sent() && !facts.dedupes);
                     left |= sent != not_sent();
                     Event::Sent(sent)
@@ -295,7 +295,7 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
             idempotent || facts.looks_up || unsafe_sends <= 1,
             "seed {seed}: {unsafe_sends} sends of what must not repeat"
         );
-        // A look-up and a reading, and as much again for each process that died.
+        // A look-up and a reading, and the same again for each process that died.
         let overrun = Duration::from_secs(62 * (1 + deaths));
         assert!(now <= task.deadline_at.plus(overrun), "seed {seed}: ends at {now}");
         assert_no_hope(seed, &task, facts.means);
@@ -306,11 +306,11 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
 
 #[test]
 fn a_new_process_starts_no_task_before_its_target_has_settled_however_long_that_takes() {
-    // A write before had ten times the deadline of this one, and nobody answered it.
+    // An earlier write had ten times the deadline of this one and was not answered.
     let task = Task::delayed(policy(None, false), at(100), at(700));
     let found = step(task.clone(), Event::Found, at(110), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(700)), at(760)));
-    // Where the clock was set back, it waits from then on as long as it had to.
+    // After the clock was set back, the task waits for its original delay from that moment.
     let found = step(task, Event::Found, at(10), Facts::default()).task;
     assert_eq!((found.wake_at, found.deadline_at), (Some(at(610)), at(670)));
     let at_once = Task::accepted(policy(None, false), at(900));
@@ -336,7 +336,7 @@ fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
     assert_eq!(judged(at(10)).status(), Some(Status::Failed));
 }
 
-/// An operation and a baseline are kept byte for byte, and shown clean.
+/// An operation and a baseline are stored byte for byte, and shown cleaned.
 #[test]
 fn a_line_of_a_timeline_is_one_line_without_terminal_sequences() {
     let raw = "7\u{1b}[31m\n8";

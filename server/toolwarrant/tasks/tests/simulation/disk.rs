@@ -1,4 +1,5 @@
-//! A disk that is slow, fails and freezes with its process. Under some mutants, it neglects a duty of a store.
+//! A disk that is slow, fails, and freezes with its process. Under some mutants, it omits a duty of
+//! a store.
 
 use super::{Mutant, Nature, short};
 use std::collections::{HashMap, HashSet};
@@ -14,24 +15,24 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, TaskId};
 
-/// What survives a process.
+/// The state that survives a process.
 #[derive(Debug, Default)]
 pub(super) struct Platters {
     pub(super) memory: Memory,
-    /// Refunds that a mutant wrote in a transaction of their own.
+    /// Refunds that a mutant wrote in a separate transaction.
     pub(super) late_refunds: Mutex<Vec<TaskId>>,
     /// The identity of every task in flight.
     pub(super) in_flight: Mutex<HashMap<TaskId, Identity>>,
-    /// Violations that were seen when they happened.
+    /// Violations that were noticed at the time they happened.
     pub(super) violations: Mutex<Vec<String>>,
 }
 
-/// The disk as one process sees it.
+/// The disk from the point of view of one process.
 #[derive(Debug)]
 pub(super) struct Disk {
     nature: Arc<Nature>,
     platters: Arc<Platters>,
-    /// Set when it has a successor.
+    /// The time until which the disk stands still. Set when the process has a successor.
     frozen_until: Mutex<Option<Timestamp>>,
     /// Steps that a mutant has not written yet.
     held: Mutex<HashMap<TaskId, Advance>>,
@@ -45,7 +46,7 @@ impl Disk {
         Self { nature: Arc::clone(nature), platters: Arc::clone(platters), frozen_until, held, mine }
     }
 
-    /// Stands still from the next step on.
+    /// Makes the disk stand still from the next operation on.
     pub(super) fn freeze(&self, until: Timestamp) {
         *self.frozen_until.lock().expect("no panic") = Some(until);
     }

@@ -1,11 +1,15 @@
-//! The engine under simulation: the real step, runner and memory store, in a world that a seed decides.
+//! The engine under simulation: the real step function, runner and memory store, in a world that a
+//! seed determines.
 //!
-//! A world has a few [`wheels`] behind an upstream that fails in every possible way, of which readings show more or less and by and by
-//! ([`sight`]), a [`disk`] that is slow, fails and freezes, clients that repeat, race and leave, and processes that die at any moment
-//! or live on beside their successor. tokio's clock is paused: time passes only when everybody waits, so a seed gives the same run each
-//! time. In the end, [`promises`] compares what the tasks say with what really happened. A [`Mutant`] is a disk or an upstream without
-//! one of the engine's safeguards, or an executor that says more than is so. Catching each shows that these worlds can break the
-//! promises.
+//! A world has a few [`wheels`] behind an upstream that fails in every possible way. [`sight`]
+//! decides what readings of a wheel can prove, and when. The world also has a [`disk`] that is
+//! slow, fails and freezes, and clients that repeat calls, race and disconnect. Processes die at
+//! any moment, or continue next to their successor. tokio's clock is paused: time passes only when
+//! all tasks wait, so a seed gives the same run each time.
+//!
+//! At the end, [`promises`] compares the tasks with the events that really happened. A [`Mutant`]
+//! is a disk or an upstream without one of the engine's safeguards, or an executor that claims more
+//! than is true. Each mutant must be caught, which shows that these worlds can break the promises.
 
 mod disk;
 mod promises;
@@ -30,7 +34,7 @@ use wheels::{Act, Wheels};
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
-/// A missing safeguard.
+/// A missing safeguard, or a false claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     SendBeforePersisting,
@@ -42,19 +46,19 @@ enum Mutant {
     NoSendNotAfter,
     CheckThenInsert,
     LockReleasedEarly,
-    /// What a reading does not show is taken for absent where it says so.
+    /// Claims that a reading proves absence, even if it does not.
     BelieveEachAbsence,
-    /// What a reading does not show is taken for present where it says so.
+    /// Claims that a reading proves presence, even if it does not.
     BelieveEachPresence,
-    /// Where nothing can be read, a reading is awaited.
+    /// Claims that a target can be read, even if it cannot.
     HopeToSee,
-    /// What can be read of a target is asked once for each task.
+    /// Repeats the first answer about provable directions for the whole task.
     AskOnce,
-    /// An operation whose fate nobody knows is awaited.
+    /// Reports an operation whose outcome is lost as pending.
     WaitForTheLost,
-    /// A target that nobody serves any more is tried on.
+    /// Claims that a target is served, even if it no longer is.
     HopeForReturn,
-    /// A reading is compared with one that was never taken.
+    /// Compares a reading with a baseline that was never taken.
     InventBaseline,
 }
 
@@ -77,8 +81,8 @@ const MUTANTS: [Mutant; 16] = [
     Mutant::InventBaseline,
 ];
 
-/// Probability of each fault, in percent. Half of them are zero in a world, so faults meet in every combination, and calm worlds
-/// show the result where nothing interferes.
+/// Probability of each fault, in percent. Half of them are zero in a world, so faults meet in every
+/// combination. Worlds without faults show the result without interference.
 #[derive(Clone, Debug)]
 struct Weather {
     refused: u64,
@@ -115,14 +119,14 @@ impl Weather {
     }
 }
 
-/// Shared by all in a world: time, chance and history.
+/// The time, randomness and history that all parts of a world share.
 #[derive(Debug)]
 struct Nature {
     clock: Clock,
     dice: Mutex<SplitMix>,
     weather: Weather,
     mutant: Option<Mutant>,
-    /// Kept only if somebody will read it.
+    /// Recorded only if the history will be printed.
     history: Option<Mutex<Vec<String>>>,
 }
 
@@ -159,7 +163,7 @@ struct Call {
     wheel: usize,
     act: Act,
     key: Option<&'static str>,
-    /// When the client leaves.
+    /// The time after which the client disconnects.
     patience: Option<Duration>,
 }
 
@@ -169,7 +173,7 @@ enum Happens {
     Call(Call),
     /// The process dies.
     Crash,
-    /// The process stands still for that long, and another starts beside it.
+    /// The process stands still for this time, and another starts next to it.
     Freeze(Duration),
     Start,
 }
@@ -198,7 +202,7 @@ struct World {
     keyring: KeyRing,
     random: Random,
     said: Arc<Mutex<Vec<Said>>>,
-    /// When the latest process started.
+    /// The start time of the latest process.
     started: Timestamp,
     disturbed: bool,
 }
@@ -209,7 +213,8 @@ struct Outcome {
     history: Vec<String>,
 }
 
-/// Whether the wheels of that world show all that there is to see. In a quarter of the worlds they do.
+/// Returns true if readings of the wheels in that world prove everything. This holds for a quarter
+/// of the worlds.
 fn is_clear(seed: u64) -> bool {
     seed % 4 == 3 || BROKEN_ONCE.contains(&seed)
 }
@@ -240,7 +245,7 @@ fn live(seed: u64, mutant: Option<Mutant>, telling: bool) -> Outcome {
     })
 }
 
-/// The events of a world, and how long after its start each happens.
+/// Returns the events of a world, each with its time after the start.
 fn events(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
     let mut events = Vec::new();
     let (span, wheels) = ([5_000, 60_000][random.below(2) as usize], 1 + random.below(2));
@@ -263,7 +268,7 @@ fn events(random: &mut SplitMix) -> Vec<(Duration, Happens)> {
         }
     }
     for _ in 0..[0, 0, 1, 1, 2, 3][random.below(6) as usize] {
-        // At any moment, or shortly after a call.
+        // At a random moment, or shortly after a call.
         let called: Vec<Duration> = events.iter().map(|(at, _)| *at).collect();
         let at = match random.below(2) {
             0 => Duration::from_millis(random.below(span + 30_000)),
@@ -292,7 +297,7 @@ impl World {
                 Happens::Crash => {
                     self.disturbed = true;
                     process = None;
-                    // Nothing of it is left when another begins.
+                    // Nothing is left of the process when another begins.
                     nature.clock.sleep_until(nature.clock.now().plus(Duration::from_millis(1))).await;
                 }
                 Happens::Freeze(length) => {
@@ -317,7 +322,7 @@ impl World {
                 break;
             }
         }
-        // Whatever acts late has acted by then.
+        // All late requests have acted by then.
         nature.clock.sleep_until(nature.clock.now().plus(wheels::LATEST)).await;
         drop(process);
         let violations = self.violations().await;
@@ -378,7 +383,7 @@ impl World {
 }
 
 impl Nature {
-    /// Lets a process live on for a while after it has thawed.
+    /// Lets a process run for a while after it has thawed.
     async fn outlive(self: Arc<Self>, frozen: Process, until: Timestamp) {
         self.clock.sleep_until(until.plus(Duration::from_secs(5))).await;
         self.note(|| "the old process dies".to_owned());
@@ -386,7 +391,7 @@ impl Nature {
     }
 }
 
-/// The end of an id, enough to tell tasks apart in a history.
+/// Returns the end of an id, which is enough to distinguish tasks in a history.
 fn short(id: TaskId) -> String {
     let id = id.to_string();
     id[id.len() - 6..].to_owned()
@@ -413,31 +418,32 @@ fn first_violation(seeds: std::ops::Range<u64>, mutant: Option<Mutant>) -> Optio
     Some(found.into_inner()).filter(|seed| *seed != u64::MAX)
 }
 
-/// The history and the violations of a world, for a maintainer.
+/// Returns the history and the violations of a world, for a maintainer.
 fn told(seed: u64, mutant: Option<Mutant>) -> String {
     let Outcome { violations, history } = live(seed, mutant, true);
     format!("{}\n\nseed {seed}:\n{}", history.join("\n"), violations.join("\n"))
 }
 
-/// Which worlds are tried.
+/// The worlds to try.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Worlds {
     worlds: u64,
     first: u64,
-    /// This one alone, to print its history.
+    /// Only this world, to print its history.
     seed: Option<u64>,
 }
 
 impl Worlds {
-    /// The options of `cargo xtask drill soak`, which passes them on as one JSON value. A few worlds if it does not run this.
+    /// Reads the options of `cargo xtask drill soak`, which passes them as one JSON value. Without
+    /// them, returns a few worlds.
     fn asked() -> Self {
         let few = Self { worlds: 2_000, first: 0, seed: None };
         std::env::var("DRILL").map_or(few, |json| serde_json::from_str(&json).expect("the options of this drill"))
     }
 }
 
-/// Worlds outside the usual range that once broke a promise. They are always run.
+/// Worlds outside the usual range that once broke a promise. They always run.
 const BROKEN_ONCE: [u64; 3] = [674_487, 10_649_353, 12_925_087];
 
 #[test]

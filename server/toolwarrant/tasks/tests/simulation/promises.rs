@@ -1,4 +1,4 @@
-//! The promises of the engine, compared with what really happened.
+//! The promises of the engine, compared with the events that really happened.
 
 use super::sight::Sight;
 use super::wheels::Truth;
@@ -12,11 +12,11 @@ use toolwarrant_tasks::machine::Means;
 use toolwarrant_tasks::store::{Record, TaskFilter, TaskStore};
 use toolwarrant_tasks::task::{Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
-/// Longest time from the deadline or the last start to the end of a task: a found send may still arrive, then come a look-up and a last
-/// reading, and the disk may fail a few times.
+/// Longest time from the deadline or the last start to the end of a task. A found send may still
+/// arrive, a look-up and a last reading follow, and the disk may fail a few times.
 const GRACE: Duration = Duration::from_secs(130);
 
-/// Longest time in which a step comes after another where the disk is sound, without the readings between.
+/// Longest time from one step to the next on a sound disk, without the readings between them.
 const STEPS: Duration = Duration::from_secs(9);
 
 impl World {
@@ -60,7 +60,7 @@ impl World {
         broken
     }
 
-    /// An accepted write ends once and in time.
+    /// Checks that an accepted write ends once and in time.
     fn ends(&self, record: &Record, ends: usize, violated: &mut impl FnMut(&str)) {
         let Some(finished_at) = record.task.finished_at else { return violated("it never ends") };
         if finished_at > self.started.max(record.task.deadline_at).plus(GRACE) {
@@ -72,7 +72,7 @@ impl World {
     }
 }
 
-/// A task is refunded exactly if it is `failed_silent`, and charged if it left.
+/// Checks that a task is refunded exactly if it is `failed_silent`, and charged if it left.
 fn money(record: &Record, entries: &[&str], truth: &Truth, violated: &mut impl FnMut(&str)) {
     let count = |kind: &str| entries.iter().filter(|entry| **entry == kind).count();
     let (charges, reversals, refunds) = (count("charge"), count("reversal"), count("refund"));
@@ -84,7 +84,7 @@ fn money(record: &Record, entries: &[&str], truth: &Truth, violated: &mut impl F
     }
 }
 
-/// The status agrees with the truth, by the decision table.
+/// Checks that the status agrees with the truth, by the decision table.
 fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(&str)) {
     let Task { policy, outcome, settled, .. } = &record.task;
     let said = outcome.map(|(upstream, _)| upstream);
@@ -109,7 +109,8 @@ fn says_what_happened(record: &Record, truth: &Truth, violated: &mut impl FnMut(
     }
 }
 
-/// A task with a probe rests on what the probe could show when it ended, and its evidence says where that was nothing.
+/// Checks that a task with a probe claims no more than the probe could prove when it ended. If the
+/// probe could prove nothing, its evidence must give the reason.
 fn says_no_more_than_was_shown(record: &Record, sight: &Sight, violated: &mut impl FnMut(&str)) {
     let Task { policy: TaskPolicy { probe: Some(probe), .. }, finished_at: Some(at), outcome, .. } = &record.task
     else {
@@ -135,7 +136,7 @@ fn says_no_more_than_was_shown(record: &Record, sight: &Sight, violated: &mut im
     }
 }
 
-/// If nothing interferes, an answer and readings decide the status.
+/// Checks that an answer and readings decide the status if nothing interferes.
 fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, violated: &mut impl FnMut(&str)) {
     let Task { policy, outcome, deadline_at, finished_at: Some(finished_at), attempts, .. } = &record.task else {
         return;
@@ -155,14 +156,14 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
         (Some(Means::Presence), _, true) | (None, ..) => return,
         (Some(Means::Both), UpstreamAnswer::Ok, false) => &[Status::FailedSilent],
         (Some(Means::Absence), UpstreamAnswer::Ok, true) => &[Status::SuccessUnverified],
-        // Readings lie of what is not there, so that either can come first.
+        // Readings of an absent effect can be wrong, so either status can come first.
         (Some(Means::Absence), UpstreamAnswer::Ok, false) => &[Status::FailedSilent, Status::SuccessUnverified],
         (Some(Means::Nothing(_)), UpstreamAnswer::Ok, _) => &[Status::SuccessUnverified],
         (Some(Means::Presence), UpstreamAnswer::Ok, false) => &[Status::Timeout],
         (Some(_), UpstreamAnswer::Err, _) => &[Status::Failed],
         (Some(_), UpstreamAnswer::None, _) => &[Status::Timeout],
     };
-    // Where an earlier send was not answered, nothing shows that nothing happened.
+    // If an earlier send was not answered, nothing proves that it had no effect.
     let open = |status: Status| if record.task.unanswered && never(status) { Status::Timeout } else { status };
     let must: Vec<_> = must.iter().map(|status| open(*status)).collect();
     if !record.task.status().is_some_and(|status| must.contains(&status)) {
@@ -170,12 +171,12 @@ fn says_all_that_can_be_known(record: &Record, truth: &Truth, sight: &Sight, vio
     }
 }
 
-/// Whether it says that nothing happened.
+/// Returns true if the status says that nothing happened.
 fn never(status: Status) -> bool {
     matches!(status, Status::Failed | Status::FailedSilent)
 }
 
-/// If nothing interferes, a task ends soon after nothing more can be learned of it.
+/// Checks that a task ends soon after nothing more can be learned about it, if nothing interferes.
 fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violated: &mut impl FnMut(&str)) {
     let Task {
         policy,
@@ -195,7 +196,8 @@ fn comes_as_soon_as_it_can(record: &Record, truth: &Truth, sight: &Sight, violat
     let known_at = match (sight.gone_at(), truth.lost_at, truth.done_at) {
         (Some(gone_at), ..) if !left => Some(gone_at.max(*not_before).max(record.created_at)),
         _ if policy.probe.is_none() => None,
-        // Where the name of the operation was lost, too, the wait is for that; a second send is another operation.
+        // If the name of the operation was lost too, the task waits for that. A second send is
+        // another operation.
         (_, Some(lost_at), Some(done_at))
             if operation.is_some() && *attempts == 1 && means_both(sight, record.created_at, *finished_at) =>
         {
@@ -216,7 +218,7 @@ fn means_both(sight: &Sight, from: Timestamp, to: Timestamp) -> bool {
     sight.throughout(from, to) == Some(Means::Both)
 }
 
-/// Longest time that two readings take.
+/// Returns the longest time that two readings take.
 fn two_readings(sight: &Sight) -> Duration {
     STEPS + 2 * sight.reads_for()
 }

@@ -1,5 +1,5 @@
-//! What holds of one wheel: what its upstream does about lost answers, how long it takes, what readings of it show, and what of that is
-//! known when. In a direction that readings do not show, they lie.
+//! The facts of one wheel: how its upstream handles lost answers, its speed, and what readings of
+//! it can prove at which time. In a direction that readings do not prove, they can be wrong.
 
 use super::START;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use toolwarrant_core::catalogue::PolicyDef;
 use toolwarrant_tasks::machine::{Facts, Means};
 use toolwarrant_tasks::task::Verdict;
 
-/// Why a reading shows nothing.
+/// The reason why a reading proves nothing.
 const DARK: &str = "it has no window";
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight {
     pub(super) dedupes: bool,
     pub(super) looks_up: bool,
-    /// Whether everything at it takes long.
+    /// True if every operation and reading of the wheel takes long.
     pub(super) slow: bool,
-    /// How many of its operations in a hundred end with nobody knowing how.
+    /// Percentage of its operations whose outcome is lost.
     pub(super) lost_operations: u64,
-    /// What readings show.
+    /// The directions that readings prove.
     shows: Means,
-    /// When somebody first asked what they show, and how long after that it is known.
+    /// The time of the first question about `shows`. The answer is known `known_after` later.
     asked_at: Option<Timestamp>,
     known_after: Duration,
-    /// What is said of it before.
+    /// The answer before that time.
     said_before: Means,
-    /// When it goes dark for good.
+    /// The time from which it can no longer be read.
     dark_at: Option<Timestamp>,
-    /// When its upstream is taken away.
+    /// The time from which its upstream no longer exists.
     gone_at: Option<Timestamp>,
 }
 
 impl Sight {
-    /// A wheel that shows everything at once and never changes.
+    /// Returns a wheel whose readings prove everything from the start, and that never changes.
     pub(super) fn clear(dedupes: bool, looks_up: bool) -> Self {
         let (shows, said_before, asked_at, known_after) = (Means::Both, Means::Both, None, Duration::ZERO);
         let (slow, lost_operations, dark_at, gone_at) = (false, 0, None, None);
@@ -43,7 +43,8 @@ impl Sight {
 
     pub(super) fn new(random: &mut SplitMix) -> Self {
         let (both, presence, absence, nothing) = (Means::Both, Means::Presence, Means::Absence, Means::Nothing(DARK));
-        // What it shows, and what can be said of it before that is known: never more.
+        // The true directions, and the claims that are allowed before they are known: never more
+        // than the truth.
         let (shows, less) = [
             (both, [both, presence, absence, nothing]),
             (both, [presence, absence, nothing, nothing]),
@@ -71,7 +72,7 @@ impl Sight {
         }
     }
 
-    /// The same, first asked about at that moment.
+    /// Returns this wheel with `asked_at` as the time of the first question.
     pub(super) fn asked(self, asked_at: Option<Timestamp>) -> Self {
         Self { asked_at, ..self }
     }
@@ -80,12 +81,12 @@ impl Sight {
         Duration::from_secs(if self.slow { 60 } else { 6 })
     }
 
-    /// Longest time that an operation takes, if it ever ends.
+    /// Returns the longest time that an operation takes, if it ever ends.
     pub(super) fn works_for(&self) -> Duration {
         Duration::from_secs(if self.slow { 120 } else { 20 })
     }
 
-    /// Longest time that a reading takes, if it ends.
+    /// Returns the longest time that a reading takes, if it ends.
     pub(super) fn reads_for(&self) -> Duration {
         Duration::from_millis(if self.slow { 25_000 } else { 1_500 })
     }
@@ -95,7 +96,7 @@ impl Sight {
         PolicyDef { settle_seconds: self.settle().as_secs() as u32, deadline_seconds, ..policy }
     }
 
-    /// What an honest executor says at that moment.
+    /// Returns the answer of an honest executor at that time.
     pub(super) fn facts(&self, now: Timestamp) -> Facts {
         let Self { dedupes, looks_up, .. } = *self;
         Facts { dedupes, looks_up, means: self.means(now), gone: self.is_gone(now).then_some("its mill was removed") }
@@ -109,13 +110,13 @@ impl Sight {
         }
     }
 
-    /// What is said of it from then to then, if that never changes.
+    /// Returns the provable directions between two times, if nothing changes in between.
     pub(super) fn throughout(&self, from: Timestamp, to: Timestamp) -> Option<Means> {
         let changes = self.is_dark(to) || self.is_gone(to) || self.means(from) != self.means(to);
         (!changes).then(|| self.means(to))
     }
 
-    /// Whether readings never show anything.
+    /// Returns true if readings never prove anything.
     pub(super) fn is_blind(&self) -> bool {
         matches!(self.shows, Means::Nothing(_))
     }
@@ -132,7 +133,7 @@ impl Sight {
         self.dark_at.is_some_and(|at| now >= at)
     }
 
-    /// What a reading says where the effect is there, or is not.
+    /// Returns the verdict of a reading, given whether the effect is present.
     pub(super) fn verdict(&self, present: bool, lies: impl FnOnce() -> bool) -> Verdict {
         let truth = if present { Verdict::Present } else { Verdict::Absent };
         let lie = if present { Verdict::Absent } else { Verdict::Present };

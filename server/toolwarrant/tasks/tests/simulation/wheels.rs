@@ -1,9 +1,10 @@
-//! Wheels that can be painted, turned and rinsed, behind an upstream that fails in every possible way. They know the truth: what
-//! really left, arrived and was done.
+//! Wheels that can be painted, turned and rinsed, behind an upstream that fails in every possible
+//! way. They know the truth: which requests really left, arrived and were carried out.
 //!
-//! They keep what the engine relies on. A request arrives within 10 s of leaving, or never. It acts within the settle time after
-//! its arrival or its answer, even if the answer is lost. `NotSent` is never reported of a request that left. A reading lies only in a
-//! direction in which the wheel's [`Sight`] shows nothing, and what is said of that is true.
+//! They respect the assumptions of the engine. A request arrives within 10 s of leaving, or never.
+//! It acts within the settle time after its arrival or its answer, even if the answer is lost.
+//! `NotSent` is never reported for a request that left. A reading is wrong only in a direction that
+//! the wheel's [`Sight`] does not claim to prove, and these claims are true.
 
 use super::sight::Sight;
 use super::{Mutant, Nature, short};
@@ -19,21 +20,21 @@ use toolwarrant_tasks::executor::{Executor, Unreadable, Write};
 use toolwarrant_tasks::machine::{Facts, Means, Sent};
 use toolwarrant_tasks::task::{Reading, TaskId, Verdict};
 
-/// After this time, nothing acts any more.
+/// After this time, no request acts any more.
 pub(super) const LATEST: Duration = Duration::from_secs(240);
 
 const fn policy(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
     PolicyDef { probe, baseline, idempotent, settle_seconds: 0, deadline_seconds: 0 }
 }
 
-/// What can be done to a wheel.
+/// An operation on a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Gives it a colour.
+    /// Paints it in a colour.
     Paint(u64),
     /// Turns it once more, which rubs its colour off.
     Turn,
-    /// Washes its colour off. Nobody can see whether it was done.
+    /// Washes its colour off. No reading can show whether this was done.
     Rinse,
 }
 
@@ -74,24 +75,24 @@ impl Act {
 /// The truth about one request id.
 #[derive(Debug, Default)]
 pub(super) struct Truth {
-    /// How often it left or, if the upstream can be asked, how often it arrived.
+    /// Number of times it left or, if the upstream can be asked, number of times it arrived.
     pub(super) left: u32,
-    /// How often it was done.
+    /// Number of times it was done.
     pub(super) done: u32,
-    /// Whether the wheel was seen to have the colour without it.
+    /// True if the wheel was observed with the wanted colour without this request.
     pub(super) was_so: bool,
-    /// Whether the upstream ever claimed that it was done.
+    /// True if the upstream ever claimed that it was done.
     pub(super) claimed: bool,
-    /// Whether the wheel was read although that never shows anything.
+    /// True if the wheel was read although its readings never prove anything.
     pub(super) read_in_vain: bool,
-    /// When it was first done.
+    /// The time at which it was first done.
     pub(super) done_at: Option<Timestamp>,
-    /// When the upstream came to know that it does not know what became of it.
+    /// The time at which the upstream found that the outcome is lost.
     pub(super) lost_at: Option<Timestamp>,
     answer: Option<Sent>,
-    /// The result of an operation, and when it is known.
+    /// The result of an operation, and the time at which it is known.
     operation: Option<(Timestamp, Option<Sent>)>,
-    /// What a mutant said of it once.
+    /// The first answer about its facts, which a mutant repeats.
     facts: Option<Facts>,
 }
 
@@ -104,7 +105,7 @@ struct Wheel {
 #[derive(Debug, Default)]
 pub(super) struct State {
     wheels: [Wheel; 2],
-    /// When it was first asked what readings of a wheel show.
+    /// Per wheel, the time of the first question about its provable directions.
     asked_at: [Option<Timestamp>; 2],
     pub(super) truths: HashMap<TaskId, Truth>,
 }
@@ -118,7 +119,8 @@ pub(super) struct Wheels {
 }
 
 impl Wheels {
-    /// Wheels of which `sights` decides what is known, or that show everything.
+    /// Returns wheels whose properties come from `sights`; without it, their readings prove
+    /// everything.
     pub(super) fn new(nature: &Arc<Nature>, sights: Option<SplitMix>) -> Self {
         let clear = Sight::clear(nature.chance(30), nature.chance(30));
         let sights = sights.map_or([clear; 2], |mut random| [Sight::new(&mut random), Sight::new(&mut random)]);
@@ -139,7 +141,7 @@ impl Wheels {
         self.state.lock().expect("no panic")
     }
 
-    /// Carries a request, whatever becomes of its sender.
+    /// Carries a request, even if its sender disconnects or dies.
     async fn travel(self, id: TaskId, wheel: usize, act: Act, tell: oneshot::Sender<Sent>) {
         let Nature { clock, weather, .. } = &*self.nature;
         let slow = self.nature.chance(weather.slow_answers);
@@ -154,7 +156,7 @@ impl Wheels {
         if !self.nature.chance(weather.lost_answers) {
             drop(tell.send(answer));
         } else if self.nature.chance(50) {
-            // The connection stays open, and nothing comes.
+            // The connection stays open, and no answer comes.
             clock.sleep_until(clock.now().plus(LATEST)).await;
             drop(tell);
         }
@@ -176,7 +178,7 @@ impl Wheels {
         let works = self.nature.chance(weather.pending);
         let lost = works && self.nature.chance(sight.lost_operations);
         let ends = if works { now.plus(self.spread(sight.works_for())) } else { now };
-        // Nobody knows of one whose fate is lost when it acts, but that it takes no longer than the deadline.
+        // An operation with a lost outcome may act at any time, but not later than the deadline.
         let late_by = if lost { sight.works_for() * 3 / 4 } else { sight.settle() };
         let acts_at = if self.nature.chance(weather.late) { ends.plus(self.spread(late_by)) } else { ends };
         if acts {
@@ -216,7 +218,7 @@ impl Wheels {
         Duration::from_millis(self.nature.below(over.as_millis() as u64 + 1))
     }
 
-    /// Returns what the upstream knows of a request.
+    /// Returns the upstream's knowledge of a request.
     fn known(&self, write: &Write) -> Option<Sent> {
         let state = self.state();
         let truth = state.truths.get(&write.id)?;
@@ -230,7 +232,8 @@ impl Wheels {
         }
     }
 
-    /// Returns whether the wheel is in the wanted state, if that can be told, and its state.
+    /// Returns true if the wheel is in the wanted state, `None` if a reading cannot show that; and
+    /// the state.
     fn seen(&self, write: &Write, wheel: usize, act: Act) -> (Option<bool>, String) {
         let mut state = self.state();
         let Wheel { colour, turns } = state.wheels[wheel];
@@ -243,7 +246,7 @@ impl Wheels {
         (present, format!("{colour} {turns}"))
     }
 
-    /// Takes a while, sometimes for ever. Returns whether the wheel can be read.
+    /// Takes a while, sometimes forever. Returns true if the wheel can be read.
     async fn look(&self, wheel: usize) -> bool {
         let sight = self.sights[wheel];
         let dark = self.nature.weather.dark;
@@ -256,7 +259,7 @@ impl Wheels {
         !self.nature.chance(dark) && !sight.is_gone(self.nature.clock.now())
     }
 
-    /// What a mutant says that is not so.
+    /// Returns `honest`, or the false claims of the mutant.
     fn claimed(&self, write: &Write, honest: Facts) -> Facts {
         let mut state = self.state();
         let told = state.truths.entry(write.id).or_default().facts.get_or_insert(honest);
@@ -325,7 +328,8 @@ impl Executor for Wheels {
             let verdict = match present {
                 _ if !sees => Verdict::Unreadable,
                 Some(present) => sight.verdict(present, || self.nature.chance(50)),
-                // An absence without anything to compare with is no evidence, and nobody may believe it.
+                // An absence without a baseline to compare with is not evidence, and the engine
+                // must not trust it.
                 None => Verdict::Absent,
             };
             Reading { verdict, expected: format!("{act:?}").into(), observed: observed.into() }

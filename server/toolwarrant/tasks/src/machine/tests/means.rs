@@ -1,12 +1,13 @@
-//! What a probe can show on a target, and how that decides: the rows of the decision table where it is less than both directions.
+//! The rows of the decision table in which the probe cannot prove both directions.
 
 use super::*;
 
-/// Three seconds, at which the upstream has long answered and the effect has settled, and the deadline.
+/// Two times at which the upstream has answered and the effect has settled, and the deadline, in
+/// seconds.
 const SETTLED: [u64; 3] = [15, 18, 21];
 const END: u64 = DEADLINE as u64;
 
-/// Facts by the second from which they hold.
+/// The provable directions, with the second from which each holds.
 type Over = &'static [(u64, Means)];
 
 const BLIND: Means = Means::Nothing("it has no eyes");
@@ -16,7 +17,7 @@ fn means(over: Over, now: u64) -> Facts {
     Facts { means, ..Facts::default() }
 }
 
-/// [`super::run`], with facts that change.
+/// [`super::run`] with facts that change.
 fn live(policy: TaskPolicy, facts: impl Fn(u64) -> Facts, events: &[(u64, Event)]) -> (Task, Vec<Entry>, Vec<Effect>) {
     let (mut entries, mut effects) = (Vec::new(), Vec::new());
     let mut task = Task::accepted(policy, at(0));
@@ -33,7 +34,8 @@ fn observed(task: &Task) -> String {
     task.evidence().expect("an end").observed.as_str().to_owned()
 }
 
-/// One row: what can be shown, what the upstream says, what is read and when, how it ends, and what its evidence says.
+/// One row: its name, the provable directions, the upstream's answer, the readings with their
+/// times, the end, and a part of the evidence.
 type Row = (&'static str, Over, fn() -> Sent, Vec<(u64, Event)>, Option<Status>, &'static str);
 
 const PRESENCE: Over = &[(0, Means::Presence)];
@@ -56,7 +58,7 @@ fn ok() -> Sent {
     Sent::Ok
 }
 
-/// Rows in which the same can be shown all the time.
+/// Returns rows in which the provable directions do not change.
 fn rows_of_one_kind() -> Vec<Row> {
     use Verdict::{Absent, Present, Unreadable};
     let [first, second, third] = SETTLED;
@@ -118,7 +120,7 @@ fn rows_of_one_kind() -> Vec<Row> {
     ]
 }
 
-/// Rows in which what can be shown changes.
+/// Returns rows in which the provable directions change.
 fn rows_that_change() -> Vec<Row> {
     use Verdict::{Absent, Present};
     let [first, second, third] = SETTLED;
@@ -209,17 +211,17 @@ fn a_reading_from_before_the_send_is_taken_only_where_it_can_show_something() {
     let send = Effect::Send(at(5));
     let (task, _, effects) = live(compared(), |now| means(&[(0, BLIND)], now), &[(0, Event::Due)]);
     assert_eq!((task.phase, effects), (Phase::Sending, vec![send]));
-    // The reading finds that there is nothing to read with.
+    // The reading finds out that the target cannot be read.
     let events = [(0, Event::Due), (4, Event::Baseline(None))];
     let (task, entries, effects) = live(compared(), |now| means(&[(0, Means::Both), (1, BLIND)], now), &events);
     assert_eq!((task.phase, effects), (Phase::Sending, vec![Effect::Baseline, Effect::Send(at(9))]));
     assert_eq!(entries, [Entry::Charge]);
-    // What could not be compared and never left has failed for another reason than a missing reading.
+    // A write that could not be compared and never left has not failed for lack of a reading.
     let refused = [(0, Event::Due), (0, Event::Sent(not_sent())), (2, Event::Due), (2, Event::Sent(not_sent()))];
     let refused = [&refused[..], &[(6, Event::Due), (6, Event::Sent(not_sent()))]].concat();
     let (task, ..) = live(compared(), |now| means(&[(0, BLIND)], now), &refused);
     assert_eq!((task.status(), &*observed(&task)), (Some(Status::Failed), "no request ever left, so nothing was done"));
-    // While it was tried again, that became known.
+    // The target turned out to be unreadable between two attempts.
     let events = [(0, Event::Due), (4, Event::Baseline(None)), (7, Event::Due)];
     let (task, ..) = live(compared(), |now| means(&[(0, Means::Both), (5, BLIND)], now), &events);
     assert_eq!(task.phase, Phase::Sending);
@@ -247,7 +249,8 @@ fn without_a_reading_from_before_the_send_no_absence_is_believed() {
 
 #[test]
 fn no_reading_is_from_before_the_send_once_something_may_have_left() {
-    // Sent blindly by a process that died, sent again to an upstream that recognises it, and refused; by then, there are means.
+    // A process sent it without a baseline and died. The next one sent it again to an upstream that
+    // recognises it, and that refused it. By then the target can be read.
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
     events.push((19, Event::Due));
     let over = |now| Facts { dedupes: true, ..means(&[(0, BLIND), (18, Means::Both)], now) };
@@ -281,7 +284,8 @@ fn a_reading_that_ends_after_the_deadline_is_the_last() {
     assert_eq!((ended.status(), ended.finished_at), (Some(Status::Timeout), Some(at(END + 29))));
 }
 
-/// Whether it compares, what happens to it, the last of it where nobody serves the target any more, and what is written.
+/// True if the probe compares; the events, of which the last meets a target that is no longer
+/// served; the entries.
 type Unsent<'a> = (bool, &'a [(u64, Event)], &'a [Entry]);
 
 #[test]
