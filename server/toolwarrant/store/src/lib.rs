@@ -1,8 +1,10 @@
-//! Storage: tasks with their timelines and ledger, cool-downs of targets, marks, applications with their keys and grants.
+//! Storage: tasks with their timelines and ledger, cool-downs of targets, deduplication keys,
+//! applications with their keys and grants.
 //!
-//! The users of a store declare its ports: the engine [`TaskStore`], the registry [`DirectoryStore`]. [`sqlite`] implements them
-//! on a disk, `testing::memory` for tests, which no server has. Both pass the same suite. [`Integrity`] checks that stored data is consistent, [`Recovery`] is for
-//! backups.
+//! The users of a store declare its ports: the engine [`TaskStore`], the registry
+//! [`DirectoryStore`]. [`sqlite`] implements them on a disk. `testing::memory` implements them for
+//! tests and is never part of a server. Both pass the same suite. [`Integrity`] checks that stored
+//! data is consistent. [`Recovery`] makes and uses backups.
 
 mod recovery;
 mod rules;
@@ -23,10 +25,11 @@ pub trait Store: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery 
 
 impl<S: TaskStore + DirectoryStore + AuditStore + Integrity + Recovery> Store for S {}
 
-/// Longest time that a call takes to reach the store.
+/// Longest time that a call may take to reach the store.
 const ON_ITS_WAY: Duration = Duration::from_mins(1);
 
-/// The cool-down of a target: when its lock was freed, and until when it cools down.
+/// The cool-down of a target: the time at which its lock was freed, and the time until which it
+/// cools down.
 #[derive(Clone, Copy, Debug)]
 struct CoolDown {
     since: Timestamp,
@@ -34,8 +37,9 @@ struct CoolDown {
 }
 
 impl CoolDown {
-    /// Earliest start of a task while the target cools down. If the clock went back, the wait is capped at the original cool-down
-    /// plus one minute, the longest time that a call may have been on its way.
+    /// Returns the earliest start of a task while the target cools down. If the clock went back,
+    /// the wait is limited to the original cool-down plus one minute, the longest time that a call
+    /// may have been on its way.
     fn start(self, task: &NewTask) -> Timestamp {
         let Self { since, until } = self;
         until.clamp(task.at, task.at.plus(until.since(since)).plus(ON_ITS_WAY))

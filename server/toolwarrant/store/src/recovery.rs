@@ -1,4 +1,4 @@
-//! What an operator does with a store as a whole: a copy for a backup, and the keys that are off after a restore.
+//! Operations on a whole store: a copy for a backup, and the keys that are off after a restore.
 
 use std::path::PathBuf;
 use toolwarrant_base::clock::Timestamp;
@@ -6,26 +6,29 @@ use toolwarrant_core::store::{StoreError, Stored};
 
 /// A store that can be copied whole, and may come from a copy.
 pub trait Recovery: Send + Sync + 'static {
-    /// Writes a copy as of one moment to a file that is empty or missing. Does not delay other calls. The copy is not synced.
+    /// Writes a copy as of one moment to a file that is empty or missing. The copy does not delay
+    /// other calls and is not synced.
     fn copy_to(&self, path: PathBuf) -> Stored<'_, ()> {
         Box::pin(async move {
             Err(StoreError::Unavailable(format!("this store has no file that {} could be copied from", path.display())))
         })
     }
 
-    /// Returns when the store was restored from a backup, if it was. What was signed before is not to be taken again: the nonces that
-    /// were used between the backup and the restore are not known.
+    /// Returns the time at which the store was restored from a backup, if it was. The server must
+    /// refuse requests that were signed before that time, because the nonces that were used between
+    /// the backup and the restore are not known.
     fn restored_at(&self) -> Option<Timestamp> {
         None
     }
 
-    /// Returns the ids of the keys that are off since the store was restored, in order. Their rows have no secret, as those of
-    /// revoked keys.
+    /// Returns the ids of the keys that have been off since the store was restored, in order. Their
+    /// rows have no secrets, like those of revoked keys.
     fn unconfirmed_keys(&self) -> Stored<'_, Vec<String>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Gives these keys the secrets back that they had in the backup, all or none. Conflicts if one of them is not off.
+    /// Restores the secrets that these keys had in the backup: for all of them, or for none.
+    /// Conflicts if one of them is not off.
     fn confirm_keys(&self, keys: Vec<String>) -> Stored<'_, ()> {
         let first = keys.into_iter().next();
         let off = first.map_or(Ok(()), |key| Err(not_off(&key)));
@@ -33,7 +36,7 @@ pub trait Recovery: Send + Sync + 'static {
     }
 }
 
-/// The refusal to confirm a key.
+/// Returns the refusal to confirm a key.
 pub(crate) fn not_off(key: &str) -> StoreError {
     StoreError::Conflict(format!("the key `{key}` waits for no confirmation; `key list` shows which do"))
 }

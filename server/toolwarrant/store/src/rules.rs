@@ -1,4 +1,4 @@
-//! Rules that stored data must keep. Checking them shows an operator that nothing was lost.
+//! Rules that hold for stored data. Checking them shows an operator that no data was lost.
 
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_core::store::Stored;
@@ -7,52 +7,56 @@ use toolwarrant_tasks::task::Task;
 
 /// Checks stored data.
 pub trait Integrity: Send + Sync + 'static {
-    /// Returns what breaks a rule, in words for the operator; at most [`VIOLATIONS_MAX`]. Does not delay other calls.
+    /// Returns the violations of a rule, as texts for the operator; at most [`VIOLATIONS_MAX`].
+    /// Does not delay other calls.
     fn violations(&self, rule: IntegrityRule) -> Stored<'_, Vec<String>>;
 
-    /// Returns how much is stored of what is kept for a while, and of the ledger. Does not delay other calls.
+    /// Returns the amount of stored data that expires, and of the ledger. Does not delay other
+    /// calls.
     fn figures(&self) -> Stored<'_, Vec<Figure>>;
 
-    /// Writes without changing anything. Shows that the store can write, and to a file that will be found again.
+    /// Writes without changing anything. A success shows that the store can write, and that it
+    /// writes to the file that the next start will open.
     fn touch(&self) -> Stored<'_, ()>;
 }
 
-/// How much is stored of something.
+/// The amount of stored data of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// What, in the plural.
+    /// The kind of data, in the plural.
     pub what: &'static str,
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
-    /// The oldest moment among them, if there is one.
+    /// The oldest time among them, if there is one.
     pub oldest: Option<Timestamp>,
 }
 
-/// Most violations of one rule that are returned.
+/// Maximum number of violations of one rule that are returned.
 pub const VIOLATIONS_MAX: usize = 1_000;
 
-/// A rule that holds whenever the process dies.
+/// A rule that holds at any time, also after the process was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntegrityRule {
     /// Every page is intact, and every reference leads to a row.
     Integrity,
-    /// Tables and indexes are those that this program makes.
+    /// Tables and indexes are the ones that this program creates.
     Layout,
-    /// A task that ended as `failed_silent` has one refund. No other task has any.
+    /// A task that ended as `failed_silent` has one refund. Other tasks have no refund.
     Refunds,
-    /// A task has one charge from its first send on, and one reversal if it ended and nothing had left.
+    /// A task has one charge from its first send on. It has one reversal if it has ended and
+    /// nothing had left.
     Charges,
     /// At most one task is in flight on a target.
     TargetLocks,
-    /// A task has sealed arguments while it is in flight, and no longer.
+    /// A task has sealed arguments exactly while it is in flight.
     Secrets,
-    /// The deadline of every task in flight is after this moment.
+    /// The deadline of every task in flight is later than this time.
     Deadlines(Timestamp),
     /// Columns that repeat a part of a task's state agree with it.
     Records,
 }
 
-/// Returns what is wrong with the charges of a task, given the kinds of its ledger entries.
+/// Returns the faults in the charges of a task, given the kinds of its ledger entries.
 pub(super) fn charged(task: &Task, has: impl Fn(&'static str) -> bool) -> Vec<String> {
     let kinds = [Entry::Charge, Entry::ReverseCharge].into_iter().filter_map(|entry| Some((entry, entry.kind()?)));
     kinds

@@ -1,9 +1,10 @@
-//! A store on disk: an SQLite database that one process has to itself.
+//! A store on disk: an SQLite database that only one process uses.
 //!
-//! One thread writes; requests that arrive together share a commit (`writer`). Other threads read (`readers`). What an answer
-//! says is on the disk by then and survives a power cut. `ownership` refuses a commit that nobody would find again; `keeper` and
-//! `watermark` let the next start notice a loss. The SQL is in `tasks`, `directory`, `recovery` and `rules`; `open` opens the
-//! database and runs its migrations.
+//! One thread writes; requests that arrive together share a commit (`writer`). Other threads read
+//! (`readers`). When a call returns, its changes are on the disk and survive a power cut.
+//! `ownership` refuses a commit to files that the next start would not find. `keeper` and
+//! `watermark` let the next start detect a loss. The SQL is in `tasks`, `directory`, `recovery` and
+//! `rules`; `open` opens the database and runs its migrations.
 
 mod column;
 mod connection;
@@ -51,16 +52,18 @@ use writer::Writer;
 
 /// An open database. Dropping it finishes all requests first.
 ///
-/// A write that answers with a [`StoreError`](toolwarrant_core::store::StoreError) did not happen. There is one exception: if the disk fails in the middle of a commit
-/// and the power is cut right afterwards, the whole write may turn out to have happened.
+/// A write that fails with a [`StoreError`](toolwarrant_core::store::StoreError) did not happen,
+/// with one exception: if the disk fails in the middle of a commit and the power is cut right
+/// afterwards, the whole write may turn out to have happened.
 pub struct Sqlite {
-    // In the order of dropping: the writer closes the database last, which empties the log; then the lock goes.
+    // Fields are dropped in this order: the writer closes the database last, which empties the log;
+    // then the lock is released.
     readers: Readers,
-    /// Reads that may take minutes, on a thread of their own.
+    /// Reads that may take minutes, on a separate thread.
     inspector: Readers,
-    /// Stops a read of the inspector.
+    /// Interrupts a read of the inspector.
     interrupt: InterruptHandle,
-    /// Nothing keeps the watermark of a database that is opened as it is.
+    /// Raises the watermark; `None` for a database that was opened without changes.
     keeper: Option<Keeper>,
     writer: Arc<Writer>,
     restored_at: Option<Timestamp>,
@@ -69,10 +72,11 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens a database, creates it if it is missing, and migrates it to the latest layout. Blocks for as long as the disk takes.
+    /// Opens a database, creates it if it is missing, and migrates it to the latest layout. Blocks
+    /// for as long as the disk takes.
     ///
     /// # Errors
-    /// The database has a newer layout, lacks what it once held, or cannot be opened.
+    /// The database has a newer layout, lacks data that it once held, or cannot be opened.
     pub fn open(options: OpenOptions<'_, impl Send + Sync + 'static>) -> Result<Self, DatabaseError> {
         let OpenOptions { path, former_resource, lock } = options;
         let mut connections = open::connect(path, former_resource, 0)?;
@@ -108,7 +112,8 @@ impl Sqlite {
         Ok(Self { readers, inspector, interrupt, keeper, writer, restored_at, _lock: lock })
     }
 
-    /// Writes something that must not be lost unnoticed: the watermark is above it before the answer.
+    /// Writes data whose loss must be detected. The watermark is above the write before the call
+    /// returns.
     fn write_below_watermark<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,
@@ -123,7 +128,7 @@ impl Sqlite {
         })
     }
 
-    /// Returns its counters, and the number of waiting writes.
+    /// Returns the counters, and the number of waiting writes.
     #[must_use]
     pub fn written(&self) -> (&WriteCounts, usize) {
         (&self.writer.counts, self.writer.waiting())

@@ -1,3 +1,3 @@
-//! What tests use in place of a disk.
+//! Replacements for a disk, for tests.
 
 pub mod memory;

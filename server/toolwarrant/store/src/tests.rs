@@ -1,4 +1,4 @@
-//! What every store must do, tried on each of them.
+//! The requirements on every store, tested on each of them.
 
 mod directory;
 mod lists;
@@ -24,7 +24,7 @@ use toolwarrant_tasks::store::{
 };
 use toolwarrant_tasks::task::{Phase, Readings, Status, Task, TaskId, TaskPolicy, UpstreamAnswer};
 
-/// Each case once for each store.
+/// Runs each case once per store.
 macro_rules! every_store {
     ($($case:ident)*) => {
         mod in_memory {
@@ -99,7 +99,7 @@ async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(stor
     let found = DuplicateOf { id: id(1), tool: "print".to_owned(), target: "t".to_owned(), fingerprint: [7; 32] };
     assert_eq!(repeat(&store, "app", "k").await, Some(found.clone()));
     assert_eq!(repeat(&store, "app", "K").await, None);
-    // Also for another target, which is free; and nothing is left behind of the attempt.
+    // The same holds for another target, which is free; the attempt leaves nothing behind.
     for target in ["t", "u"] {
         assert_eq!(store.accept(new(2, "k", target)).await.unwrap(), Acceptance::Hit(found.clone()));
     }
@@ -126,7 +126,8 @@ async fn a_call_without_a_key_is_known_by_what_it_asks_for(store: Arc<dyn Store>
         let hit = DuplicateOf { id: first.id, ..hit.clone() };
         assert_eq!(store.repeat(first.identity.clone()).await.unwrap(), Some(hit.clone()));
         assert_eq!(store.accept(NewTask { id: id(9), ..first.clone() }).await.unwrap(), Acceptance::Hit(hit));
-        // Neither is what asks for something else, what another application asks, nor a call with a key that asks the same.
+        // These are not duplicates: another request, the call of another application, and the same
+        // call with a key.
         let with_key = alike(first, |call| call.key = Some("k".to_owned()));
         for other in [call(9, 8, "app"), call(9, 7, "other"), NewTask { id: id(9), ..with_key }] {
             assert_eq!(store.repeat(other.identity.clone()).await.unwrap(), None);
@@ -135,7 +136,7 @@ async fn a_call_without_a_key_is_known_by_what_it_asks_for(store: Arc<dyn Store>
         }
         end(&store, 1 + round, Status::Success, AT).await;
     }
-    // A task with a key is not found by a call without one.
+    // A call without a key does not find a task with a key.
     accept(&store, alike(call(3, 7, "app"), |call| call.key = Some("k".to_owned()))).await;
     assert_eq!(store.repeat(call(9, 7, "app").identity).await.unwrap(), None);
     assert!(matches!(store.accept(call(9, 7, "app")).await.unwrap(), Acceptance::Busy { .. }));
@@ -193,7 +194,7 @@ async fn after_a_clock_was_set_back_a_target_cools_down_little_longer_than_it_ha
     end_at(&store, 1, Status::Success, tomorrow.plus(settle), tomorrow).await;
     let wake_at = AT.plus(settle).plus(Duration::from_mins(1));
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at });
-    // The next release mends it.
+    // The next release corrects it.
     end(&store, 2, Status::Success, AT).await;
     assert_eq!(store.accept(new(3, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
@@ -291,7 +292,8 @@ async fn a_clock_that_goes_back_between_writes_changes_no_order(store: Arc<dyn S
     end_at(&store, 1, Status::Success, ago(30), ago(40)).await;
     let told: Vec<_> = store.timeline(id(1)).await.unwrap().into_iter().map(|event| event.phase).collect();
     assert_eq!(told, ["ready", "baseline", "sending", "verifying", "success"]);
-    // What cools down is free again at a moment of the same clock, or after as long as it took.
+    // The target is free again after the recorded time by the same clock, or after the length of
+    // the cool-down.
     for (number, minutes, waits) in [(2, 50, 11), (3, 0, 0)] {
         let wake_at = ago(minutes).plus(Duration::from_mins(waits));
         let accepted = store.accept(NewTask { at: ago(minutes), ..new(number, "k", "t") }).await.unwrap();
@@ -337,16 +339,16 @@ async fn what_the_ledger_has_already_stops_the_whole_step(store: Arc<dyn Store>)
         assert!(matches!(busy, Acceptance::Busy { .. }), "{busy:?}");
         assert_eq!(repeat(&store, "app", &target).await.unwrap().id, id(n));
     }
-    // Twice in one step is once too often, too.
+    // The same entry twice in one step is refused too.
     accept(&store, new(4, "k4", "t4")).await;
     advance(&store, 4, Phase::Ready, vec![Entry::Refund, Entry::Refund]).await.unwrap_err();
     assert_eq!(store.ledger(3, 99).await.unwrap(), []);
-    // The numbers go on where they were.
+    // The numbers continue without a gap.
     advance(&store, 4, Phase::Ready, vec![Entry::Refund]).await.unwrap();
     assert_eq!(store.ledger(3, 99).await.unwrap()[0].number, 4);
 }
 
-/// How a database at that path is opened, which nothing else keeps others away from.
+/// Returns options to open a database at that path, without a lock.
 pub(super) fn opening(path: &Path) -> OpenOptions<'_, ()> {
     OpenOptions { path, former_resource: "printer", lock: () }
 }
@@ -380,13 +382,13 @@ pub(super) fn new(number: u128, key: &str, target: &str) -> NewTask {
     }
 }
 
-/// That task, with another identity.
+/// Returns that task with another identity.
 pub(super) fn alike(mut new: NewTask, change: impl FnOnce(&mut Identity)) -> NewTask {
     change(&mut new.identity);
     new
 }
 
-/// What a call of that application with that key finds.
+/// Looks up the duplicate of a call of that application with that key.
 pub(super) async fn repeat(store: &Arc<dyn Store>, application: &str, key: &str) -> Option<DuplicateOf> {
     let call = alike(new(0, key, "elsewhere"), |call| call.application = application.to_owned());
     store.repeat(call.identity).await.unwrap()
@@ -408,7 +410,7 @@ pub(super) async fn accept(store: &Arc<dyn Store>, new: NewTask) {
     assert!(matches!(accepted, Acceptance::Fresh { .. }), "{accepted:?}");
 }
 
-/// The next version of a task, in that phase.
+/// Writes the next version of a task, in that phase.
 pub(super) async fn advance(
     store: &Arc<dyn Store>,
     number: u128,
@@ -422,7 +424,7 @@ pub(super) async fn advance(
     Ok(())
 }
 
-/// Ends a task, whose target is free from then on.
+/// Ends a task. Its target is free from `free` on.
 pub(super) async fn end(store: &Arc<dyn Store>, number: u128, status: Status, free: Timestamp) {
     end_at(store, number, status, free, AT).await;
 }

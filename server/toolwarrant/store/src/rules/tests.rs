@@ -1,4 +1,4 @@
-//! Every store tells in the same words what breaks a rule, and only that.
+//! Every store reports a broken rule in the same words, and reports nothing else.
 
 use super::*;
 use crate::Store;
@@ -20,13 +20,13 @@ const ALL: [IntegrityRule; 8] = [
     IntegrityRule::Records,
 ];
 
-/// How often a task was to be sent, and whether anything may have left.
+/// Number of attempts to send, and whether anything may have left.
 type Sends = (u8, bool);
 const NEVER: Sends = (0, false);
 const UNSENT: Sends = (3, false);
 const SENT: Sends = (1, true);
 
-/// Takes a task on, on a target of its own, and ends it with those entries.
+/// Accepts a task on its own target, and ends it with these entries.
 async fn ended(store: &Arc<dyn Store>, number: u128, sends: Sends, status: Status, entries: Vec<Entry>) {
     accept(store, new(number, &format!("k{number}"), &format!("t{number}"))).await;
     step(store, number, sends, Phase::Done(status), entries).await;
@@ -50,7 +50,7 @@ pub(crate) async fn what_goes_its_way_breaks_no_rule(store: Arc<dyn Store>) {
     accept(&store, new(5, "k5", "t5")).await;
     accept(&store, new(6, "k6", "t1")).await;
     step(&store, 6, UNSENT, Phase::Sending, vec![Charge]).await;
-    // What the ledger has outlives its task.
+    // Ledger entries outlive their task.
     for purged in [0, 1, 4] {
         assert_eq!(store.purge(Timestamp(AT.0 + 1), purged).await.unwrap(), purged);
         for rule in ALL {

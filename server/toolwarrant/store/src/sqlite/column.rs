@@ -1,13 +1,14 @@
-//! Moments as columns hold them.
+//! Times as columns hold them.
 
 use toolwarrant_base::clock::Timestamp;
 
-/// A moment as a column stores it.
+/// Converts a time to a column value.
 pub(super) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-/// A moment from a column. Negative values are never written; they read as the epoch.
+/// Converts a column value to a time. Negative values are never written; they are read as the
+/// epoch.
 pub(super) fn moment(millis: i64) -> Timestamp {
     Timestamp(u64::try_from(millis).unwrap_or(0))
 }

@@ -1,18 +1,19 @@
-//! One connection to a database, with the settings that durability rests on.
+//! One connection to a database, with the settings that durability depends on.
 
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long to wait while another program, such as an operator's tool, has the database locked.
+/// Time to wait while another program, such as an operator's tool, holds a lock on the database.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 
-/// Prepared statements that each connection caches: more than there are.
+/// Number of prepared statements that each connection caches: more than the program has.
 const STATEMENTS: usize = 32;
 
-/// Settings of every connection. `FULL` makes a commit survive a power cut (on macOS only with `fullfsync`). `secure_delete`
-/// overwrites what is wiped. `temp_store` keeps temporary data off the disk. Without `trusted_schema`, a manipulated database
-/// calls no functions. The log grows to 32 MB before it is merged: pages that change often are then written once.
+/// Settings of every connection. `FULL` makes a commit survive a power cut (on macOS only with
+/// `fullfsync`). `secure_delete` overwrites deleted data. `temp_store` keeps temporary data off the
+/// disk. Without `trusted_schema`, a manipulated database cannot call functions. The log grows to
+/// 32 MB before it is merged, so that pages that change often are written only once.
 const EVERY: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; \
                      PRAGMA secure_delete = FAST; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
                      PRAGMA wal_autocheckpoint = 8000;";

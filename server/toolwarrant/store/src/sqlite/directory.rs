@@ -14,7 +14,7 @@ pub(super) fn directory(db: &Connection) -> Result<(Vec<ApplicationRow>, Vec<Key
     Ok((applications(&snapshot)?, keys(&snapshot)?))
 }
 
-/// The latest time that was recorded.
+/// Reads the latest time that was recorded.
 pub(super) fn seen(db: &Connection) -> Result<Option<Timestamp>, Fault> {
     let seen = db.prepare_cached("SELECT seen FROM clock")?.query_row([], |row| row.get(0)).optional()?;
     Ok(seen.map(moment))
@@ -86,7 +86,8 @@ pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
     forget_unconfirmed(db, id)
 }
 
-/// Forgets the secrets that a key had before a restore: it has other ones, or none any more.
+/// Deletes the secrets that a key had before a restore, because the key now has other secrets or
+/// was revoked.
 pub(super) fn forget_unconfirmed(db: &Connection, key: &str) -> Result<(), Fault> {
     db.prepare_cached("DELETE FROM unconfirmed_key WHERE id = ?1")?.execute([key])?;
     Ok(())

@@ -1,9 +1,9 @@
-//! Why a database cannot be used, in words for the operator.
+//! The reasons why a database cannot be used, as texts for the operator.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a database cannot be used.
+/// The reason why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
     /// Its file cannot be created.
@@ -11,10 +11,10 @@ pub enum DatabaseError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It has a layout that this program does not know: a newer one wrote it.
+    /// It has a layout that this program does not know: a newer program wrote it.
     #[error(
         "the database `{path}` has layout {found}, and this program knows none beyond {known}; \
          start the newer one that wrote it"
@@ -27,7 +27,7 @@ pub enum DatabaseError {
         /// The latest layout that this program knows.
         known: u32,
     },
-    /// It has an older layout, and was to be opened without changes.
+    /// It has an older layout, and the caller asked to open it without changes.
     #[error(
         "the database `{path}` has layout {found}, which is older than this program's {known}; \
          the next start of a server brings it up to date"
@@ -40,7 +40,7 @@ pub enum DatabaseError {
         /// The layout of this program.
         known: u32,
     },
-    /// It lacks what it once held, or is another one.
+    /// It lacks data that it once held, or is another database.
     #[error(
         "the database `{path}` is not what it was: {what}. Put a backup in an empty folder with the command `restore`; or, to go on \
          with what there is and accept the loss, remove `{watermark}`"
@@ -48,9 +48,9 @@ pub enum DatabaseError {
     Lost {
         /// Its path.
         path: PathBuf,
-        /// The file that tells what it held.
+        /// The file that records the data that it held.
         watermark: PathBuf,
-        /// What it held, and what is left of that.
+        /// The recorded data, and the part of it that is left.
         what: String,
     },
     /// Its content cannot be used.
@@ -58,7 +58,7 @@ pub enum DatabaseError {
     Content {
         /// Its path.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// No thread can be started.
@@ -69,7 +69,7 @@ pub enum DatabaseError {
     Database {
         /// Its path.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
 }

@@ -1,8 +1,8 @@
-//! The failures of requests, made from those of SQLite.
+//! The failures of requests, made from the errors of SQLite.
 
 use toolwarrant_core::store::StoreError;
 
-/// A [`StoreError`] that `?` makes from SQLite's errors.
+/// A [`StoreError`] that `?` makes from an SQLite error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Fault(pub(super) StoreError);

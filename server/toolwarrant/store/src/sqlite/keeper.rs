@@ -1,7 +1,8 @@
-//! The thread that copies the log into the database and raises the watermark: every minute in which something was committed, and
-//! when it is asked to.
+//! The thread that copies the log into the database and raises the watermark. It does so on
+//! request, and every minute if something was committed since.
 //!
-//! It has a connection of its own, so that writes do not wait for it. Its checkpoints are passive: they wait for nobody either.
+//! It has its own connection, so that writes do not wait for it. Its checkpoints are passive: they
+//! do not wait for other connections either.
 
 use super::watermark;
 use super::writer::Writer;
@@ -19,14 +20,16 @@ use toolwarrant_base::clock::{Clock, Timestamp};
 /// Longest time from a commit until it is in the database itself and below the watermark.
 pub(super) const EVERY: Duration = Duration::from_mins(1);
 
-/// The thread. Dropping it raises the watermark once more, if anything was committed since.
+/// The handle of the thread. Dropping it raises the watermark once more if anything was committed
+/// since.
 pub(super) struct Keeper {
     asked: Option<Sender<oneshot::Sender<()>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
-    /// Starts the thread, which looks `every` so often whether anything was committed. `connection` may write.
+    /// Starts the thread, which checks at the interval `every` whether anything was committed.
+    /// `connection` must be able to write.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -55,7 +58,7 @@ impl Keeper {
         Ok(Self { asked: Some(asked), thread: Some(thread) })
     }
 
-    /// Raises the watermark above all that is committed. What goes wrong is logged, and made up for within a minute.
+    /// Raises the watermark above all commits. A failure is logged, and retried within a minute.
     pub(super) async fn raise(&self) {
         let (done, told) = oneshot::channel();
         if self.asked.as_ref().is_some_and(|asked| asked.send(done).is_ok()) {
@@ -73,12 +76,12 @@ impl Drop for Keeper {
     }
 }
 
-/// Copies the log into the database, as far as no reader is in the way.
+/// Copies the log into the database, except for the pages that a reader still needs.
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
-/// The time that a watermark shows.
+/// Returns the time to write into a watermark.
 pub(super) fn now() -> Timestamp {
     Clock::system().wall()
 }
@@ -87,9 +90,9 @@ struct Work {
     database: PathBuf,
     connection: Connection,
     writer: Arc<Writer>,
-    /// Waits for the writer.
+    /// Runs the requests to the writer.
     runtime: Runtime,
-    /// Whether the latest attempt failed. A burst of failures is logged once.
+    /// True if the latest attempt failed. A burst of failures is logged once.
     failing: bool,
     /// The number of commits below the watermark.
     raised: u64,
@@ -105,13 +108,13 @@ impl Work {
     fn raise(&mut self) {
         let (at, before) = (now(), self.writer.counts.commits.get());
         let raised = self.runtime.block_on(self.writer.write(move |db| Ok(watermark::raise(db, at)?)));
-        // Also where the disk is full: then this makes room in the log.
+        // This is done on a full disk too, where it makes room in the log.
         let checkpointed = checkpoint(&self.connection).map_err(|error| error.to_string());
         let done = raised.map_err(|error| error.to_string());
         let done = done.and_then(|raised| raised.write(&self.database).map_err(|error| error.to_string()));
         match done.and(checkpointed) {
             Ok(()) => {
-                // What came in between may be above it, so that is raised once more.
+                // Commits made in between may be above the watermark, so they need another raise.
                 self.raised = before + 1;
                 self.failing = false;
             }

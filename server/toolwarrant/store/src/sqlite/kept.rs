@@ -1,4 +1,5 @@
-//! The SQL of what is kept, and for how long: what is recorded of the audit trail, cool-downs that are over, and figures.
+//! The SQL of data with a limited lifetime: the anchor of the audit trail, expired cool-downs,
+//! surplus tasks, and figures.
 
 use super::column::{millis, moment};
 use super::fault::Fault;
@@ -7,13 +8,13 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use toolwarrant_audit::{Anchor, Birth, Head};
 use toolwarrant_base::clock::Timestamp;
 
-/// Most rows of tasks that are kept. Beyond that, ended tasks go before their time.
+/// Maximum number of stored tasks. Above it, ended tasks are deleted early.
 pub(super) const TASKS_MAX: u64 = 5_000_000;
 
 /// Resource and target of a cool-down.
 pub(super) type CoolDownKey = (String, String);
 
-/// Reads what is recorded of the audit trail.
+/// Reads the anchor of the audit trail.
 pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
     let sql =
         "SELECT newest_number, newest_hash, pruned_number, pruned_hash, birth_file, birth_length FROM audit_anchor";
@@ -28,7 +29,7 @@ pub(super) fn anchor(db: &Connection) -> Result<Option<Anchor>, Fault> {
     Ok(db.prepare_cached(sql)?.query_row([], found).optional()?)
 }
 
-/// Records it.
+/// Writes the anchor of the audit trail.
 pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> {
     let Anchor { newest, pruned, birth: Birth { file, length } } = anchor;
     let sql = "INSERT OR REPLACE INTO audit_anchor VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
@@ -38,7 +39,8 @@ pub(super) fn put_anchor(db: &Connection, anchor: &Anchor) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Finds cool-downs that were over before `before`. Reads all, so it is not for the writer.
+/// Finds cool-downs that ended before `before`. It reads the whole table, so the writer must not
+/// run it.
 pub(super) fn cool_downs(db: &Connection, before: Timestamp, limit: u32) -> Result<Vec<CoolDownKey>, Fault> {
     let mut select =
         db.prepare_cached("SELECT resource, target FROM settling WHERE until < ?1 ORDER BY target, resource LIMIT ?2")?;
@@ -46,7 +48,7 @@ pub(super) fn cool_downs(db: &Connection, before: Timestamp, limit: u32) -> Resu
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Deletes those of these cool-downs that still were over before `before`.
+/// Deletes those of these cool-downs that still end before `before`.
 pub(super) fn purge_cool_downs(db: &Connection, keys: &[CoolDownKey], before: Timestamp) -> Result<(), Fault> {
     let delete = "DELETE FROM settling WHERE resource = ?1 AND target = ?2 AND until < ?3";
     for (resource, target) in keys {
@@ -55,8 +57,8 @@ pub(super) fn purge_cool_downs(db: &Connection, keys: &[CoolDownKey], before: Ti
     Ok(())
 }
 
-/// Returns how many ended tasks are to go for want of room, where at most `most` tasks are kept. Tasks are numbered as they come, so
-/// that none has to be counted.
+/// Returns the number of ended tasks to delete so that at most `most` tasks remain; at most
+/// `limit`. Row numbers grow with each task, so the query does not have to count rows.
 pub(super) fn surplus(db: &Connection, most: u64, limit: u32) -> Result<u32, Fault> {
     let sql = "SELECT (SELECT max(rowid) FROM task) - (SELECT min(rowid) FROM task) + 1";
     let rows = db.prepare_cached(sql)?.query_row([], |row| row.get::<_, Option<i64>>(0))?;
@@ -64,7 +66,7 @@ pub(super) fn surplus(db: &Connection, most: u64, limit: u32) -> Result<u32, Fau
     Ok(u32::try_from(surplus).unwrap_or(u32::MAX).min(limit))
 }
 
-/// How many rows there are of what, and since when.
+/// Returns the number of rows of each kind, with the oldest time.
 pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
     [
         ("ended tasks", "SELECT count(*), min(finished_at) FROM task WHERE terminal = 1"),

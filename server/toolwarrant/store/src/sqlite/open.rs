@@ -30,8 +30,8 @@ pub const LAYOUT: u32 = MIGRATIONS.len() as u32;
 /// Number of reading connections.
 const READERS: usize = 2;
 
-/// Target locks: the task in flight on each target. In memory, for the writing connection alone; the table takes part in its
-/// transactions.
+/// Target locks: the task in flight on each target. The table is in memory, for the writing
+/// connection only, and takes part in its transactions.
 const TARGET_LOCKS: &str = "
     CREATE TEMP TABLE target_lock (
         resource TEXT NOT NULL,
@@ -41,12 +41,13 @@ const TARGET_LOCKS: &str = "
     ) STRICT, WITHOUT ROWID;
     INSERT OR IGNORE INTO target_lock SELECT resource, target, id FROM task WHERE terminal = 0;";
 
-/// How to open a database.
+/// Options to open a database.
 #[derive(Debug)]
 pub struct OpenOptions<'a, Lock> {
     /// The path of its file.
     pub path: &'a Path,
-    /// The resource of grants from before layout 5, which name none: the first resource of the contract.
+    /// The resource for grants from before layout 5, which do not name one: the first resource of
+    /// the contract.
     pub former_resource: &'a str,
     /// Keeps other processes away. Dropped after the database is closed.
     pub lock: Lock,
@@ -55,10 +56,10 @@ pub struct OpenOptions<'a, Lock> {
 /// The connections to one database.
 pub(super) struct Connections {
     pub(super) writer: Connection,
-    /// For the thread that keeps the watermark.
+    /// Used by the thread that raises the watermark.
     pub(super) keeper: Connection,
     pub(super) readers: Vec<Connection>,
-    /// For reads that may take minutes.
+    /// Used for reads that may take minutes.
     pub(super) inspector: Connection,
 }
 
@@ -67,7 +68,8 @@ pub(super) struct Connections {
 pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
     watermark::check(path)?;
     let path = path.to_owned();
-    // SQLite would create it readable by everybody. It gives its other files the mode of this one.
+    // SQLite would create the file readable by everybody. It gives its other files the mode of this
+    // one.
     let made = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
     made.map_err(|source| DatabaseError::File { path: path.clone(), source })?;
     let failed = |source| DatabaseError::Database { path: path.clone(), source };
@@ -87,10 +89,11 @@ pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result
     Ok(Connections { writer, keeper, readers, inspector: reader()? })
 }
 
-/// Makes this process the owner of the database, copies into it what is in the log, and raises its watermark.
+/// Makes this process the owner of the database, copies the log into it, and raises its watermark.
 pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16], DatabaseError> {
     let failed = |source| DatabaseError::Database { path: path.to_owned(), source };
-    // Whoever copied it with hard links has the database of another folder, whose process would lose it.
+    // A copy made with hard links is the database of another folder. Taking it over would take it
+    // from the process that uses that folder.
     if path.metadata().is_ok_and(|about| about.nlink() > 1) {
         let why = "it is the same file as another, by a hard link; copy it with `backup`, or with `cp` without links";
         return Err(DatabaseError::File { path: path.to_owned(), source: io::Error::other(why) });
@@ -111,7 +114,8 @@ pub(super) fn load_target_locks(writer: &Connection) -> Result<(), DatabaseError
     writer.execute_batch(TARGET_LOCKS).map_err(failed)
 }
 
-/// Writes the layout number that is there already: a page goes to the disk, and nothing changes.
+/// Writes the layout number that is already there. This writes a page to the disk without changing
+/// anything.
 pub(super) fn touch(writer: &Connection) -> Result<(), Fault> {
     Ok(writer.pragma_update(None, "user_version", LAYOUT)?)
 }
@@ -123,8 +127,8 @@ pub(super) fn blank() -> rusqlite::Result<Connection> {
     Ok(blank)
 }
 
-/// Runs the migrations that the database has not had, each in a transaction. Meanwhile, a temporary table tells them what only the
-/// caller knows.
+/// Runs the migrations that the database has not had, each in a transaction. A temporary table
+/// passes them the values that only the caller knows.
 fn migrate(writer: &mut Connection, found: u32, former_resource: &str) -> rusqlite::Result<()> {
     writer.execute_batch("PRAGMA journal_mode = WAL;")?;
     if found == LAYOUT {

@@ -1,7 +1,9 @@
-//! Whether what is committed will be found again, and belongs to this process: checked before each commit.
+//! Checks before each commit that the next start will find the committed data, and that the
+//! database still belongs to this process.
 //!
-//! Files can be moved, replaced or removed while they are open. SQLite writes on to what nobody will find, so such a commit must not
-//! be acknowledged. Another process that opens the database becomes its owner, whatever became of the locks between the two.
+//! Files can be moved, replaced or removed while they are open. SQLite then continues to write to
+//! files that no path leads to, so such a commit must not be acknowledged. Another process that
+//! opens the database becomes its owner, even if a lock should have prevented that.
 
 use super::fault::Fault;
 use rusqlite::Connection;
@@ -9,13 +11,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The database that a process has opened, and that it owns.
+/// The identity of the database that a process has opened and owns.
 #[derive(Debug)]
 pub(super) struct Ownership {
     folder: PathBuf,
-    /// The database, its log and the index of that.
+    /// The files of the database, its log and the index of the log.
     files: [(PathBuf, FileId); 3],
-    /// `None` for who only looks.
+    /// `None` if the process only reads.
     owner: Option<[u8; 16]>,
 }
 
@@ -28,10 +30,10 @@ impl Ownership {
         writer.query_row("UPDATE identity SET owner = randomblob(16) RETURNING owner", [], |row| row.get(0))
     }
 
-    /// Remembers the files of the database, which has been written to by now.
+    /// Records the files of the database, which has been written to before.
     ///
     /// # Errors
-    /// One of them is not there.
+    /// One of them is missing.
     pub(super) fn of(database: &Path, owner: Option<[u8; 16]>) -> io::Result<Self> {
         let file = |end: &str| {
             let mut name = database.as_os_str().to_owned();
@@ -44,7 +46,7 @@ impl Ownership {
         Ok(Self { folder, files: [file("")?, file("-wal")?, file("-shm")?], owner })
     }
 
-    /// Checks both inside a transaction that is about to be committed.
+    /// Checks files and owner inside a transaction that is about to be committed.
     pub(super) fn check(&self, transaction: &Connection) -> Result<(), Fault> {
         let Self { folder, files, owner } = self;
         if files.iter().any(|(path, was)| !id(path).is_ok_and(|is| is == *was)) {

@@ -1,4 +1,5 @@
-//! A bounded queue of jobs with threads that do them. It connects async callers with SQLite, which blocks.
+//! A bounded queue of jobs, and the threads that run them. It connects async callers with SQLite,
+//! which blocks.
 
 use super::fault::Fault;
 use std::io;
@@ -6,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 use toolwarrant_core::store::StoreError;
 
-/// Most waiting jobs. Further callers wait for a place.
+/// Maximum number of waiting jobs. Further callers wait for a place.
 const PLACES: usize = 1024;
 
 /// A queue with its threads. Dropping it finishes the waiting jobs and ends the threads.
@@ -15,11 +16,11 @@ pub(super) struct Queue<J> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Takes the answer of a job. The caller may have gone.
+/// The channel for the answer of a job. The caller may have gone.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Fault>>;
 
 impl<J: Send + 'static> Queue<J> {
-    /// Returns a queue without threads, and the end that threads take jobs from.
+    /// Returns a queue without threads, and the receiver from which threads take jobs.
     pub(super) fn new() -> (Self, mpsc::Receiver<J>) {
         let (sender, receiver) = mpsc::channel(PLACES);
         (Self { jobs: Some(sender), threads: Vec::new() }, receiver)
@@ -36,8 +37,8 @@ impl<J: Send + 'static> Queue<J> {
         self.jobs.as_ref().map_or(0, |jobs| jobs.max_capacity() - jobs.capacity())
     }
 
-    /// Queues a job and waits for its answer. If the future is dropped before there is a place, nothing is done; if it is dropped
-    /// later, only the answer is lost.
+    /// Queues a job and waits for its answer. If the future is dropped before there is a place, the
+    /// job is not queued. If it is dropped later, only the answer is lost.
     pub(super) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> J) -> Result<T, StoreError> {
         let gone = || Fault::unavailable("a thread of the store has ended; the log says why".to_owned());
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
@@ -47,7 +48,8 @@ impl<J: Send + 'static> Queue<J> {
         tokio::select! {
             biased;
             answer = &mut answer => Ok(answer.map_err(|_| gone())??),
-            // A job that is sent while the last thread ends is neither done nor dropped. One may have been done at the last moment.
+            // A job that is sent while the last thread ends is neither run nor dropped. The answer
+            // may have come at the last moment.
             () = jobs.closed() => Ok(answer.try_recv().map_err(|_| gone())??),
         }
     }

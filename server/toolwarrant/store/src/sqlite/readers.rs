@@ -1,4 +1,4 @@
-//! The reading threads, each with its own connection. They do not wait for the writer.
+//! The reading threads, each with one connection. They do not wait for the writer.
 
 use super::fault::Fault;
 use super::queue::Queue;

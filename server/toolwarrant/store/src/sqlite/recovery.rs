@@ -1,8 +1,9 @@
-//! Copies of a database, and a database that comes from one.
+//! Makes copies of a database, and turns such a copy into a database to continue with.
 //!
-//! A restored database tells the past up to its backup. What happened after that, nobody here knows: which keys were revoked, what
-//! became of tasks in flight, which nonces were used. So the keys are off until an operator confirms them, the tasks end as
-//! `timeout` and nothing more is sent for them, and the moment of the restore is kept, for nothing signed before is taken.
+//! A restored database ends with its backup. Later events are not known: revoked keys, the outcome
+//! of tasks in flight, used nonces. So the keys are off until an operator confirms them. Tasks that
+//! were in flight end as `timeout` and the engine sends nothing more for them. The time of the
+//! restore is stored, because the server must refuse requests that were signed before it.
 
 use super::column::{millis, moment};
 use super::error::DatabaseError;
@@ -17,21 +18,22 @@ use toolwarrant_core::store::{ApplicationRow, KeyRow};
 use toolwarrant_tasks::machine::abandoned;
 use toolwarrant_tasks::store::Advance;
 
-/// What a restored database brings.
+/// The content of a restored database, for the answer of the command.
 #[derive(Debug)]
 pub struct RestoredData {
     /// Its applications.
     pub applications: Vec<ApplicationRow>,
-    /// Its keys as they were in the backup. All with secrets are off by now.
+    /// Its keys as they were in the backup. All keys with secrets are now off.
     pub keys: Vec<KeyRow>,
-    /// The number of tasks that were in flight, which have ended by now.
+    /// The number of tasks that were in flight, which have now ended.
     pub ended: u64,
 }
 
-/// Turns the copy of a database into one to go on with; `at` is the wall clock. Blocks for as long as the disk takes.
+/// Turns the copy of a database into one to continue with; `at` is the wall clock. Blocks for as
+/// long as the disk takes.
 ///
 /// # Errors
-/// The copy cannot be used. It may have been migrated by then.
+/// The copy cannot be used. It may have been migrated already.
 pub fn restore<Lock>(options: OpenOptions<'_, Lock>, at: Timestamp) -> Result<RestoredData, DatabaseError> {
     let OpenOptions { path, former_resource, lock: _lock } = options;
     let mut writer = open::connect(path, former_resource, 0)?.writer;
@@ -50,7 +52,7 @@ fn begin_again(writer: &mut Connection, at: Timestamp) -> Result<RestoredData, F
          UPDATE api_key SET latest_verifier = NULL, latest_sealed = NULL, previous_verifier = NULL, previous_sealed = NULL;",
     )?;
     let mut ended = 0;
-    // Each that is ended is no longer in flight.
+    // Each task that is ended leaves the list of tasks in flight.
     while let Some(open) = tasks::in_flight(&db, None, 1)?.first() {
         let id = open.id;
         let gone = || Fault::corrupt(format!("{id} is in flight, and is not there"));
@@ -66,26 +68,26 @@ fn begin_again(writer: &mut Connection, at: Timestamp) -> Result<RestoredData, F
     Ok(RestoredData { applications, keys, ended })
 }
 
-/// When the database was restored, if it was.
+/// Returns the time at which the database was restored, if it was.
 pub(super) fn restored_at(db: &Connection) -> rusqlite::Result<Option<Timestamp>> {
     let at = db.query_row("SELECT restored_at FROM identity", [], |row| row.get(0)).optional()?.flatten();
     Ok(at.map(moment))
 }
 
-/// Writes a copy of the database, without what was deleted from it.
+/// Writes a copy of the database, without deleted data.
 pub(super) fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
     let path = path.to_str().ok_or_else(|| Fault::unavailable(format!("{} is not UTF-8", path.display())))?;
     db.execute("VACUUM INTO ?1", [path])?;
     Ok(())
 }
 
-/// Reads which keys are off.
+/// Reads the ids of the keys that are off.
 pub(super) fn unconfirmed_keys(db: &Connection) -> Result<Vec<String>, Fault> {
     let mut select = db.prepare_cached("SELECT id FROM unconfirmed_key ORDER BY id")?;
     Ok(select.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Gives keys their secrets back.
+/// Restores the secrets of keys.
 pub(super) fn confirm_keys(db: &Connection, keys: &[String]) -> Result<(), Fault> {
     let confirm = "UPDATE api_key SET latest_verifier = was.latest_verifier, latest_sealed = was.latest_sealed,
                                       previous_verifier = was.previous_verifier, previous_sealed = was.previous_sealed

@@ -1,7 +1,8 @@
-//! The SQL that finds what breaks a [`IntegrityRule`].
+//! The SQL that finds violations of an [`IntegrityRule`].
 //!
-//! `Refunds` is checked often, so it reads only rows about refunds; the others may read everything. A task whose state cannot be
-//! read breaks `Records`; all rules still check the other tasks.
+//! `Refunds` is checked often, so it reads only rows about refunds. The other rules may read
+//! everything. A task whose state cannot be read violates `Records`; all rules still check the
+//! other tasks.
 
 use super::column::millis;
 use super::fault::Fault;
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 use toolwarrant_base::clock::Timestamp;
 use toolwarrant_tasks::task::{Status, Task, TaskId};
 
-/// A task, and what is wrong with its refund.
+/// Selects tasks, with the fault in their refund.
 const REFUNDS: &str = "
     SELECT id, 'ended as failed_silent and has no refund' FROM task
         WHERE status = 'failed_silent'
@@ -34,7 +35,7 @@ const CHARGES: &str = "
         WHERE kind = 'reversal'
           AND NOT EXISTS (SELECT 1 FROM ledger WHERE task_id = back.task_id AND kind = 'charge')";
 
-/// A task, its state, and the kinds of its ledger entries.
+/// Selects tasks, with their state and the kinds of their ledger entries.
 const CHARGED: &str = "SELECT id, state, (SELECT group_concat(kind) FROM ledger WHERE task_id = id) FROM task";
 
 const TARGET_LOCKS: &str = "
@@ -45,7 +46,7 @@ const SECRETS: &str = "
     SELECT id, iif(terminal, 'has ended and its arguments were not wiped', 'is in flight and its arguments are gone')
         FROM task WHERE terminal = (sealed IS NOT NULL)";
 
-/// The acceptance of a task, version 0, has no event.
+/// The timeline has no event for version 0, the acceptance of a task.
 const RECORDS: &str = "
     SELECT task_id, 'has a ' || kind || ' on the account of ' || ledger.application || ', and is of ' || task.application
         FROM ledger JOIN task ON task.id = task_id WHERE ledger.application <> task.application
@@ -54,12 +55,12 @@ const RECORDS: &str = "
         WHERE (SELECT count(*) <> task.version OR min(version) < 1 OR max(version) > task.version
                FROM task_event WHERE task_id = id)";
 
-/// A task, its state, and the columns that repeat parts of it.
+/// Selects tasks, with their state and the columns that repeat parts of it.
 const REPEATED: &str = "
     SELECT id, state, status, wake_at, finished_at,
            ifnull((SELECT phase FROM task_event WHERE task_id = id ORDER BY version DESC LIMIT 1), 'ready') FROM task";
 
-/// Returns what breaks `rule`.
+/// Returns the violations of `rule`.
 pub(super) fn violations(db: &Connection, rule: IntegrityRule) -> Result<Vec<String>, Fault> {
     let both = |sql, judged: Result<Vec<String>, Fault>| Ok([named(db, sql)?, judged?].concat());
     let mut found = match rule {
@@ -151,7 +152,7 @@ fn contradicted(db: &Connection) -> Result<Vec<String>, Fault> {
     })
 }
 
-/// Judges every task that `sql` selects: its id, its state, and further columns for `judge`.
+/// Calls `judge` for every task that `sql` selects, with its id, its state, and further columns.
 fn judged(
     db: &Connection,
     sql: &str,

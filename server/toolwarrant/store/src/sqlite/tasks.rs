@@ -1,6 +1,8 @@
-//! The SQL of tasks, ledger and marks. Each function is one read, or one write inside a transaction that the caller commits.
+//! The SQL of tasks, ledger and deduplication keys. Each function is one read, or one write inside
+//! a transaction that the caller commits.
 //!
-//! Only one connection writes, so what a write has read still holds when it writes. Indexes guard uniqueness in addition.
+//! Only one connection writes, so the result of a read still holds when the same transaction
+//! writes. Unique indexes are a second guard.
 
 use super::column::{millis, moment};
 use super::fault::Fault;
@@ -37,7 +39,8 @@ pub(super) fn repeat(db: &Connection, identity: &Identity) -> Result<Option<Dupl
     Ok(found.optional()?)
 }
 
-/// Serialises the state of a task. Done before the writer's turn: there is one writing thread, and many callers.
+/// Serialises the state of a task. Callers do this before the writer's turn, because there are many
+/// callers and only one writing thread.
 pub(super) fn state(id: TaskId, task: &Task) -> Result<String, Fault> {
     serde_json::to_string(task)
         .map_err(|error| Fault::unavailable(format!("the state of {id} cannot be written: {error}")))
@@ -48,7 +51,8 @@ pub(super) fn ready(new: &NewTask, start: Timestamp) -> Result<String, Fault> {
     state(new.id, &Task::delayed(new.policy.clone(), new.at, start))
 }
 
-/// Accepts a task if its key and its target lock are free. `state` is its state unless the target is cooling down.
+/// Accepts a task if its key and its target lock are free. `state` is its state, unless the target
+/// is cooling down.
 pub(super) fn accept(db: &Connection, new: &NewTask, state: &str) -> Result<Acceptance, Fault> {
     let NewTask { id, identity, tool, sealed, policy: _, at, marks } = new;
     mark(db, marks)?;
@@ -125,7 +129,7 @@ pub(super) fn advance(db: &Connection, advance: &Advance, state: &str) -> Result
     Ok(Advanced::Written)
 }
 
-/// Reads tasks in flight, by id.
+/// Reads tasks in flight, ordered by id.
 pub(super) fn in_flight(db: &Connection, after: Option<TaskId>, limit: u32) -> Result<Vec<OpenTask>, Fault> {
     let sql = "SELECT id, application, idem_key, fingerprint, resource, target, wake_at FROM task
                WHERE terminal = 0 AND id > ifnull(?1, x'') ORDER BY id LIMIT ?2";
@@ -156,7 +160,7 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Record>, Fault>
     row.map(record).transpose()
 }
 
-/// Reads tasks, the latest first.
+/// Reads tasks, newest first.
 pub(super) fn tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Record>, Fault> {
     let TaskFilter { application, target, before, limit } = filter;
     let sql = format!(
@@ -175,7 +179,7 @@ fn record(columns: Columns) -> Result<Record, Fault> {
     Ok(Record { id, application, tool, resource, target, created_at, version, task, sealed, refunded_at })
 }
 
-/// Reads the timeline of a task. Its acceptance is in its own row.
+/// Reads the timeline of a task. The acceptance comes from the row of the task.
 pub(super) fn timeline(db: &Connection, id: TaskId) -> Result<Vec<TimelineEvent>, Fault> {
     let sql = "SELECT at, phase, what FROM
                (SELECT 0 AS version, created_at AS at, 'ready' AS phase, 'accepted' AS what FROM task WHERE id = ?1
@@ -210,7 +214,8 @@ pub(super) fn ledger(db: &Connection, after: u64, limit: u32) -> Result<Vec<Ledg
     .collect()
 }
 
-/// Deletes ended tasks; their timelines go with them. The `surplus` longest ended ones go whenever they ended.
+/// Deletes ended tasks; their timelines are deleted with them. The `surplus` tasks that ended first
+/// are deleted regardless of age.
 pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32, surplus: u32) -> Result<u32, Fault> {
     let old = "DELETE FROM task WHERE id IN
                (SELECT id FROM task WHERE terminal = 1 AND finished_at < ?1 ORDER BY finished_at, id LIMIT ?2)";
@@ -221,7 +226,7 @@ pub(super) fn purge(db: &Connection, before: Timestamp, limit: u32, surplus: u32
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// Writes marks, unless one of them exists.
+/// Writes deduplication keys, unless one of them exists.
 pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     let insert = "INSERT INTO mark (space, key, until) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     for Mark { space, key, until } in marks {
@@ -232,7 +237,7 @@ pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Reads the keys of marks, in order.
+/// Reads deduplication keys, in order.
 pub(super) fn marks(db: &Connection, space: &str, after: Option<&[u8]>, limit: u32) -> Result<Vec<Box<[u8]>>, Fault> {
     let sql = "SELECT key FROM mark WHERE space = ?1 AND key > ifnull(?2, x'') ORDER BY key LIMIT ?3";
     let mut select = db.prepare_cached(sql)?;
@@ -240,7 +245,7 @@ pub(super) fn marks(db: &Connection, space: &str, after: Option<&[u8]>, limit: u
     Ok(rows.map(|key| key.map(Vec::into_boxed_slice)).collect::<Result<_, _>>()?)
 }
 
-/// Deletes marks whose time is over.
+/// Deletes expired deduplication keys.
 pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result<u32, Fault> {
     let sql = "DELETE FROM mark WHERE (space, key) IN
                (SELECT space, key FROM mark WHERE until < ?1 ORDER BY until, space, key LIMIT ?2)";
@@ -248,7 +253,7 @@ pub(super) fn purge_marks(db: &Connection, now: Timestamp, limit: u32) -> Result
     Ok(u32::try_from(purged).unwrap_or(u32::MAX))
 }
 
-/// The answer that names the task in flight on a target.
+/// Returns the answer that names the task in flight on a target.
 fn busy(db: &Connection, resource: &str, target: &str) -> Result<Acceptance, Fault> {
     let sql = "SELECT id, application, state FROM target_lock JOIN task ON id = task_id
                WHERE target_lock.resource = ?1 AND target_lock.target = ?2";

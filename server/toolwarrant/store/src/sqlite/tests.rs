@@ -1,5 +1,5 @@
-//! What only a store on a disk can get wrong: files, locks, batches, rows; layouts and damage; and the comparison with the one
-//! in memory, operation by operation.
+//! Tests of the store on disk: files, locks, batches, rows, layouts and damage; and a comparison
+//! with the store in memory, operation by operation.
 
 mod damage;
 mod layouts;
@@ -30,12 +30,13 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Where there is a disk that is memory: thousands of commits need not wait for a real one.
+/// Returns a folder in memory if the machine has one, so that thousands of commits do not wait for
+/// a real disk.
 fn quick_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
 }
 
-/// What a process leaves behind in that folder that is killed at this moment.
+/// Copies the files of a store, as a process that is killed now would leave them.
 fn left_behind(folder: &Path) -> TempDir {
     let copy = quick_folder();
     for file in [database, log] {
@@ -44,12 +45,12 @@ fn left_behind(folder: &Path) -> TempDir {
     copy
 }
 
-/// Where the database of that folder lies.
+/// Returns the path of the database in a folder.
 fn database(folder: &Path) -> PathBuf {
     folder.join("store.db")
 }
 
-/// Its log.
+/// Returns the path of its log.
 fn log(folder: &Path) -> PathBuf {
     folder.join("store.db-wal")
 }
@@ -153,7 +154,7 @@ fn unavailable(why: &str) -> Fault {
 
 type Work = fn(&Connection) -> Result<i64, Fault>;
 
-/// Runs these in one transaction; what each is answered, and the rows of a table `probe` afterwards.
+/// Runs these in one transaction. Returns the answers, and the rows of a table `probe` afterwards.
 fn together<const N: usize>(work: [Work; N]) -> ([Result<i64, Fault>; N], Vec<i64>) {
     let folder = folder();
     let mut connection = super::open::connect(&database(folder.path()), "", 0).unwrap().writer;
@@ -203,7 +204,7 @@ fn a_commit_that_fails_fails_for_who_has_made_it_fail_alone() {
 
 #[test]
 fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
-    // What SQLite does by itself when the disk is full.
+    // SQLite does this by itself when the disk is full.
     let lose = |db: &Connection| db.execute_batch("ROLLBACK").map_err(Fault::from).and(Err(unavailable("full")));
     let lose_unseen = |db: &Connection| Ok(db.execute_batch("ROLLBACK").map(|()| 0)?);
     for lose in [lose, lose_unseen] {
@@ -236,7 +237,7 @@ async fn after_a_panic_every_call_is_answered_as_broken() {
     drop(waiting);
     broken.unwrap_err();
     store.accept(new(2, "l", "u")).await.unwrap_err();
-    // Readers go on, as long as there are any.
+    // Reads continue as long as a reading thread is left.
     store.readers.read(boom).await.unwrap_err();
     assert_eq!(store.task(id(2)).await.unwrap(), None);
     store.readers.read(boom).await.unwrap_err();
@@ -284,7 +285,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
     named(store.timeline(id(2)).await.unwrap_err(), &id(2).to_string());
     named(store.ledger(0, 9).await.unwrap_err(), "line 2 of the ledger");
     named(store.directory().await.unwrap_err(), "application a");
-    // The others are there.
+    // The undamaged rows can be read.
     assert!(store.task(id(2)).await.unwrap().is_some());
     assert_eq!(store.ledger(0, 1).await.unwrap().len(), 1);
     assert_eq!(store.in_flight(None, 9).await.unwrap().len(), 2);
@@ -302,7 +303,7 @@ async fn a_moment_beyond_what_a_column_can_say_is_kept_as_the_latest_that_it_can
     assert_eq!((moment(-1), millis(Timestamp(7))), (Timestamp(0), 7));
 }
 
-/// The number of tasks is bounded as well as their age.
+/// The number of tasks is bounded, and their age too.
 #[tokio::test]
 async fn where_there_are_too_many_tasks_those_go_first_that_ended_longest_ago() {
     let folder = folder();

@@ -1,8 +1,10 @@
-//! The watermark: a small file beside a database that tells how much the database has held, so that a loss is noticed.
+//! The watermark: a small file next to a database that records how much the database has held, so
+//! that a loss is detected.
 //!
-//! SQLite takes what it finds: a log that is missing, or damaged from some byte on, is a database as of before. Each time that the
-//! watermark is raised, a number in the database goes up by one and then, once that is on the disk, the number in the file. All
-//! commits before are in front of that one, so a database with a lower number has lost something.
+//! SQLite accepts the files that it finds: a log that is missing, or damaged from some byte on,
+//! gives an older state of the database. To raise the watermark, the store first increments a
+//! number in the database, then, once that is on the disk, the number in the file. Earlier commits
+//! precede that increment, so a database with a lower number has lost data.
 
 use super::column::{millis, moment};
 use super::connection::connection;
@@ -16,26 +18,27 @@ use toolwarrant_base::clock::Timestamp;
 use toolwarrant_base::{durable, hex};
 use toolwarrant_tasks::task::TaskId;
 
-/// What a database has held.
+/// The recorded state of a database.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Watermark {
     /// The id of the database, in hexadecimal.
     database: String,
-    /// How often the watermark was raised.
+    /// The number of times the watermark was raised.
     sequence: u64,
-    /// When it was raised last: everything that was committed before is in the database.
+    /// The time of the last raise. All earlier commits are in the database.
     at: Timestamp,
-    /// The newest task by then, for the operator.
+    /// The newest task at that time, for the operator.
     newest_task: Option<String>,
 }
 
-/// The path of the watermark of a database.
+/// Returns the path of the watermark of a database.
 #[must_use]
 pub fn path_of(database: &Path) -> PathBuf {
     database.with_extension("watermark")
 }
 
-/// Raises the number in the database. What this returns may be written to the file once the transaction is on the disk.
+/// Increments the number in the database. The result may be written to the file once the
+/// transaction is on the disk.
 pub(super) fn raise(db: &Connection, at: Timestamp) -> rusqlite::Result<Watermark> {
     let raise = "UPDATE identity SET sequence = sequence + 1, marked_at = ?1
                  RETURNING id, sequence, marked_at, (SELECT max(id) FROM task)";
@@ -43,14 +46,16 @@ pub(super) fn raise(db: &Connection, at: Timestamp) -> rusqlite::Result<Watermar
 }
 
 impl Watermark {
-    /// Writes the file beside a database, durably: after a crash it is this one or the one before.
+    /// Writes the file next to a database, durably: after a crash the file is this version or the
+    /// previous one.
     pub(super) fn write(&self, database: &Path) -> io::Result<()> {
         let line = serde_json::to_string(self)? + "\n";
         durable::replace(&path_of(database), |file| file.write_all(line.as_bytes())).map(drop)
     }
 }
 
-/// Checks that a database has what its watermark tells. Changes nothing: what is left of a log can still be looked at.
+/// Checks that a database has the data that its watermark records. Changes nothing, so that the
+/// remains of a log can still be examined.
 ///
 /// # Errors
 /// [`DatabaseError::Lost`]; or a file cannot be read.
@@ -72,7 +77,7 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     }
     let found = match read(database) {
         Ok(found) => found,
-        // A newer layout, or damage: whoever opens it says which.
+        // A newer layout or damage, which the code that opens the database reports.
         Err(error) if error.sqlite_error_code() != Some(ErrorCode::Unknown) => {
             return Err(DatabaseError::Database { path: database.to_owned(), source: error });
         }
@@ -87,7 +92,7 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     }
 }
 
-/// What the database itself says; `None` from one that has no identity.
+/// Reads the same fields from the database; `None` if it has no identity.
 fn read(database: &Path) -> rusqlite::Result<Option<Watermark>> {
     let db = connection(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let newest = "SELECT id, sequence, marked_at, (SELECT max(id) FROM task) FROM identity";

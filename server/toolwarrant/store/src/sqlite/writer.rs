@@ -1,10 +1,13 @@
 //! The one writing thread. Requests that arrive during a commit share the next one.
 //!
-//! A request is answered after its commit has reached the disk. If a request fails, its transaction is rolled back and repeated
-//! without it: failures are rare, and a savepoint for each request would cost more than most requests. If a commit fails, each of
-//! its requests is tried once more alone: one that only reads needs no room on the disk. If no transaction can begin, or what it
-//! writes would be lost, that holds for all that wait, so all are refused at once. If the thread panics, the transaction is rolled
-//! back, and waiting and later requests are answered with a [`Fault`].
+//! A request is answered after its commit has reached the disk.
+//!
+//! When a request fails, its transaction is rolled back and repeated without it. Failures are rare,
+//! and a savepoint for each request would cost more than most requests. If a commit fails, each of
+//! its requests is retried alone, because a request that only reads needs no room on the disk. If
+//! no transaction can begin, or its writes would be lost, the same holds for all waiting requests,
+//! so the writer refuses all of them at once. If the thread panics, the transaction is rolled back,
+//! and waiting and later requests are answered with a [`Fault`].
 
 use super::connection::BUSY;
 use super::fault::Fault;
@@ -19,14 +22,15 @@ use std::time::{Duration, Instant};
 use toolwarrant_core::counts::Count;
 use toolwarrant_core::store::Stored;
 
-/// Most requests in one commit.
+/// Maximum number of requests in one commit.
 const TOGETHER: usize = 512;
 
-/// How long a transaction stays open for further requests, as long as some arrive or the one before had more: whoever was answered
-/// by that one is likely to come again and can share this one.
+/// Time that a transaction stays open for further requests. It applies if some arrive or the
+/// previous transaction had more than one, because a client that was just answered is likely to
+/// come again and can share this transaction.
 const WINDOW: Duration = Duration::from_millis(2);
 
-/// How long to wait for another program's transaction, once one has not ended within [`BUSY`].
+/// Time to wait for another program's transaction, once one has not ended within [`BUSY`].
 const STILL_BUSY: Duration = Duration::from_millis(100);
 
 /// Counters of writes since the store was opened.
@@ -40,15 +44,16 @@ pub struct WriteCounts {
     pub failures: Count,
 }
 
-/// Runs writes, one after the other.
+/// The writer: runs writes, one after the other.
 pub(super) struct Writer {
     queue: Queue<Box<dyn Request>>,
     pub(super) counts: Arc<WriteCounts>,
 }
 
-/// A write, and where its answer goes.
+/// A write, with the channel for its answer.
 pub(super) trait Request: Send {
-    /// Writes. Returns whether the transaction may be committed; if not, it may be called again in another one.
+    /// Writes. Returns true if the transaction may be committed. Otherwise the writer may call it
+    /// again in another transaction.
     fn write(&mut self, transaction: &Transaction<'_>) -> bool;
 
     /// Sends the answer, given the result of the commit.
@@ -65,7 +70,7 @@ impl Writer {
         let counts = Arc::new(WriteCounts::default());
         let counted = Arc::clone(&counts);
         queue.spawn("store-writer", move || {
-            // A burst of failures is logged once.
+            // The log reports a burst of failures once.
             let (mut failing, mut before) = (false, 1);
             let mut refusing = false;
             while let Some(first) = requests.blocking_recv() {
@@ -93,7 +98,7 @@ impl Writer {
                 }
                 if refuses != refusing {
                     refusing = refuses;
-                    // Without this setting it waits for longer, or for less long, and that is all.
+                    // If this setting fails, the only effect is a longer or shorter wait.
                     let _ = connection.busy_timeout(if refuses { STILL_BUSY } else { BUSY });
                 }
                 match committed {
@@ -101,7 +106,8 @@ impl Writer {
                         failing = true;
                         tracing::error!(%why, "the store cannot write, and refuses what is asked of it until it can");
                     }
-                    // A transaction without changes needs no room, so it proves nothing.
+                    // A transaction without changes needs no room on the disk, so it proves
+                    // nothing.
                     Ok(()) if failing && connection.total_changes() > changes => {
                         failing = false;
                         tracing::info!("the store can write again");
@@ -119,7 +125,8 @@ impl Writer {
         self.queue.waiting()
     }
 
-    /// Runs `work` in a transaction and answers once it is on the disk. If `work` fails, nothing of it is written.
+    /// Runs `work` in a transaction and answers once it is on the disk. If `work` fails, none of
+    /// its changes are written.
     pub(super) fn write<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,
@@ -129,23 +136,24 @@ impl Writer {
     }
 }
 
-/// Why a transaction failed.
+/// The reason why a transaction failed.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// None can be begun, or what is written would be lost. It would be the same for every other request.
+    /// No transaction can begin, or its writes would be lost. Every other request would fail too.
     Everything(Fault),
-    /// It could not be committed. Others may be.
+    /// This transaction could not be committed. Others may succeed.
     Commit(Fault),
 }
 
-/// Runs all requests in one transaction or, if its commit fails, each in its own; answers them.
+/// Runs all requests in one transaction or, if its commit fails, each in a separate one. Answers
+/// them.
 pub(super) fn commit(
     connection: &mut Connection,
     ownership: &Ownership,
     mut requests: impl Iterator<Item = Box<dyn Request>>,
     counts: &WriteCounts,
 ) -> Result<(), Failed> {
-    // Taken before anything can fail, so that it is answered.
+    // Taken before anything can fail, so that the request is answered.
     let mut taken = Vec::from_iter(requests.next());
     let committed = loop {
         match write(connection, ownership, &mut requests, &mut taken) {
@@ -161,7 +169,8 @@ pub(super) fn commit(
         }
         return all;
     }
-    // Whoever is answered may stop the store, which then raises the watermark above what is counted.
+    // A caller that gets its answer may stop the store, which then raises the watermark above the
+    // counted commits. So the counters come first.
     if committed.is_ok() {
         counts.commits.add(1);
         counts.requests.add(taken.len() as u64);
@@ -177,7 +186,8 @@ pub(super) fn commit(
     committed
 }
 
-/// Runs the taken requests and all that follow. If one fails, nothing is written; returns which one.
+/// Runs the taken requests and all that follow. If one fails, nothing is written, and its index is
+/// returned.
 fn write(
     connection: &mut Connection,
     ownership: &Ownership,
@@ -195,13 +205,13 @@ fn write(
             return Ok(Some(next));
         }
     }
-    // As late as possible: what is committed is acknowledged.
+    // As late as possible, because a committed transaction is acknowledged.
     ownership.check(&transaction).map_err(Failed::Everything)?;
     transaction.commit().map_err(|why| Failed::Commit(why.into()))?;
     Ok(None)
 }
 
-/// The one kind of request: a function, and where its answer goes.
+/// The only kind of request: a function, and the channel for its answer.
 pub(super) struct Write<T, F> {
     work: F,
     done: Result<T, Fault>,
@@ -209,7 +219,7 @@ pub(super) struct Write<T, F> {
 }
 
 impl<T, F> Write<T, F> {
-    /// A request that has not run yet.
+    /// Returns a request that has not run yet.
     pub(super) fn new(work: F, reply: Reply<T>) -> Self {
         Self { work, done: Err(Fault::unavailable("not tried".to_owned())), reply }
     }
@@ -222,7 +232,7 @@ where
 {
     fn write(&mut self, transaction: &Transaction<'_>) -> bool {
         self.done = (self.work)(transaction);
-        // On a full disk and the like, SQLite rolls everything back at once.
+        // On some failures, such as a full disk, SQLite rolls the whole transaction back at once.
         if transaction.is_autocommit() && self.done.is_ok() {
             self.done = Err(Fault::unavailable("the transaction was lost".to_owned()));
         }

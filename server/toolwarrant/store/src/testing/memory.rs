@@ -1,4 +1,5 @@
-//! A store in memory, for tests and for the simulation, where it plays a disk that survives.
+//! A store in memory, for tests and for the simulation, where it plays a disk that survives the
+//! process.
 
 mod rules;
 
@@ -38,7 +39,7 @@ struct Tables {
     applications: Vec<ApplicationRow>,
     keys: BTreeMap<String, KeyRow>,
     seen: Option<Timestamp>,
-    /// Marks: until when each must exist, by space and key.
+    /// Deduplication keys: the time until which each must exist, by name space and key.
     marks: BTreeMap<(&'static str, Box<[u8]>), Timestamp>,
     anchor: Option<Anchor>,
 }
@@ -56,7 +57,7 @@ impl Memory {
     }
 }
 
-/// An answer that is ready at once.
+/// Returns an answer that is ready at once.
 fn answered<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Stored<'a, T> {
     Box::pin(std::future::ready(answer))
 }
@@ -245,7 +246,7 @@ impl Integrity for Memory {
     }
 }
 
-/// What a write holds besides the target lock.
+/// Returns the key that a write holds, in addition to the target lock.
 fn key_in_flight(identity: &Identity) -> Option<(String, String)> {
     identity.key.clone().map(|key| (identity.application.clone(), key))
 }
@@ -264,7 +265,7 @@ impl Tables {
         made.then_some(DuplicateOf { id, tool, target, fingerprint })
     }
 
-    /// Checks that none of these marks exists, and none is given twice.
+    /// Checks that none of these deduplication keys exists, and that none occurs twice.
     fn unmarked(&self, marks: &[Mark]) -> Result<(), StoreError> {
         for (n, Mark { space, key, until: _ }) in marks.iter().enumerate() {
             let twice = marks.iter().take(n).any(|other| (other.space, &other.key) == (*space, key));

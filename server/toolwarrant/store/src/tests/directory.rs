@@ -1,4 +1,4 @@
-//! Applications and keys: what is put is what is read, and what must not be put is refused.
+//! Applications and keys: a read returns the row that was put, and invalid rows are refused.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is read of tasks and the ledger, in which order and in which pages; and what is forgotten.
+//! Reads of tasks and the ledger, their order and pages; and purges.
 
 use super::*;
 use toolwarrant_audit::{Anchor, Birth, Head};
@@ -111,7 +111,7 @@ pub(super) async fn only_what_ended_before_is_purged_the_longest_ended_first_and
     assert_eq!(store.purge(Timestamp(u64::MAX), u32::MAX).await.unwrap(), 1);
     assert_eq!(left().await, [4]);
     assert_eq!(store.ledger(0, 9).await.unwrap().len(), 5);
-    // What was purged has let go of its key and its target.
+    // A purged task has released its key and its target.
     accept(&store, new(6, "k1", "t1")).await;
 }
 

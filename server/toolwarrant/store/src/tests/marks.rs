@@ -1,4 +1,4 @@
-//! Marks: what is written once with a task, or by itself.
+//! Deduplication keys, written with a task or alone.
 
 use super::*;
 
@@ -16,14 +16,15 @@ fn is_conflict<T>(answer: Result<T, StoreError>) -> bool {
 
 pub(super) async fn marks_are_written_with_their_task_or_nothing_is(store: Arc<dyn Store>) {
     accept(&store, marked(1, "k", "t", vec![mark("nonce", "a"), mark("nonce", "b")])).await;
-    // One that is there is enough, also of a call that would have been answered otherwise; and so is one twice.
+    // One existing key is enough for a conflict, also for a duplicate or a busy target; so is the
+    // same key twice.
     for (key, target) in [("l", "u"), ("k", "u"), ("l", "t")] {
         let marks = vec![mark("nonce", "c"), mark("nonce", "a")];
         assert!(is_conflict(store.accept(marked(2, key, target, marks)).await));
     }
     assert!(is_conflict(store.accept(marked(2, "l", "u", vec![mark("nonce", "c"), mark("nonce", "c")])).await));
     assert_eq!((store.task(id(2)).await.unwrap(), repeat(&store, "app", "l").await), (None, None));
-    // Nothing is left behind of the attempts, and neither is a mark of a task that cannot be.
+    // The attempts leave nothing behind; neither does a task that cannot be accepted.
     assert!(is_conflict(store.accept(marked(1, "l", "u", vec![mark("nonce", "c")])).await));
     accept(&store, marked(2, "l", "u", vec![mark("nonce", "c"), mark("other", "a")])).await;
     assert!(is_conflict(store.mark(vec![mark("nonce", "c")]).await));
@@ -46,13 +47,13 @@ pub(super) async fn a_mark_is_made_once_and_again_after_it_was_purged(store: Arc
     assert!(is_conflict(store.mark(vec![until("d", 40), until("a", 99)]).await));
     store.mark(vec![until("d", 40), mark("other", "a")]).await.unwrap();
     store.mark(vec![]).await.unwrap();
-    // They are read in pages, in the order of keys.
+    // Keys are read in pages, in order.
     let page = async |after: Option<&str>| {
         let page = store.marks("nonce", after.map(|key| key.as_bytes().into()), 3).await.unwrap();
         page.iter().map(|key| String::from_utf8(key.to_vec()).unwrap()).collect::<String>()
     };
     assert_eq!([page(None).await, page(Some("c")).await, page(Some("d")).await], ["abc", "d", ""]);
-    // Those that stand longest come last, and none goes before its time.
+    // The keys with the latest `until` are deleted last, and no key is deleted early.
     assert_eq!(store.purge_marks(Timestamp(10), 9).await.unwrap(), 0);
     assert_eq!(store.purge_marks(Timestamp(40), 2).await.unwrap(), 2);
     store.mark(vec![until("a", 50), until("b", 50)]).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is asked at the same time, from many threads: who wins, and what the others are told.
+//! Calls at the same time from many threads: one wins, and each other call gets the right answer.
 
 use super::*;
 
@@ -70,7 +70,7 @@ pub(super) async fn of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_l
         accept(&store, new(first, &key, &target)).await;
         let ending = Arc::clone(&store);
         let ending = tokio::spawn(async move { end(&ending, first, Status::Success, AT).await });
-        // By turns the same call again, and another one on the same target.
+        // Alternately the same call again, and another one on the same target.
         let keys = [key.clone(), format!("{key} and another")];
         let calls = (1..32).map(|n| new(first + n, &keys[n as usize % 2], &target));
         let (fresh, others) = race(&store, calls).await;
@@ -110,7 +110,7 @@ pub(super) async fn of_many_writes_with_one_mark_at_once_one_is_taken_on(store: 
     assert_eq!(store.in_flight(None, 99).await.unwrap().len(), 1);
 }
 
-/// The tasks that were fresh, and what the others were told.
+/// Returns the tasks that were accepted, and the answers to the other calls.
 async fn race(store: &Arc<dyn Store>, calls: impl Iterator<Item = NewTask>) -> (Vec<TaskId>, Vec<Acceptance>) {
     let calls = calls.map(|new| {
         let store = Arc::clone(store);

@@ -1,5 +1,5 @@
-//! A process that is killed, a disk that is full, and files that are not as they were left: what was acknowledged is there, or it
-//! is said what is wrong.
+//! A killed process, a full disk, and files that have changed: acknowledged data is there, or the
+//! fault is reported.
 
 use super::model::everything;
 use super::*;
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use toolwarrant_base::random::SplitMix;
 
-/// What SQLite says of a database that nobody has open.
+/// Returns SQLite's verdict on a database that no process has open.
 fn verdict(folder: &Path) -> String {
     let database = Connection::open(database(folder)).unwrap();
     database
@@ -16,7 +16,7 @@ fn verdict(folder: &Path) -> String {
         .unwrap()
 }
 
-/// Writes one thing after the other, of each kind.
+/// Writes data of each kind, one write after the other.
 async fn fill(store: &Arc<dyn Store>, mut after_each: impl AsyncFnMut()) {
     store.put_application(application("a", "first")).await.unwrap();
     after_each().await;
@@ -38,7 +38,8 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there() {
     const TASKS: usize = 480;
     let folder = folder();
     let sqlite = open(folder.path());
-    // The two files of a copy are of one moment only as long as the log is not emptied into the database.
+    // A copy of the two files belongs to one moment only if the log is not merged into the database
+    // meanwhile.
     let keep = |db: &Connection| Ok(db.pragma_update(None, "wal_autocheckpoint", 0)?);
     sqlite.writer.write(keep).await.unwrap();
     let store: Arc<dyn Store> = sqlite;
@@ -99,7 +100,7 @@ async fn a_log_that_is_cut_off_or_damaged_anywhere_is_good_up_to_there() {
     let whole = left_behind(folder.path());
     let log = fs::read(log(whole.path())).unwrap();
     let mut random = SplitMix(1);
-    // The furthest state that each length of the log has led to.
+    // The state that the store reached with each length of the log.
     let mut reached = BTreeMap::from([(log.len(), states.len() - 1)]);
     for case in 0..150 {
         let at = random.below(log.len() as u64) as usize;
@@ -139,7 +140,8 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged_and_it_goes_on_when_the
     pages(most).await;
     let mut refused = Vec::new();
     for n in 1..60 {
-        // Several at once, which share a transaction: one that finds no room must not take another's answer with it.
+        // Two calls share a transaction. If one does not find room, the answer of the other must
+        // not be lost.
         let (a, b) = tokio::join!(store.accept(task(2 * n)), store.accept(task(2 * n + 1)));
         for (n, answer) in [(2 * n, a), (2 * n + 1, b)] {
             match answer {
@@ -197,7 +199,7 @@ async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_take
 
 #[test]
 fn a_file_that_cannot_be_made_is_named() {
-    // Not even by who may do anything elsewhere.
+    // Not even root can create a file there.
     let refused = Sqlite::open(opening(Path::new("/sys/store.db"))).unwrap_err().to_string();
     assert!(refused.starts_with("cannot use /sys/store.db: "), "{refused}");
 }

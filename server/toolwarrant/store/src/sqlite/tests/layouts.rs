@@ -1,9 +1,9 @@
-//! From every earlier layout to the latest, and no further.
+//! Migrations from every earlier layout to the latest, and the refusal of newer ones.
 
 use super::super::open::MIGRATIONS;
 use super::*;
 
-/// A database as a program of that layout left it.
+/// Creates a database as a program of that layout left it.
 fn of_layout(folder: &Path, layout: usize) -> Connection {
     let database = Connection::open(super::database(folder)).unwrap();
     database.execute_batch("CREATE TEMP TABLE opening AS SELECT 'printer' AS former_resource").unwrap();
@@ -12,7 +12,7 @@ fn of_layout(folder: &Path, layout: usize) -> Connection {
     database
 }
 
-/// What SQLite is told of each table and index, and which layout that is.
+/// Returns the SQL of each table and index, and the number of the layout.
 fn layout(database: &Connection) -> (Vec<String>, usize) {
     let mut select = database.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
     let sql = select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
@@ -65,7 +65,7 @@ async fn locks_keys_and_cool_downs_outlive_every_migration() {
     for earlier in 1..=3 {
         let folder = folder();
         let database = of_layout(folder.path(), earlier);
-        // What stood for a call without a key began with a space in the first two.
+        // The first two layouts stored a string that begins with a space for a call without a key.
         let none = if earlier < 3 { "' 00'" } else { "NULL" };
         database.execute_batch(&(row(1, "'k'", "t") + &row(2, none, "u"))).unwrap();
         let settled_at = AT.plus(Duration::from_secs(5));
@@ -101,7 +101,7 @@ async fn grants_that_name_no_resource_are_of_the_former_one_after_every_migratio
             ("none", Grants::nothing()),
             ("some", Grants::nothing().with("printer", Granted::some(["p-1", "p-2"]))),
         ];
-        // Another name later changes nothing.
+        // A different name at a later start changes nothing.
         for former_resource in ["printer", "tray"] {
             let path = &super::database(folder.path());
             let store = Sqlite::open(OpenOptions { path, former_resource, lock: () }).unwrap();

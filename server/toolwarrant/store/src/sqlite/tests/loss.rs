@@ -1,11 +1,12 @@
-//! What is lost is noticed, what would be lost is refused, and who has the database is one process.
+//! Lost data is detected, a write that would be lost is refused, and only one process owns the
+//! database.
 
 use super::super::watermark::path_of;
 use super::*;
 use crate::Recovery;
 use rusqlite::OpenFlags;
 
-/// The refusal to open a database.
+/// Returns the refusal to open a database.
 fn lost(folder: &Path) -> String {
     match Sqlite::open(opening(&database(folder))) {
         Err(error @ DatabaseError::Lost { .. }) => error.to_string(),
@@ -19,7 +20,7 @@ fn key(id: &str, verifiers: &[u8]) -> KeyRow {
     KeyRow { id, application, secrets, created_at: AT, expires_at: None }
 }
 
-/// What a power cut leaves of a folder, with its watermark.
+/// Copies a folder with its watermark, as a power cut now would leave it.
 fn cut_off(folder: &Path) -> TempDir {
     let copy = left_behind(folder);
     fs::copy(path_of(&database(folder)), path_of(&database(copy.path()))).unwrap();
@@ -34,13 +35,13 @@ async fn a_log_that_is_lost_or_damaged_is_noticed_at_the_next_start_and_left_as_
     accept(&(store.clone() as Arc<dyn Store>), new(1, "k", "t")).await;
     let raised = fs::read_to_string(path_of(&database(folder.path()))).unwrap();
     assert!(raised.contains("\"newest_task\":null"), "{raised}");
-    // As a checkpoint that no reader was in the way of has it, and as if there had been none.
+    // With a completed checkpoint, and without any.
     for checkpointed in [true, false] {
         let copy = cut_off(folder.path());
         let log = log(copy.path());
         let mut bytes = fs::read(&log).unwrap();
         if checkpointed {
-            // Of what was committed since, the watermark says nothing.
+            // The watermark does not cover the commits since then.
             fs::remove_file(&log).unwrap();
             let reopened = open(copy.path());
             assert_eq!((reopened.directory().await.unwrap().0.len(), reopened.task(id(1)).await.unwrap()), (1, None));
@@ -58,7 +59,7 @@ async fn a_log_that_is_lost_or_damaged_is_noticed_at_the_next_start_and_left_as_
     }
 }
 
-/// The bytes of a database in which nothing was ever written.
+/// Returns the bytes of a database that was never written to.
 fn blank_of_folder() -> Vec<u8> {
     let folder = quick_folder();
     drop(open(folder.path()));
@@ -106,7 +107,7 @@ async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the
     assert_eq!(sequence(), 2);
     store.put_key(key("k", &[1])).await.unwrap();
     assert_eq!(sequence(), 3);
-    // The database alone, as if its log had been left out of a copy.
+    // Only the database, as if a copy had omitted its log.
     let copy = quick_folder();
     fs::copy(database(folder.path()), database(copy.path())).unwrap();
     assert_eq!(open(copy.path()).directory().await.unwrap().1, [key("k", &[1])]);
@@ -125,7 +126,7 @@ async fn what_was_committed_is_below_the_watermark_after_a_while_without_any_cha
         tokio::task::yield_now().await;
     }
     drop(often);
-    // Nothing was committed since but what raised it.
+    // The only commit since then is the raise of the watermark.
     let raised = fs::read(path_of(&path)).unwrap();
     drop(store);
     let after: serde_json::Value = serde_json::from_slice(&fs::read(path_of(&path)).unwrap()).unwrap();
@@ -181,17 +182,18 @@ async fn while_another_program_has_a_transaction_open_all_that_wait_are_refused_
     for n in 0..40 {
         let store = Arc::clone(&store);
         waiting.spawn(async move {
-            // Several in turn, as clients that repeat: each would wait for itself.
+            // Several calls in sequence, like clients that retry. Each could wait on its own.
             for again in 0..5 {
                 let number = n * 5 + again;
                 store.accept(new(number, &format!("k{number}"), &format!("t{number}"))).await.unwrap_err();
             }
         });
     }
-    // If each had a patience of its own, it would take a quarter of an hour. That it hangs shows in a minute.
+    // If each call waited for the full time, this would take a quarter of an hour. A hang shows
+    // within a minute.
     tokio::time::timeout(Duration::from_mins(1), waiting.join_all()).await.unwrap();
     other.execute_batch("ROLLBACK").unwrap();
-    // What comes while the last of those that waited are refused is refused with them.
+    // Calls that arrive while the last waiting ones are refused are refused with them.
     let accepted = async { while store.accept(new(999, "k", "t")).await.is_err() {} };
     tokio::time::timeout(Duration::from_mins(1), accepted).await.unwrap();
 }
@@ -230,7 +232,8 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight_and_sends_nothing
     for n in 1..=2 {
         let record = store.task(id(n)).await.unwrap().unwrap();
         assert_eq!((record.task.status(), record.refunded_at, record.sealed), (Some(Status::Timeout), None, None));
-        // It may have been sent at any moment before, so the target cools down for as long as that may take.
+        // The request may have been sent at any earlier moment, so the target cools down for the
+        // longest time that an operation may take.
         let next = store.accept(new(n + 10, &format!("n{n}"), &record.target)).await.unwrap();
         assert!(matches!(next, Acceptance::Fresh { wake_at } if wake_at == at.plus(policy().deadline())), "{next:?}");
     }
@@ -238,7 +241,7 @@ async fn a_restored_copy_has_no_live_key_and_no_task_in_flight_and_sends_nothing
         assert_eq!(store.violations(rule).await.unwrap(), [""; 0], "{rule:?}");
     }
 
-    // The operator's word: one is confirmed, one revoked instead.
+    // The operator decides: one key is confirmed, another revoked.
     let secrets = async || store.directory().await.unwrap().1.iter().map(|key| key.secrets.len()).collect::<Vec<_>>();
     assert_eq!(
         (secrets().await, store.unconfirmed_keys().await.unwrap().join(" ")),

@@ -1,4 +1,5 @@
-//! The store on a disk and the one in memory, asked the same: every answer of both is compared.
+//! The same operations on the store on disk and the store in memory. Every answer of both is
+//! compared.
 
 use super::*;
 use crate::testing::memory::Memory;
@@ -6,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeSet;
 
-/// Something that is asked of both stores. Numbers choose among a few names, so that they meet. To reopen is to end the process,
-/// in order or by a `kill -9`, and to open what it left behind.
+/// An operation on both stores. Numbers select among a few names, so that operations meet. `Reopen`
+/// ends the process, in order or with `kill -9`, and opens the files that it left.
 #[derive(Clone, Debug)]
 enum Operation {
     Accept { application: u8, key: Option<u8>, target: u8, resource: u8, fingerprint: u8, marks: Vec<u8> },
@@ -26,7 +27,8 @@ enum Operation {
     Reopen { killed: bool },
 }
 
-/// An operation, and by how many milliseconds the clock moves before it: it may go back.
+/// Returns an operation, and the number of milliseconds by which the clock moves before it. The
+/// clock may go back.
 fn operation() -> impl Strategy<Value = (i64, Operation)> {
     use Operation::{Accept, Advance, Directory, Ledger, ListOpen, Purge, PutApplication, PutKey, Reopen, Repeat};
     use proptest::option::of;
@@ -59,7 +61,7 @@ fn operation() -> impl Strategy<Value = (i64, Operation)> {
     (clock, operation)
 }
 
-/// Where a step can lead and what it enters; with an end comes a release.
+/// Phases that a step can lead to, with the entries of that step. An end includes a release.
 const STEPS: [(Phase, &[Entry]); 8] = [
     (Phase::Baseline, &[]),
     (Phase::Sending, &[Entry::Charge]),
@@ -113,7 +115,7 @@ fn mark(key: u8, until: Timestamp) -> Mark {
     Mark { space: "nonce", key: [key].into(), until }
 }
 
-/// Everything, or of two resources all or a few.
+/// Returns grants for everything, or for all or some targets of two resources.
 fn granted(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
     let Some(grants) = grants else { return Grants::everything() };
     grants.into_iter().fold(Grants::nothing(), |grants, (resource, target)| {
@@ -127,7 +129,7 @@ fn granted(grants: Option<Vec<(bool, Option<u8>)>>) -> Grants {
     })
 }
 
-/// The answer, in words; of errors only that it is one.
+/// Returns the answer as text; for an error only the fact that it is one.
 async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation) -> String {
     let number = |task: u8| id(task.into());
     match operation.clone() {
@@ -197,7 +199,7 @@ async fn perform(store: &dyn Store, n: u64, at: Timestamp, operation: &Operation
     }
 }
 
-/// All that can be read.
+/// Returns all data that can be read, as text.
 pub(super) async fn everything(store: &dyn Store) -> String {
     let mut all = vec![format!("{:?}", (store.ledger(0, 999).await, store.in_flight(None, 999).await))];
     all.push(format!("{:?}", store.directory().await));

@@ -1,4 +1,4 @@
-//! Checks each [`IntegrityRule`], in the words that all stores use.
+//! Checks each [`IntegrityRule`], with the texts that all stores use.
 
 use super::Tables;
 use crate::IntegrityRule;
@@ -7,7 +7,7 @@ use toolwarrant_tasks::store::Record;
 use toolwarrant_tasks::task::{Status, TaskId};
 
 impl Tables {
-    /// Returns what breaks `rule`.
+    /// Returns the violations of `rule`.
     pub(super) fn violations(&self, rule: IntegrityRule) -> Vec<String> {
         let entered = |id: TaskId, kind| self.entered.contains(&(id, kind));
         let with = |kind| self.ledger.iter().filter(move |row| row.kind == kind).map(|row| row.id);
