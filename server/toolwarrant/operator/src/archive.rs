@@ -1,13 +1,14 @@
-//! The file of a backup: a tar, and what makes sure that it is whole.
+//! The file format of a backup: a tar archive with a digest that proves that it is complete.
 //!
 //! ```text
-//! backup.json  whose backup it is, and of when
+//! backup.json  the service and the time of the backup
 //! ...          the files of the data folder, under their names there
 //! SHA256       the digest of all bytes before this entry
 //! ```
 //!
-//! Any tar shows and unpacks it. This module reads and writes the format; what belongs into a backup is decided in
-//! [`backup`](crate::backup), what becomes of one in [`restore`](crate::restore).
+//! Any tar program can list and unpack it. This module reads and writes the format.
+//! [`backup`](crate::backup) decides which files belong in a backup, and
+//! [`restore`](crate::restore) puts them in place.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -27,21 +28,21 @@ const MANIFEST: &str = "backup.json";
 /// The name of the last entry.
 const DIGEST: &str = "SHA256";
 
-/// Most bytes of a manifest that are read.
+/// Maximum size of a manifest, in bytes.
 const MANIFEST_MAX: u64 = 64 * 1024;
 
-/// What a backup says of itself.
+/// The description of a backup, stored in it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     /// The [`FORMAT`].
     pub(crate) backup: u32,
     /// The program that made it.
     pub(crate) service: String,
-    /// The version of that.
+    /// The version of that program.
     pub(crate) version: String,
     /// The layout of the database.
     pub(crate) layout: u32,
-    /// When it was made.
+    /// The time at which it was made.
     pub(crate) made_at: Timestamp,
 }
 
@@ -57,15 +58,15 @@ impl ArchiveWriter {
         Ok(archive)
     }
 
-    /// Adds a file of that many bytes.
+    /// Adds a file of `length` bytes.
     ///
     /// # Errors
-    /// The archive cannot be written, or there are fewer bytes.
+    /// The archive cannot be written, or the file is shorter.
     pub(crate) fn add(&mut self, name: &Path, length: u64, from: impl Read) -> io::Result<()> {
         self.0.append_data(&mut header(length), name, Exactly { from, left: length })
     }
 
-    /// Ends the archive; it is on the disk by then.
+    /// Ends the archive and writes it to the disk.
     pub(crate) fn finish(self) -> io::Result<()> {
         let mut file = self.0;
         let digest = file.get_ref().digest.clone().finalize();
@@ -75,17 +76,17 @@ impl ArchiveWriter {
     }
 }
 
-/// An archive that was found to be whole.
+/// An archive that was checked to be complete.
 pub(crate) struct ArchiveReader {
     pub(crate) manifest: Manifest,
     archive: Archive<BufReader<File>>,
 }
 
 impl ArchiveReader {
-    /// Reads all of a file, and its manifest.
+    /// Reads a whole file, checks its digest, and reads its manifest.
     ///
     /// # Errors
-    /// It cannot be read, or is not a whole backup of this format.
+    /// The file cannot be read, or is not a complete backup of this format.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         check_digest(&mut file)?;
@@ -104,10 +105,10 @@ impl ArchiveReader {
         Ok(Self { manifest, archive: Archive::new(BufReader::new(file)) })
     }
 
-    /// Hands each file of the data folder to `put`, with its name, its length and its bytes.
+    /// Passes each file of the data folder to `put`, with its name, its length and its bytes.
     ///
     /// # Errors
-    /// What `put` answers; or an entry is no plain file with a plain name below the folder.
+    /// The error of `put`; or an entry is not a plain file with a plain name below the folder.
     pub(crate) fn files(mut self, mut put: impl FnMut(&Path, u64, &mut dyn Read) -> io::Result<()>) -> io::Result<()> {
         for entry in self.archive.entries()? {
             let mut entry = entry?;
@@ -126,7 +127,7 @@ impl ArchiveReader {
     }
 }
 
-/// Whether a path may stand in an archive: below the folder, without links to follow or names to escape.
+/// Returns true if a path may be in an archive: a plain relative path below the folder.
 pub(crate) fn is_plain(path: &Path) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut parts = path.components().peekable();
@@ -139,7 +140,7 @@ pub(crate) fn is_plain(path: &Path) -> bool {
         })
 }
 
-/// Compares the digest at the end of a file with that of all before it.
+/// Compares the digest at the end of a file with the digest of all bytes before it.
 fn check_digest(file: &mut File) -> io::Result<()> {
     let damaged = || invalid("it is no backup, or damaged, or cut off".to_owned());
     let end = ending(&Sha256::digest(b""))?.len() as u64;
@@ -153,7 +154,7 @@ fn check_digest(file: &mut File) -> io::Result<()> {
     if found == ending(&digesting.digest.finalize())? { Ok(()) } else { Err(damaged()) }
 }
 
-/// The last bytes of an archive, from the entry of the digest on.
+/// Returns the last bytes of an archive, from the entry of the digest on.
 fn ending(digest: &[u8]) -> io::Result<Vec<u8>> {
     let mut end = Builder::new(Vec::new());
     append_digest(&mut end, digest)?;
@@ -177,7 +178,7 @@ fn invalid(why: String) -> Error {
     Error::new(ErrorKind::InvalidData, why)
 }
 
-/// Digests what is written.
+/// Digests all bytes that are written through it.
 struct Digesting<W> {
     inner: W,
     digest: Sha256,
@@ -195,7 +196,8 @@ impl<W: Write> Write for Digesting<W> {
     }
 }
 
-/// Reads that many bytes: a file that grows is cut there, and one that shrinks is an error, for a header has told its length.
+/// Reads exactly this number of bytes, because the header has already recorded the length. A file
+/// that grows is cut there; a file that shrinks is an error.
 struct Exactly<R> {
     from: R,
     left: u64,
@@ -223,7 +225,7 @@ mod tests {
         Manifest { backup: FORMAT, service: "shop".into(), version: "1".into(), layout: 7, made_at: MADE_AT }
     }
 
-    /// The names in an archive that another program has written, with a digest that fits.
+    /// Returns the names in an archive that another program has written, with a matching digest.
     fn read(path: &Path, write: impl FnOnce(&mut Builder<Digesting<BufWriter<File>>>)) -> io::Result<Vec<String>> {
         let mut archive = ArchiveWriter::begin(File::create(path).unwrap(), &manifest()).unwrap();
         write(&mut archive.0);

@@ -1,4 +1,5 @@
-//! Work next to a server or a command. It has an owner, a name for the log, and a deadline for its stop.
+//! Work that runs next to a server or a command. It has an owner, a name for the log, and a
+//! deadline for its stop.
 
 use std::future::pending;
 use std::time::Duration;
@@ -7,10 +8,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use toolwarrant_base::BoxFuture;
 
-/// How long the work of a service may take to stop: it is dropped, and waits only for code that blocks.
+/// Time for the work of a service to stop. The server drops that work, so it waits only for
+/// blocking code.
 const SERVICE_STOPS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Work that runs until it is stopped. Dropping it ends the work, without waiting for that.
+/// Work that runs until it is stopped. Dropping it ends the work without waiting.
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
@@ -20,7 +22,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// Runs `work`, which ends after its argument is ready. `name` begins a sentence in the log. `deadline` is how long a stop waits.
+    /// Starts `work`, which ends after its argument is ready. `name` begins a sentence in the log.
+    /// `deadline` is the time that a stop waits.
     #[must_use]
     pub fn start<W: Future<Output = ()> + Send + 'static>(
         name: &'static str,
@@ -32,7 +35,7 @@ impl Background {
         Self { name, deadline, work: JoinSet::from_iter([work]), stop }
     }
 
-    /// Runs each of these until its end. A panic in one is logged and ends no other.
+    /// Runs each of these until its end. A panic in one is logged and does not end the others.
     #[must_use]
     pub fn of_service(work: Vec<BoxFuture<'static, ()>>) -> Self {
         Self::start("the background work of the service", SERVICE_STOPS_WITHIN, |stopped| async {
@@ -50,7 +53,8 @@ impl Background {
         })
     }
 
-    /// Stops the work, and waits until it has ended. If it misses its deadline, the log names it, and it is dropped.
+    /// Stops the work and waits until it has ended. If it misses its deadline, the log names it and
+    /// it is dropped.
     pub async fn stop(self) {
         let Self { name, deadline, mut work, stop } = self;
         drop(stop);

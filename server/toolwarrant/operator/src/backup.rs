@@ -1,8 +1,10 @@
-//! The command `backup`: one file with all that a data folder holds but the master key, taken while a server runs or not.
+//! The command `backup`: one file with the whole data folder except the master key. It works with
+//! or without a running server.
 //!
-//! The parts are copied one after the other, the database first. What is only ever added to, the audit trail and what a service
-//! writes down about the outside, is copied after it and so knows of everything that the database knows of, and maybe of a little
-//! more. That is no contradiction: it did happen.
+//! The parts are copied one after the other, the database first. Files that only grow are copied
+//! after it: the audit trail, and the files of a service about its upstreams. They contain
+//! everything that the database refers to, and maybe a little more. That is not a contradiction,
+//! because those events did happen.
 
 use crate::archive::{ArchiveWriter, FORMAT, Manifest, is_plain};
 use crate::context::{OperatorContext, OperatorError, answer};
@@ -28,7 +30,7 @@ struct BackupAnswer {
     made_at: Timestamp,
     /// The names of all files in it.
     files: Vec<String>,
-    /// What is in the folder and not in the backup.
+    /// The files in the folder that are not in the backup.
     left_out: Vec<String>,
     note: &'static str,
 }
@@ -36,35 +38,36 @@ struct BackupAnswer {
 const NOTE: &str =
     "the master key is not in it: keep a copy of master.key apart, for without it nothing in a backup can be opened";
 
-/// Takes a backup into `file`, which must not exist.
+/// Writes a backup to `file`, which must not exist.
 ///
 /// # Errors
-/// It cannot be written, or is to be in the data folder. Nothing is left behind.
+/// The file cannot be written, or would be in the data folder. A failed backup leaves no file.
 pub(crate) async fn take(context: &OperatorContext, file: PathBuf) -> Result<Value, OperatorError> {
     let folder = context.folder.clone();
     let to = file.clone();
     let place = off_the_runtime(move || Place::of(to, &folder)).await?;
-    // The store opens its database itself. SQLite loses its locks when somebody else in this process opens and closes that file.
+    // The store opens its database itself. SQLite loses its locks when other code in this process
+    // opens and closes that file.
     context.store.copy_to(place.database.0.clone()).await?;
     let (names, folder, made_at) = (Arc::clone(&context.names), context.folder.clone(), context.clock.now());
     answer(off_the_runtime(move || write(place, &names, &folder, made_at)).await?)
 }
 
-/// Files are read and written on a thread that may block.
+/// Runs `work` on a thread that may block, because it reads and writes files.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, OperatorError> + Send + 'static,
 ) -> Result<T, OperatorError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(OperatorError::Refused(error.to_string())))
 }
 
-/// Where a backup goes, and its drafts beside that.
+/// The path of a backup, and its drafts next to it.
 struct Place {
     file: PathBuf,
     draft: Draft,
     database: Draft,
 }
 
-/// A file that is removed unless it becomes something.
+/// A file that is removed when the value is dropped.
 struct Draft(PathBuf);
 
 impl Drop for Draft {
@@ -106,14 +109,15 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
         if about.is_dir() || is_own(name, names) {
             continue;
         }
-        // Opening and closing a database would take its locks from whoever in this process has it open.
+        // Opening and closing a database here would release the locks of the code in this process
+        // that has it open.
         if about.is_file() && is_plain(name) && !is_database(name) {
             files.push(name.to_owned());
         } else {
             left_out.push(name.display().to_string());
         }
     }
-    // What a service writes down about the outside comes last.
+    // The files of the service, about its upstreams, come last.
     files[1..].sort_by_key(|name| !name.starts_with(AUDIT));
 
     let archive = private().truncate(true).open(&draft.0).map_err(failed)?;
@@ -125,7 +129,7 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
         let is_database = name.as_os_str() == &*names.database;
         let from = if is_database { database.0.clone() } else { folder.join(&name) };
         let mut from = match File::open(&from) {
-            // It was old, and is pruned by now.
+            // It was an old file, which has been pruned meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound && !is_database => continue,
             opened => opened.map_err(failed)?,
         };
@@ -142,7 +146,8 @@ fn write(place: Place, names: &Names, folder: &Path, made_at: Timestamp) -> Resu
     Ok(BackupAnswer { backup: file, bytes, made_at, files: shown, left_out, note: NOTE })
 }
 
-/// Whether a file belongs to the folder itself, or to the database, which is copied in a way of its own.
+/// Returns true if a file belongs to the folder itself, or to the database, which is copied
+/// separately.
 fn is_own(name: &Path, names: &Names) -> bool {
     let first = name.components().next().map(|first| first.as_os_str().to_string_lossy());
     let first = first.as_deref().unwrap_or_default();
@@ -159,7 +164,8 @@ fn is_database(name: &Path) -> bool {
     [".db", ".sqlite", ".sqlite3", "-wal", "-shm", "-journal"].iter().any(|end| name.ends_with(end))
 }
 
-/// The length of a file up to its last line end, and the file at its beginning. The line after that is still being written.
+/// Returns the length of a file up to its last line end, and rewinds it. A line after that is still
+/// being written.
 fn whole_lines(file: &mut File) -> io::Result<u64> {
     let (mut end, mut part) = (file.metadata()?.len(), Vec::new());
     while end > 0 {
@@ -177,10 +183,10 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     Ok(end)
 }
 
-/// Gives a draft its name, unless something has it, and syncs that.
+/// Gives a draft its final name, unless that is taken, and syncs the folder.
 fn publish(draft: &Path, file: &Path) -> io::Result<()> {
     match fs::hard_link(draft, file) {
-        // Some file systems have no links.
+        // Some file systems have no hard links.
         Err(error) if error.kind() != ErrorKind::AlreadyExists && !file.exists() => fs::rename(draft, file)?,
         linked => linked?,
     }

@@ -1,7 +1,8 @@
 //! The command line of a service: the flags of its server, and the commands of its operator.
 //!
-//! The command line follows the names and the catalogue of the service. It has a command for each resource, knows the permissions,
-//! and reads each flag from an environment variable of the same name as well. A service adds its own flags with a [`Flags`] type.
+//! The command line follows the names and the catalogue of the service. It has a command for each
+//! resource, knows the permissions, and also reads each flag from an environment variable of the
+//! same name. A service adds its own flags with a [`Flags`] type.
 
 mod file;
 mod reference;
@@ -34,12 +35,12 @@ impl<T: Args + Clone + Send + 'static> Flags for T {}
 #[derive(Clone, Debug, Args)]
 pub struct NoFlags {}
 
-/// What the command line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub enum Invocation<F> {
     /// Run the server.
     Serve {
-        /// Addresses, and who may use them.
+        /// The addresses, and the clients that may use them.
         serve: ServeOptions,
         /// The service's own flags.
         flags: F,
@@ -54,7 +55,7 @@ pub enum Invocation<F> {
     Operate {
         /// The command.
         command: OperatorCommand,
-        /// What to ask before it is carried out.
+        /// The question to ask before the command is carried out.
         question: Option<String>,
         /// The service's own flags.
         flags: F,
@@ -62,15 +63,15 @@ pub enum Invocation<F> {
         config: Config,
         /// The data folder.
         data: PathBuf,
-        /// Whether to print JSON instead of text.
+        /// True to print JSON instead of text.
         json: bool,
     },
-    /// Say that the configuration is sound and what holds, or which mistakes it has. A server whose configuration has mistakes does not
-    /// start, and says the same.
+    /// Print the values in force, or the mistakes in the configuration. A server with mistakes in
+    /// its configuration does not start, and prints the same report.
     Explain {
-        /// What holds, or all mistakes.
+        /// The values in force, or all mistakes.
         outcome: Result<Value, ConfigError>,
-        /// Whether to print JSON instead of text.
+        /// True to print JSON instead of text.
         json: bool,
     },
     /// Carry out one command of a client.
@@ -193,12 +194,12 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, as in 127.0.0.1:8080")
 }
 
-/// An empty one is filtered out later.
+/// Parses a path. An empty one is filtered out later.
 fn file(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 
-/// The folder need not exist yet.
+/// Parses the path of a folder, which need not exist yet.
 fn folder(text: &str) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(text);
     if path.is_file() { Err("it is a file; a folder is expected") } else { Ok(path) }
@@ -213,15 +214,15 @@ pub struct CommandLine<'a> {
     pub catalogue: &'static Catalogue,
     /// One sentence about the service.
     pub about: &'static str,
-    /// What the program does without a command, in sentences.
+    /// Sentences about the behaviour of the program without a command.
     pub usage: &'static str,
-    /// The tables that its configuration file may have.
+    /// The tables that the configuration file may have.
     pub tables: &'a [ConfigTable],
 }
 
 impl CommandLine<'_> {
-    /// Reads the command line of this process, and the configuration file that it names. If the command line is wrong or asks for help,
-    /// the process ends with a message.
+    /// Reads the command line of this process, and the configuration file that it names. If the
+    /// command line is wrong or asks for help, the process prints a message and ends.
     #[must_use]
     pub fn parse<F: Flags, C: OwnCommand>(&self) -> Invocation<F> {
         let command = self.command::<F, C>();
@@ -263,13 +264,13 @@ impl CommandLine<'_> {
         self.invocation::<F, C>(&matches, config).unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
-    /// The reference of all flags with their variables, defaults and help, in Markdown.
+    /// Returns the reference of all flags with their variables, defaults and help, in Markdown.
     #[must_use]
     pub fn reference<F: Flags, C: OwnCommand>(&self) -> String {
         reference::page(&self.command::<F, C>())
     }
 
-    /// The names that the commands of a client go by.
+    /// Returns the names that the client commands use.
     #[must_use]
     pub fn client_names(&self) -> ClientNames {
         let Names { program, version, environment, .. } = self.names;
@@ -292,7 +293,8 @@ impl CommandLine<'_> {
     fn command<F: Flags, C: OwnCommand>(&self) -> clap::Command {
         let (name, about) = (self.names.program, self.about);
         let with_flags = |command| LogOptions::augment_args(F::augment_args(ServeOptions::augment_args(command)));
-        // Each type sets its documentation as the help of the command, so the help texts for operators are set last.
+        // Each type sets its documentation as the help of the command, so the help texts for
+        // operators are set last.
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
         let serve = serve.about("Serve; this is what happens without a command").long_about(None);
@@ -319,7 +321,8 @@ impl CommandLine<'_> {
         command.subcommands(own.get_subcommands().map(|own| own.clone().display_order(first.len() + 1)))
     }
 
-    /// Adds the commands of a client. They ask no data folder, so they do not show the flags of every command.
+    /// Adds the client commands. They do not use a data folder, so they do not show the flags of
+    /// every command.
     fn with_client(&self, command: clap::Command) -> clap::Command {
         let common: Vec<_> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
         let hidden: Vec<_> = common.into_iter().map(|arg| arg.hide(true)).collect();
@@ -389,7 +392,7 @@ impl CommandLine<'_> {
     }
 }
 
-/// What the command line asks for, as far as it says which configuration file is read.
+/// The parts of the command line that matter before the configuration file is read.
 struct Asked {
     config: Option<PathBuf>,
     checks: bool,
@@ -398,8 +401,9 @@ struct Asked {
 }
 
 impl Asked {
-    /// A command line that is wrong, or asks for help, asks for nothing here: it is reported once it is read in whole. The commands of a
-    /// client and of a maintainer read no file.
+    /// Reads these parts. A command line that is wrong, or asks for help, gives the defaults here
+    /// and is reported later, when it is parsed completely. The commands of a client and of a
+    /// maintainer do not read a file.
     fn of(command: &clap::Command) -> Self {
         let nothing = Self { config: None, checks: false, serves: false, json: false };
         let Ok(matches) = command.clone().ignore_errors(true).try_get_matches() else { return nothing };
@@ -419,7 +423,8 @@ impl Asked {
     }
 }
 
-/// The commands about the configuration file, which ask neither server nor data folder.
+/// Returns the commands about the configuration file, which need neither a server nor a data
+/// folder.
 fn config_command() -> clap::Command {
     let check = clap::Command::new("check")
         .about("Explain every mistake in the file, each with its line, or say what would hold")
@@ -441,7 +446,7 @@ mod tests {
     fn no_resource_can_have_the_name_of_a_command() {
         let commands = OperatorCommand::augment_subcommands(clap::Command::new("program"));
         let commands = ClientCommand::augment_subcommands(MaintainerCommand::augment_subcommands(commands));
-        // The last two are there with the feature `maintain` alone.
+        // The last two exist only with the feature `maintain`.
         let others = ["config", "help", "serve", "expand", "gen"];
         let names: BTreeSet<_> = commands.get_subcommands().map(clap::Command::get_name).chain(others).collect();
         assert_eq!(names, BTreeSet::from(COMMANDS));

@@ -85,7 +85,8 @@ pub enum OperatorCommand {
 }
 
 impl OperatorCommand {
-    /// How long an operator waits for a running server to carry the command out. Some commands read all data.
+    /// Returns the time that an operator waits for a running server to carry out the command. Some
+    /// commands read all data.
     pub(crate) fn patience(&self) -> Duration {
         match self {
             Self::Doctor | Self::Audit(AuditCommand::Verify) | Self::Backup { .. } | Self::Restore { .. } => {
@@ -103,7 +104,7 @@ impl OperatorCommand {
         }
     }
 
-    /// The same command for a process with another working directory.
+    /// Returns the same command for a process with another working directory.
     #[must_use]
     pub(crate) fn absolute(self) -> Self {
         let here = |path: &Path| absolute(path).unwrap_or_else(|_| path.to_owned());

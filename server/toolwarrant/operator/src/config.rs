@@ -1,7 +1,9 @@
-//! The configuration file of a service: TOML, with a key for each flag of its server and the tables that the service declares.
+//! The configuration file of a service: TOML, with a key for each flag of its server and the tables
+//! that the service declares.
 //!
-//! This module reads the file and reports mistakes in it, each with its place, its line and what is allowed. Which flags there are
-//! [`cli`](crate::cli) knows, and what a table means its service. No secret belongs into the file; a service reads each from a
+//! This module reads the file. It reports each mistake with its place, its line and the allowed
+//! values. [`cli`](crate::cli) defines the flags, and the service interprets its tables. Secrets do
+//! not belong in the file; a service reads each secret from a
 //! [`CredentialSource`](crate::CredentialSource). Start at [`Config::entries`].
 
 use serde::Serialize;
@@ -17,10 +19,10 @@ use toml::de::{DeString, DeTable, DeValue};
 use toolwarrant_reader::shape::{self, Misshape};
 use toolwarrant_reader::{Excerpt, excerpt, line_column, suggestion};
 
-/// Maximum size of a file, in bytes. A larger one was named by mistake.
+/// Maximum size of a file, in bytes. A larger file was probably named by mistake.
 const LONGEST: u64 = 1 << 20;
 
-/// The configuration of a program: its file, or none. It was read once, at the start.
+/// The configuration of a program: the content of its file, if it has one. Read once, at the start.
 #[derive(Clone, Default)]
 pub struct Config(Option<Arc<ConfigFile>>);
 
@@ -32,17 +34,19 @@ struct ConfigFile {
 /// A table of the file that a service declares.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigTable {
-    /// Its name, which is no flag's.
+    /// Its name, which differs from the names of all flags.
     pub name: &'static str,
-    /// Reads and judges the table; answers with what would hold, without secrets. It is called before a server
-    /// starts and by `config check`, also where the file has no such table or there is no file.
+    /// Reads and checks the table, and returns the values in force, without secrets. It is called
+    /// before a server starts and by `config check`, also if the file does not have the table or
+    /// there is no file.
     pub judge: fn(&Config) -> Result<Value, ConfigError>,
 }
 
-/// What is wrong with a configuration file. The text has all mistakes, each with file, line, column and what is allowed.
+/// The mistakes in a configuration file. The text has all mistakes, each with file, line, column
+/// and the allowed values.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// No file is named, and the command is about one.
+    /// The command line does not name a file, and the command needs one.
     #[error("no configuration file is named: --{} FILE names it", crate::flags::CONFIG)]
     Absent,
     /// The file cannot be read.
@@ -50,7 +54,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The file has mistakes.
@@ -70,11 +74,11 @@ pub struct ConfigMistake {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// A description of the mistake.
     pub message: String,
-    /// What is allowed.
+    /// The allowed values.
     pub help: Option<String>,
-    /// All of this with the text of the line.
+    /// The whole report of the mistake, with the text of the line.
     #[serde(skip)]
     rendered: String,
 }
@@ -89,7 +93,7 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or is no TOML.
+    /// It cannot be read, or is not TOML.
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |why: String| ConfigError::Unreadable { path: path.to_owned(), why };
         let about = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
@@ -101,7 +105,7 @@ impl Config {
         Self::parse(path, text)
     }
 
-    /// Takes `text` as the content of the file at `path`, which need not be there.
+    /// Uses `text` as the content of the file at `path`, which need not exist.
     ///
     /// # Errors
     /// Every mistake in its syntax.
@@ -116,20 +120,21 @@ impl Config {
         Ok(config)
     }
 
-    /// The path of the file, which is absolute.
+    /// Returns the path of the file, which is absolute.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.0.as_deref().map(|file| &*file.path)
     }
 
-    /// A path that stands in the file: a relative one is relative to the folder of the file.
+    /// Resolves a path from the file: a relative path is relative to the folder of the file.
     #[must_use]
     pub fn beside(&self, path: &Path) -> PathBuf {
         self.path().and_then(Path::parent).map_or_else(|| path.to_owned(), |folder| folder.join(path))
     }
 
-    /// The table `name` as a `T`, or `None` if there is none or no file. `T` should deny unknown fields. `toml::Spanned` in it keeps the
-    /// place of a value or a key, for [`Findings::add`].
+    /// Returns the table `name` as a `T`, or `None` if there is no such table or no file. `T`
+    /// should deny unknown fields. `toml::Spanned` in it records the place of a value or a key, for
+    /// [`Findings::add`].
     ///
     /// # Errors
     /// All unknown and missing keys, and values of a wrong type.
@@ -143,8 +148,9 @@ impl Config {
         found.finish().map(|()| read)
     }
 
-    /// The entries `[name.KEY]`, each with its key: those that are sound as a `T`, so that a mistake in one hides none in another. `T`
-    /// should deny unknown fields, and be no enum with a tag inside, in which serde loses places. Mistakes go to `found`.
+    /// Returns the entries `[name.KEY]` that are valid as a `T`, each with its key. Mistakes go to
+    /// `found`; a mistake in one entry does not hide mistakes in another. `T` should deny unknown
+    /// fields. It must not be an internally tagged enum, in which serde loses places.
     pub fn entries<T: DeserializeOwned>(&self, name: &str, found: &mut Findings<'_>) -> Vec<(Spanned<String>, T)> {
         let Some((_, value)) = self.root().remove_entry(name) else { return Vec::new() };
         let span = value.span();
@@ -156,19 +162,21 @@ impl Config {
             let before = found.found.len();
             let read = shape::read(value, &mut |Misshape { span, message, help }| found.add(span, message, help));
             let key = Spanned::new(key.span(), key.into_inner().into_owned());
-            // What resembles a known key was read as that one, which is good to find mistakes and for nothing else.
+            // A key that resembles a known key was read as that key. This helps to find more
+            // mistakes, but the value must not be used.
             read.filter(|_| found.found.len() == before).map(|read| (key, read))
         };
         table.into_iter().filter_map(read).collect()
     }
 
-    /// Collects what is wrong with the file otherwise, such as a name that is taken or a URL that is none.
+    /// Starts a collection of further mistakes in the file, such as a duplicate name or an invalid
+    /// URL.
     #[must_use]
     pub fn findings(&self) -> Findings<'_> {
         Findings { config: self, found: Vec::new() }
     }
 
-    /// All that the file has.
+    /// Returns the whole content of the file.
     pub(crate) fn root(&self) -> DeTable<'_> {
         DeTable::parse_recoverable(self.text()).0.into_inner()
     }
@@ -185,7 +193,8 @@ impl fmt::Debug for Config {
 }
 
 impl Findings<'_> {
-    /// Adds a mistake at `span`, in bytes of the file, as `toml::Spanned` has it. `message` says what is wrong, `help` what is allowed.
+    /// Adds a mistake at `span`, in bytes of the file, as `toml::Spanned` has it. `message`
+    /// describes the mistake, `help` the allowed values.
     pub fn add(&mut self, span: Range<usize>, message: impl Into<String>, help: Option<String>) {
         let (text, message) = (self.config.text(), message.into());
         let span = span.start.min(text.len())..span.end.min(text.len());
@@ -198,7 +207,7 @@ impl Findings<'_> {
         self.found.push(ConfigMistake { line, column, message, help, rendered });
     }
 
-    /// Adds that the key at `span` is none of `known`.
+    /// Reports that the key at `span` is not one of `known`.
     pub(crate) fn unknown<'k>(&mut self, span: Range<usize>, key: &str, known: impl IntoIterator<Item = &'k str>) {
         self.add(span, format!("{UNKNOWN}`{key}`"), Some(suggestion(key, known)));
     }
@@ -213,7 +222,7 @@ impl Findings<'_> {
         Ok(())
     }
 
-    /// The end of the collection.
+    /// Ends the collection.
     ///
     /// # Errors
     /// All mistakes, if there are any.
@@ -228,11 +237,11 @@ impl Findings<'_> {
     }
 }
 
-/// How the report of an unknown key begins.
+/// The beginning of the report of an unknown key.
 const UNKNOWN: &str = "unknown key ";
 
-/// The text with no value behind the key that ends at `at`. What stands under a key that nobody knows may be a secret, and a report
-/// may go to a log.
+/// Returns the text without the value after the key that ends at `at`. The value of an unknown key
+/// may be a secret, and a report may go to a log.
 fn without_value(text: &str, at: usize) -> String {
     let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
     match text[at..end].find('=') {
@@ -247,7 +256,8 @@ fn listed(path: &Path, mistakes: &[ConfigMistake]) -> String {
     format!("{} has {count} mistake{}\n\n{}", path.display(), if count == 1 { "" } else { "s" }, all.join("\n\n"))
 }
 
-/// Whether a value is one of a kind, and its text as the command line has it.
+/// Returns the text of a plain value in the form of the command line; `None` for a date, an array
+/// or a table.
 pub(crate) fn plain_text(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),

@@ -1,4 +1,4 @@
-//! What operator commands work on: the opened data folder, and what the service adds to it.
+//! The context of operator commands: the opened data folder, and the additions of the service.
 
 use crate::cli::resources;
 use crate::data::{DataFolder, FolderError, Lock};
@@ -19,7 +19,7 @@ use toolwarrant_core::store::{DirectoryStore, StoreError};
 use toolwarrant_store::Store;
 use toolwarrant_store::sqlite::{DatabaseError, OpenOptions, Sqlite};
 
-/// What operator commands work on.
+/// The context of operator commands.
 pub struct OperatorContext {
     /// The names of the service.
     pub names: Arc<Names>,
@@ -29,9 +29,9 @@ pub struct OperatorContext {
     pub registry: Registry,
     /// Tasks and the ledger.
     pub store: Arc<dyn Store>,
-    /// Lists what tools act on, if the service can do that.
+    /// Lists the targets of tools, if the service can do that.
     pub inventory: Option<Arc<dyn Inventory>>,
-    /// Carries out the commands that the service adds, if it adds any.
+    /// Carries out the commands that the service adds, if there are any.
     pub own: Option<CommandRunner>,
     /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
@@ -39,14 +39,14 @@ pub struct OperatorContext {
     pub folder: PathBuf,
     /// The clock.
     pub clock: Clock,
-    /// The audit of the server that runs, if one does.
+    /// The audit of the running server, if there is one.
     pub audit: Option<AuditHandle>,
 }
 
-/// Lists what tools act on, for the operator.
+/// Lists the targets of tools, for the operator.
 pub trait Inventory: Send + Sync + 'static {
-    /// At most `limit` items of a resource, in the order of their ids, whether an application sees them or not. With `after`, the page
-    /// begins behind that id, which need not exist.
+    /// Returns at most `limit` items of a resource, ordered by id, including those that no
+    /// application sees. With `after`, the page begins after that id, which need not exist.
     fn page<'a>(
         &'a self,
         resource: &'static str,
@@ -54,7 +54,7 @@ pub trait Inventory: Send + Sync + 'static {
         limit: u16,
     ) -> BoxFuture<'a, Result<Vec<Item>, Explanation>>;
 
-    /// The first of `ids` that does not exist, if there is one.
+    /// Returns the first of `ids` that does not exist, if there is one.
     fn missing<'a>(
         &'a self,
         resource: &'static str,
@@ -62,32 +62,34 @@ pub trait Inventory: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<String>, Explanation>>;
 }
 
-/// One thing that tools act on.
+/// One target.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Its id.
     pub id: String,
-    /// What a list shows of it, including the id.
+    /// The fields that a list shows, including the id.
     pub shown: Map<String, Value>,
 }
 
-/// One check of the doctor on a data folder. A service adds checks for the files that it keeps there.
+/// A check of the doctor on a data folder. A service adds checks for the files that it stores
+/// there.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     /// The name of the check.
     pub name: &'static str,
-    /// What holds in a healthy folder.
+    /// The condition that holds in a healthy folder.
     pub holds: &'static str,
-    /// What the operator does if it does not hold.
+    /// The instruction for the operator if the condition does not hold.
     pub remedy: &'static str,
-    /// Returns everything that is wrong in the folder, or why that cannot be determined. Changes nothing.
+    /// Returns all faults in the folder, or the reason why the check failed to look. Changes
+    /// nothing.
     pub look: fn(&Path) -> Result<Vec<String>, Explanation>,
 }
 
-/// Why a command was not carried out. The message is for the operator.
+/// The reason why a command was not carried out. The message is for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// The command cannot be carried out. The message says why, and what would work.
+    /// The command cannot be carried out. The message gives the reason and a way that works.
     #[error("{0}")]
     Refused(String),
     /// The registry refuses it.
@@ -101,13 +103,13 @@ pub enum OperatorError {
     Open(#[from] OpenError),
 }
 
-/// Writes the answer to a command.
+/// Converts the answer of a command to JSON.
 pub(crate) fn answer(shown: impl Serialize) -> Result<Value, OperatorError> {
     let unwritten = |error| OperatorError::Refused(format!("the answer cannot be written as JSON: {error}"));
     serde_json::to_value(shown).map_err(unwritten)
 }
 
-/// Why a data folder cannot be opened.
+/// The reason why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder or its master key cannot be used.
@@ -119,12 +121,12 @@ pub enum OpenError {
     /// The content of the database cannot be used.
     #[error(transparent)]
     Content(#[from] StoreError),
-    /// The service cannot open what it keeps in the folder.
+    /// The service cannot open its own files in the folder.
     #[error("{0}")]
     Service(Explanation),
 }
 
-/// A database that cannot be created is a matter of the folder.
+/// A database that cannot be created is reported as a fault of the folder.
 impl From<DatabaseError> for OpenError {
     fn from(error: DatabaseError) -> Self {
         match error {
@@ -142,7 +144,7 @@ pub struct OpenedData<D = Sqlite> {
     pub keyring: KeyRing,
     /// The database.
     pub database: Arc<D>,
-    /// The clock of this process, which goes on from the time that the folder has seen.
+    /// The clock of this process, which continues from the latest time recorded in the folder.
     pub clock: Clock,
 }
 
@@ -167,7 +169,8 @@ impl OpenedData {
     }
 }
 
-/// How to open the database of a folder. Grants from layouts that knew only one resource belong to the first of the contract.
+/// Returns the options to open the database of a folder. Grants from layouts with only one resource
+/// belong to the first resource of the contract.
 pub(crate) fn open_options<'a>(path: &'a Path, folder: &DataFolder, catalogue: &Catalogue) -> OpenOptions<'a, Lock> {
     let former_resource = resources(catalogue).into_iter().next().unwrap_or_default();
     OpenOptions { path, former_resource, lock: Arc::clone(&folder.lock) }

@@ -1,7 +1,8 @@
-//! Credentials that a service needs, such as the key of its account at a platform: read from a file for its owner alone or from the
-//! environment, and never from the configuration file.
+//! Credentials that a service needs, such as the key of its account at a platform. They are read
+//! from a file that only its owner can read, or from the environment, and never from the
+//! configuration file.
 //!
-//! The text is wiped when it is dropped, stands in no message, and is no longer than a secret is.
+//! The text is wiped when it is dropped, does not appear in any message, and has a maximum length.
 
 use std::env;
 use std::fs::{File, Metadata};
@@ -15,22 +16,22 @@ use zeroize::Zeroizing;
 /// Maximum length of a credential, in bytes.
 const LONGEST: usize = 4096;
 
-/// Where a credential is.
+/// The place of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CredentialSource {
-    /// In this file: of this user or root, and for nobody else to read.
+    /// In this file, which belongs to this user or root and which no other user can read.
     File(PathBuf),
     /// In the environment variable of this name.
     Environment(String),
 }
 
-/// Why there is no credential, and what helps. No message has any part of what was read.
+/// The reason why there is no credential, with advice. No message contains any part of the content.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct CredentialError(String);
 
 impl CredentialSource {
-    /// Reads the credential. One line end behind it is no part of it. Blocks on the disk.
+    /// Reads the credential. One line end after it is not part of it. Blocks on the disk.
     ///
     /// # Errors
     /// See [`CredentialError`].
@@ -61,7 +62,7 @@ fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Res
     if bytes.is_empty() {
         return Err(malformed("it is empty"));
     }
-    // The bytes go on as they are, so that no copy of them stays behind.
+    // The bytes are converted in place, so that no copy of them stays in memory.
     match String::from_utf8(std::mem::take(&mut *bytes)) {
         Ok(text) => Ok(Secret::new(text)),
         Err(error) => {
@@ -71,7 +72,7 @@ fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Res
     }
 }
 
-/// The content of a file that only its owner can use, who is this user or root.
+/// Reads a file that only its owner can use. The owner must be this user or root.
 fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
     let unreadable =
         |error: io::Error| CredentialError(format!("cannot read the credential file {}: {error}", path.display()));
@@ -86,7 +87,7 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
     Ok(bytes)
 }
 
-/// Refuses a file that others than `user` and root can use.
+/// Refuses a file that users other than `user` and root can use.
 fn refuse_shared(path: &Path, about: &Metadata, user: u32) -> Result<(), CredentialError> {
     let (mode, owner, path) = (about.permissions().mode() & 0o777, about.uid(), path.display());
     if owner != user && owner != 0 {

@@ -1,17 +1,17 @@
-//! The data folder: everything that a service keeps on disk. One process uses it at a time.
+//! The data folder: everything that a service stores on disk. One process uses it at a time.
 //!
 //! ```text
 //! lock            locked by the process that uses the folder, as is the folder itself
 //! service         the name of the program that the folder belongs to
 //! master.key      opens sealed data and verifies secrets; back it up apart from the rest
 //! NAME.db         tasks, ledger, applications, keys
-//! NAME.watermark  tells how much the database has held, so that a loss is noticed
+//! NAME.watermark  records how much the database has held, so that a loss is detected
 //! audit/          one line for each tool call, one file a day
 //! admin.sock      receives operator commands while a server runs
-//! restoring/      only where a restore was interrupted
+//! restoring/      only if a restore was interrupted
 //! ```
 //!
-//! A service may keep further files there. Start at [`DataFolder::open`].
+//! A service may store further files there. Start at [`DataFolder::open`].
 
 use crate::flags::DATA;
 use crate::names::Names;
@@ -33,14 +33,16 @@ pub struct DataFolder {
     path: PathBuf,
     /// The file name of the database.
     database: String,
-    /// A user of the folder that may outlive this value clones it.
+    /// The lock. Code that uses the folder and may outlive this value clones it.
     pub(crate) lock: Lock,
 }
 
-/// What keeps other processes away: the folder itself and the file `lock` in it. The file alone could be removed and made anew.
+/// The locked files that keep other processes away: the folder itself and the file `lock` in it.
+/// The file alone could be removed and created again.
 pub(crate) type Lock = Arc<[File; 2]>;
 
-/// Whether the folder contains a database of this service that is not empty, or tells of one that it has held.
+/// Returns true if the folder contains a non-empty database of this service, or a record of one
+/// that it has held.
 pub(crate) fn has_database(folder: &Path, names: &Names) -> bool {
     let database = folder.join(&names.database);
     database.metadata().is_ok_and(|about| about.len() > 0) || watermark(&database).exists()
@@ -49,19 +51,20 @@ pub(crate) fn has_database(folder: &Path, names: &Names) -> bool {
 /// The file with the name of the program that the folder belongs to.
 pub(crate) const SERVICE: &str = "service";
 
-/// The file that the user of the folder locks.
+/// The file that a process locks to use the folder.
 pub(crate) const LOCK: &str = "lock";
 
-/// The folder in which a restore prepares what it brings. It is there until all is in place.
+/// The folder in which a restore prepares its files. It exists until all of them are in place.
 pub(crate) const RESTORING: &str = "restoring";
 
 /// The file of the master key.
 pub(crate) const MASTER_KEY: &str = "master.key";
 
-/// What some file systems have at their top, for the system alone.
+/// A folder that some file systems have at their root, for the system only.
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
 
-/// Room for the text of a master key, in bytes, so that no copy stays behind where it grows.
+/// Initial capacity for the text of a master key, in bytes. It is large enough that the buffer
+/// never grows, which would leave a copy in memory.
 const MASTER_KEY_ROOM: usize = 256;
 
 /// The folder of the audit trail.
@@ -70,7 +73,7 @@ pub const AUDIT: &str = "audit";
 /// The socket for operator commands.
 pub(crate) const SOCKET: &str = "admin.sock";
 
-/// Why a data folder cannot be used.
+/// The reason why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A file cannot be created, read or written.
@@ -89,7 +92,7 @@ pub enum FolderError {
         /// This program.
         program: String,
     },
-    /// The file that says whose the folder is does not name a program.
+    /// The file `service` does not name a program.
     #[error(
         "{0} does not name the program that this folder belongs to; write it there, or remove the file: then the database decides"
     )]
@@ -97,7 +100,7 @@ pub enum FolderError {
     /// The file is not a master key.
     #[error("{0} is not a master key: 64 hexadecimal digits and a line end")]
     MalformedKey(PathBuf),
-    /// There is a database and no master key, which it needs.
+    /// There is a database, but not the master key that it needs.
     #[error("{0} is missing, and nothing in this folder can be opened without it; restore it from where it was kept")]
     MissingKey(PathBuf),
     /// There is a master key, and the database is empty.
@@ -111,15 +114,15 @@ pub enum FolderError {
     HalfRestored(PathBuf),
 }
 
-/// How long a start waits for the folder, and how often it looks.
+/// Time that a start waits for the folder, and the interval between its attempts.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 
 impl DataFolder {
-    /// Locks the folder, for which it waits for 2 s, and records that it belongs to this service.
+    /// Locks the folder, waiting for up to 2 s, and records that it belongs to this service.
     ///
-    /// A missing folder is created with access for its owner alone. An existing folder keeps its mode, since it may be a mounted
-    /// volume; the log warns if others can enter it.
+    /// A missing folder is created with access for its owner only. An existing folder keeps its
+    /// mode, since it may be a mounted volume; the log warns if other users can enter it.
     ///
     /// # Errors
     /// See [`FolderError`].
@@ -127,7 +130,7 @@ impl DataFolder {
         let begun = Instant::now();
         let folder = loop {
             match Self::lock_to_restore(path, names) {
-                // A command that is being carried out is soon done.
+                // A running command ends soon.
                 Err(FolderError::InUse(..)) if begun.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_INTERVAL),
                 locked => break locked?,
             }
@@ -141,7 +144,7 @@ impl DataFolder {
         Ok(folder)
     }
 
-    /// Locks the folder, which a restore may fill.
+    /// Locks the folder for a restore.
     ///
     /// # Errors
     /// See [`FolderError`].
@@ -170,19 +173,19 @@ impl DataFolder {
         Ok(Self { path: path.to_owned(), database: names.database.clone(), lock: Arc::new(lock) })
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of a file in the folder.
+    /// Returns the path of a file in the folder.
     #[must_use]
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// The path of the database, which need not exist yet.
+    /// Returns the path of the database, which need not exist yet.
     ///
     /// # Errors
     /// See [`FolderError::EmptyDatabase`].
@@ -192,7 +195,7 @@ impl DataFolder {
         if empty && self.join(MASTER_KEY).exists() { Err(FolderError::EmptyDatabase(path)) } else { Ok(path) }
     }
 
-    /// The master key. The first start creates it, before anything is sealed.
+    /// Returns the master key. The first start creates it, before anything is sealed.
     ///
     /// # Errors
     /// See [`FolderError`].
@@ -224,7 +227,8 @@ impl DataFolder {
     }
 }
 
-/// Refuses a folder that is another service's. One that does not exist is nobody's.
+/// Refuses a folder that belongs to another service. A folder that does not exist belongs to no
+/// service.
 ///
 /// # Errors
 /// [`FolderError::OtherService`], or the folder cannot be read.
@@ -237,8 +241,8 @@ pub(crate) fn refuse_foreign(path: &Path, names: &Names) -> Result<(), FolderErr
     Ok(())
 }
 
-/// The program that the folder belongs to. A folder without the file `service` belongs to the program that its database is named
-/// after.
+/// Returns the program that the folder belongs to. A folder without the file `service` belongs to
+/// the program that its database is named after.
 fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
     let file = folder.join(SERVICE);
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -263,7 +267,7 @@ fn owner(folder: &Path, names: &Names) -> Result<Option<String>, FolderError> {
     Ok(database.and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned())))
 }
 
-/// The master key of a folder, which another process may have locked.
+/// Returns the master key of a folder, which another process may have locked.
 ///
 /// # Errors
 /// See [`FolderError`].
@@ -271,7 +275,7 @@ pub(crate) fn read_master_key(folder: &Path) -> Result<Zeroizing<[u8; 32]>, Fold
     read_key_file(folder.join(MASTER_KEY))
 }
 
-/// The master key in a file.
+/// Returns the master key in a file.
 ///
 /// # Errors
 /// See [`FolderError`].
@@ -292,8 +296,8 @@ pub(crate) fn read_key_file(path: PathBuf) -> Result<Zeroizing<[u8; 32]>, Folder
     key.and_then(|key| Some(Zeroizing::new(key.as_slice().try_into().ok()?))).ok_or(FolderError::MalformedKey(path))
 }
 
-/// The metadata of the folder and of everything in it. A link to the master key is followed, because the key may be kept
-/// elsewhere. Other links are not followed.
+/// Returns the metadata of the folder and of everything in it. A link to the master key is
+/// followed, because the key may be stored elsewhere. Other links are not followed.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -325,7 +329,7 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
     durable::sync_folder(&path.join(".."))
 }
 
-/// Options to write a file that only its owner can read.
+/// Returns options to write a file that only its owner can read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
@@ -352,7 +356,8 @@ mod tests {
         let folder = DataFolder::open(&path, &names()).unwrap();
         assert_eq!((mode(&path), mode(&folder.join("lock"))), (0o700, 0o600));
         assert!(matches!(DataFolder::open(&path, &names()), Err(FolderError::InUse(..))));
-        // A lock that is removed is made anew, and is not the one that is held.
+        // If the lock file is removed, the next process creates another file, which is not the
+        // locked one.
         std::fs::remove_file(folder.join("lock")).unwrap();
         assert!(matches!(DataFolder::open(&path, &names()), Err(FolderError::InUse(..))));
         drop(folder);
@@ -404,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_written_to_is_named() {
-        // Nobody can write there, not even root.
+        // No user can write there, not even root.
         let refused = DataFolder::open(Path::new("/sys"), &names()).unwrap_err().to_string();
         let named = refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("--data names another folder");
         assert!(named, "{refused}");

@@ -1,7 +1,8 @@
-//! The doctor: finds what is wrong with a data folder, and says what the operator can do about it.
+//! The doctor: finds faults in a data folder, and tells the operator how to correct them.
 //!
-//! It repairs nothing. It works whether a server runs or not. The store checks the rules about the database, see [`IntegrityRule`]. This
-//! file owns their descriptions, and the checks of everything else in the folder. Start at [`examine`].
+//! It repairs nothing. It works with or without a running server. The store checks the rules about
+//! the database, see [`IntegrityRule`]. This file owns their descriptions, and the checks of
+//! everything else in the folder. Start at [`examine`].
 
 use crate::context::{Check, OpenError, OperatorError, answer, open_options};
 use crate::data::{self, AUDIT, DataFolder};
@@ -31,16 +32,19 @@ use toolwarrant_store::{Figure, IntegrityRule, Store};
 /// Maximum number of faults shown for a check. Further faults are only counted.
 const FAULTS_SHOWN: usize = 10;
 
-/// Time after its deadline in which a task may still be in flight. After a start, the engine looks at every task within a minute.
+/// Time after its deadline in which a task may still be in flight. After a start, the engine looks
+/// at every task within a minute.
 const DEADLINE_GRACE: Duration = Duration::from_mins(2);
 
 /// Maximum number of bytes read from the end of the audit trail to find its last line.
 const LAST_LINE_MAX: u64 = 1 << 20;
 
-/// Bytes of the audit trail that are verified: the newest file, and earlier ones that fit beside it.
+/// Number of bytes of the audit trail that are verified: the newest file, and earlier files that
+/// fit into the limit with it.
 const VERIFIED: u64 = 64 << 20;
 
-/// A check as the operator reads it: its name, what holds in a healthy folder, and what to do if it does not hold.
+/// The texts of a check: its name, the condition that holds in a healthy folder, and the
+/// instruction if it does not hold.
 struct Description(&'static str, &'static str, &'static str);
 
 const FILES: Description = Description(
@@ -81,7 +85,8 @@ const KEY: Description = Description(
     "restore the master.key that this data was created with; without it, every application needs a new key",
 );
 
-/// The rules of the store, in the order of the checks, with what a [`Description`] has. A broken rule can break those after it.
+/// Returns the rules of the store, in the order of the checks, with the texts of a [`Description`].
+/// A broken rule can break later ones.
 fn rules(now: Timestamp) -> [(IntegrityRule, &'static str, &'static str, &'static str); 8] {
     [
         (
@@ -140,7 +145,7 @@ fn rules(now: Timestamp) -> [(IntegrityRule, &'static str, &'static str, &'stati
 /// Examines a folder while no server runs.
 ///
 /// # Errors
-/// Another process uses the folder, or it cannot be used at all.
+/// Another process uses the folder, or the folder cannot be used.
 pub(crate) async fn examine_offline(
     path: &Path,
     names: &Names,
@@ -157,7 +162,8 @@ pub(crate) async fn examine_offline(
     answer(examine(path, names, checks, store, Clock::system().now()).await)
 }
 
-/// Examines a folder. `store` is its store, or why that cannot be opened. Files are read on a thread that may block.
+/// Examines a folder. `store` is its store, or the reason why it cannot be opened. Files are read
+/// on a thread that may block.
 pub(crate) async fn examine(
     folder: &Path,
     names: &Names,
@@ -199,14 +205,14 @@ pub(crate) struct Diagnosis {
     healthy: bool,
     checks: Vec<Value>,
     faults: Vec<Value>,
-    /// One for each check that found a fault.
+    /// One remedy for each check that found a fault.
     remedies: Vec<Value>,
-    /// How much there is of what grows, since when, and how long it is kept.
+    /// The amount of data that grows, its oldest entry, and the time for which it is stored.
     kept: Vec<Value>,
 }
 
 impl Diagnosis {
-    /// Adds the faults that a check found, or why it could not look.
+    /// Adds the faults that a check found, or the reason why it could not look.
     fn add(&mut self, Description(check, holds, remedy): &Description, found: Result<Vec<String>, Explanation>) {
         let found = found.unwrap_or_else(|why| vec![why]);
         let state = if found.is_empty() { "ok" } else { "fault" };
@@ -253,7 +259,8 @@ async fn chain(folder: &Path, names: &Names, store: &dyn Store) -> Result<Vec<St
     let key = data::read_master_key(folder).map_err(|error| error.to_string())?;
     let key = KeyRing::new(&names.salt, &key, Random::System).chain_key();
     let (trail, mut faults) = (folder.join(AUDIT), Vec::new());
-    // A server that runs may begin a file meanwhile. What is wrong stays wrong.
+    // A running server may begin a file meanwhile, which looks like a fault. A real fault is found
+    // again.
     for _ in 0..2 {
         let (trail, key) = (trail.clone(), key.clone());
         let anchor = store.audit_anchor().await.map_err(|error| error.to_string())?;
@@ -303,7 +310,8 @@ fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {
     Ok(last.filter(|line| !is_json(line)).map(|_| "its last line is no JSON".to_owned()).into_iter().collect())
 }
 
-/// The last complete line of the trail, if there is one. An incomplete line at the end may still be written.
+/// Returns the last complete line of the trail, if there is one. An incomplete line at the end may
+/// still be being written.
 fn last_line(folder: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(path) = audit::days(folder)?.pop() else { return Ok(None) };
     let mut file = File::open(path)?;

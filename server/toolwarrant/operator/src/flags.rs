@@ -1,7 +1,8 @@
 //! The names of flags, without their dashes.
 //!
-//! The command line declares its flags with these names and messages refer to them by the same names, so that a renamed flag
-//! leaves no old name behind. Flags that the HTTP crate checks are named there.
+//! The command line declares its flags with these names, and messages refer to them by the same
+//! names. So a renamed flag does not leave an old name behind. The HTTP crate defines the names of
+//! the flags that it checks.
 
 pub use toolwarrant_http::edge::{ALLOW_HOST, ALLOW_ORIGIN, PUBLIC_URL, TLS_CERT, TLS_KEY, TRUST_PROXY};
 
@@ -26,10 +27,10 @@ pub const CONFIG: &str = "config";
 /// Answers as JSON.
 pub const JSON: &str = "json";
 
-/// Days for which the audit trail is kept.
+/// Number of days for which the audit trail is stored.
 pub const KEEP_DAYS: &str = "audit-keep-days";
 
-/// Bytes of the audit trail that are kept.
+/// Maximum size of the stored audit trail, in bytes.
 pub const KEEP_BYTES: &str = "audit-keep-bytes";
 
 /// A permission of a new application.

@@ -1,7 +1,9 @@
-//! Keeps the audit trail: records how far it is sealed, and prunes what is older or larger than it is to be.
+//! Maintains the audit trail: records the newest seal, and deletes files that are too old or too
+//! many.
 //!
-//! What is recorded stands in the database, which the trail itself cannot be made to agree with. The keeper reads and removes files on
-//! threads that may block. Start at [`AuditKeeper::start`].
+//! The record is in the database, so an attacker who changes only the files of the trail cannot
+//! make them agree with it. The keeper reads and removes files on threads that may block. Start at
+//! [`AuditKeeper::start`].
 
 use crate::flags;
 use clap::Args;
@@ -16,11 +18,11 @@ use toolwarrant_base::clock::Clock;
 use toolwarrant_base::keyring::KeyRing;
 use toolwarrant_core::store::{AuditStore, StoreError};
 
-/// Interval at which the trail is pruned. Before the first has passed, nothing goes for its age: a clock that is wrong at a start may be
-/// put right by then.
+/// Interval at which the trail is pruned. Until the first interval has passed, nothing is deleted
+/// because of its age: a clock that is wrong at a start may be corrected by then.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
-/// Wait after the database could not be written.
+/// Wait after a failed write to the database.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// How much of the audit trail is kept.
@@ -42,7 +44,7 @@ impl Default for AuditOptions {
     }
 }
 
-/// Keeps a trail until its writer has ended.
+/// Maintains a trail until its writer has ended.
 pub struct AuditKeeper {
     sealed: watch::Receiver<Head>,
     store: Arc<dyn AuditStore>,
@@ -53,7 +55,8 @@ pub struct AuditKeeper {
 }
 
 impl AuditKeeper {
-    /// Starts the trail in `folder`, and records where its chain begins if nothing is recorded.
+    /// Starts the trail in `folder`. If the database has no record of it, records the beginning of
+    /// its chain.
     ///
     /// # Errors
     /// The folder or the database cannot be read or written.
@@ -79,7 +82,7 @@ impl AuditKeeper {
         Ok((audit, Self { sealed, store, folder: folder.to_owned(), options, clock, anchor }))
     }
 
-    /// Keeps the trail until its audit was stopped and the last seal is recorded.
+    /// Maintains the trail until its audit was stopped and the last seal is recorded.
     pub async fn run(mut self) {
         let begun = self.clock.now();
         let mut prune_at = begun;
@@ -101,7 +104,7 @@ impl AuditKeeper {
         }
     }
 
-    /// Records an anchor. Returns whether that succeeded; `quiet` after a failure.
+    /// Records an anchor. Returns true if that succeeded. Logs a failure only if `loud`.
     async fn record(&mut self, anchor: Anchor, loud: bool) -> bool {
         match self.store.put_audit_anchor(anchor.clone()).await {
             Ok(()) => self.anchor = anchor,
@@ -114,7 +117,7 @@ impl AuditKeeper {
         true
     }
 
-    /// Prunes the trail. What will be gone is recorded first.
+    /// Prunes the trail. The new beginning is recorded before files are deleted.
     async fn prune(&mut self, by_age: bool) {
         let AuditOptions { keep_days, keep_bytes } = self.options;
         let retention = Retention { days: by_age.then_some(keep_days), bytes: keep_bytes };

@@ -1,9 +1,12 @@
-//! The operator's side of a service: its command line, its commands, its data folder, its doctor and its metrics.
+//! The operator's side of a service: its command line, its commands, its data folder, its doctor
+//! and its metrics.
 //!
-//! [`execute`] carries out an [`OperatorCommand`]. If a server runs, it receives the command through the [`socket`] in its data
-//! folder. Otherwise [`offline`] opens the folder. In both cases the answer is JSON, which [`render`] turns into text.
+//! [`execute`] carries out an [`OperatorCommand`]. If a server runs, it receives the command
+//! through the [`socket`] in its data folder. Otherwise [`offline`] opens the folder. In both cases
+//! the answer is JSON, which [`render`] turns into text.
 //!
-//! This crate knows no particular contract. Permissions, resources and the words for them come from the catalogue of the service.
+//! This crate does not depend on a particular contract. Permissions, resources and the words for
+//! them come from the catalogue of the service.
 
 mod archive;
 mod background;

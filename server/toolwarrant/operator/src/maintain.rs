@@ -1,7 +1,8 @@
-//! Commands of whoever maintains a service. They work on the sources, so no data folder and no server is asked.
+//! Commands for the maintainer of a service. They work on the sources, so they do not need a data
+//! folder or a server.
 //!
-//! Those on a contract are part of a program with the feature `maintain` alone: they need the code generator, which no server that is
-//! deployed does.
+//! The commands on a contract are part of a program only with the feature `maintain`: they need the
+//! code generator, which a deployed server does not contain.
 
 #[cfg(feature = "maintain")]
 mod contract;
@@ -20,10 +21,11 @@ pub enum MaintainerCommand {
     Flags,
 }
 
-/// Carries a command out; answers with what to print. `flags` makes the reference of the service's flags.
+/// Carries out a command and returns the text to print. `flags` makes the reference of the
+/// service's flags.
 ///
 /// # Errors
-/// The mistakes of the contract, the files that are stale, or what cannot be written.
+/// The mistakes of the contract, the stale files, or the file that cannot be written.
 #[cfg_attr(
     not(feature = "maintain"),
     expect(unused_variables, reason = "only commands on a contract need the catalogue")

@@ -1,6 +1,7 @@
-//! What the monitoring server of a service shows: whether the service is ready, and its metrics.
+//! The data of a service's monitoring server: the readiness of the service, and its metrics.
 //!
-//! Each part of the program owns its counts. This module reads them when it is asked. Start at [`ServiceStatus`].
+//! Each part of the program owns its counts. This module reads them on request. Start at
+//! [`ServiceStatus`].
 
 use crate::names::Names;
 use crate::prometheus::Page;
@@ -40,7 +41,7 @@ pub struct StatusSources {
     pub audit: AuditHandle,
     /// The open connections.
     pub limiter: Arc<ConnectionLimiter>,
-    /// What runs the targets, where that is not this process.
+    /// The upstreams that run the targets, if that is not this process.
     pub upstreams: Option<Arc<dyn Upstreams>>,
 }
 
@@ -50,12 +51,13 @@ pub struct ServiceStatus {
     started_at: Timestamp,
     sources: OnceLock<StatusSources>,
     stopping: AtomicBool,
-    /// The test write to the store. There is at most one at a time; it continues if those that wait for it leave.
+    /// The test write to the store. There is at most one at a time; it continues if the requests
+    /// that wait for it are dropped.
     test_write: Mutex<JoinSet<Result<(), StoreError>>>,
 }
 
 impl ServiceStatus {
-    /// The status of a program that does not serve yet.
+    /// Returns the status of a program that does not serve yet.
     #[must_use]
     pub fn new(names: Arc<Names>, started_at: Timestamp) -> Self {
         Self {
@@ -98,7 +100,7 @@ impl MonitorSource for ServiceStatus {
 }
 
 impl ServiceStatus {
-    /// Why the service is not ready for requests, if it is not.
+    /// Returns the reason why the service is not ready for requests, if it is not.
     async fn why_unready(&self) -> Option<String> {
         if self.stopping.load(Relaxed) {
             return Some("the program stops".to_owned());
@@ -119,10 +121,10 @@ impl ServiceStatus {
         }
     }
 
-    /// Tries whether the store can write. Waits for a test write that is running already.
+    /// Tests whether the store can write. Waits for a test write that is already running.
     async fn test_write(&self, database: &Arc<Sqlite>) -> Result<(), StoreError> {
         let mut running = self.test_write.lock().await;
-        // The outcome of a test write that nobody waited for may be old.
+        // The outcome of a test write for which no request waited may be old.
         while running.try_join_next().is_some() {}
         if running.is_empty() {
             let database = Arc::clone(database);

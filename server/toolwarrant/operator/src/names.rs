@@ -22,7 +22,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// The usual names of a program. `program` consists of lower-case letters, digits and hyphens.
+    /// Returns the usual names of a program. `program` consists of lower-case letters, digits and
+    /// hyphens.
     #[must_use]
     pub fn of(program: &'static str, version: &'static str) -> Self {
         let metrics = format!("{}_", program.replace('-', "_"));

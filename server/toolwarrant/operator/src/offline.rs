@@ -1,5 +1,5 @@
-//! Runs a command from the command line: in the server of the data folder or, if none runs, in this process, which locks the folder
-//! meanwhile.
+//! Runs a command from the command line: in the server of the data folder or, if no server runs, in
+//! this process, which then locks the folder.
 
 use crate::background::Background;
 use crate::command::{AppCommand, ClockCommand, OperatorCommand};
@@ -22,26 +22,26 @@ use toolwarrant_core::catalogue::Catalogue;
 use toolwarrant_core::registry::Kept;
 use toolwarrant_core::store::DirectoryStore;
 
-/// What commands use of a service.
+/// The parts of a service that commands use.
 pub struct ServiceParts {
-    /// Lists what tools act on.
+    /// Lists the targets of tools.
     pub inventory: Option<Arc<dyn Inventory>>,
     /// Carries out the commands that the service adds.
     pub own: Option<CommandRunner>,
-    /// Runs beside the command.
+    /// Runs next to the command.
     pub background: Vec<BoxFuture<'static, ()>>,
 }
 
 /// Makes the parts of a service from its opened data folder.
 pub type MakeParts<'a> = Box<dyn FnOnce(&DataFolder) -> Result<ServiceParts, Explanation> + 'a>;
 
-/// What commands need to know of a service.
+/// The properties of a service that commands need.
 pub struct Offline<'a> {
     /// Its names.
     pub names: Arc<Names>,
     /// Its contract.
     pub catalogue: &'static Catalogue,
-    /// The doctor's checks that it adds.
+    /// The doctor's checks that the service adds.
     pub checks: Arc<[Check]>,
     /// Makes its parts.
     pub parts: MakeParts<'a>,
@@ -57,7 +57,8 @@ impl Offline<'_> {
         if let OperatorCommand::Tools { name } = &command {
             return tools(catalogue, name.as_deref());
         }
-        // Before its server is asked: another service's would carry the command out.
+        // This check comes before the server is asked, because the server of another service would
+        // carry out the command.
         refuse_foreign(folder, &names).map_err(OpenError::from)?;
         if let OperatorCommand::Restore { file, master_key } = command {
             return restore::run(folder, &names, catalogue, &file, master_key);
@@ -66,8 +67,9 @@ impl Offline<'_> {
         if let Some(answer) = socket::ask(folder, &command).await {
             return answer;
         }
-        // Opening the folder would create a database, also in a folder that is no data folder. Only the command that begins a
-        // directory of applications may do that, as the first start does, and a service's own, which may be there to prepare that.
+        // Opening the folder would create a database, even in a folder that is not a data folder.
+        // Two commands may do that: the one that creates the first application, like the first
+        // start of a server, and a service's own command, which may have to prepare that.
         let may_begin =
             matches!(command, OperatorCommand::App(AppCommand::Create { .. }) | OperatorCommand::Own { .. });
         if !may_begin && !has_database(folder, &names) {
@@ -83,7 +85,7 @@ impl Offline<'_> {
             return doctor::examine_offline(folder, &names, catalogue, &checks).await;
         }
         let folder = match DataFolder::open(folder, &names) {
-            // A server has begun meanwhile.
+            // A server has started meanwhile.
             Err(FolderError::InUse(path, program)) => match socket::ask(folder, &command).await {
                 Some(answer) => return answer,
                 None => return Err(OpenError::from(FolderError::InUse(path, program)).into()),
@@ -104,7 +106,8 @@ impl Offline<'_> {
         let answer = execute(&context, command).await;
         background.stop().await;
         let answer = answer?;
-        // No server goes on to store what this process could not.
+        // A running server would retry to store the change; this process ends, so it must report
+        // the failure.
         match context.registry.settle().await {
             Kept::Stored => Ok(answer),
             Kept::Owed(why) => Err(OperatorError::Refused(why)),
@@ -112,7 +115,7 @@ impl Offline<'_> {
     }
 }
 
-/// Makes the time of the machine's clock the one to go on from.
+/// Makes the machine's clock the time to continue from.
 async fn accept_clock(database: &dyn DirectoryStore, clock: &Clock) -> Result<Value, OperatorError> {
     let (before, now) = (clock.floor(), clock.wall());
     database.see(now).await?;

@@ -1,7 +1,8 @@
-//! Commands that a service adds to those of every operator: what they must say of themselves, and who carries them out.
+//! Commands that a service adds to those of every operator: the trait of such commands, and the
+//! trait of the code that carries them out.
 //!
-//! They go the way of every command: to the running server, or to this process where none runs. This module knows none of them. To
-//! the socket, each is the JSON of its type.
+//! They take the same path as every command: to the running server, or to this process if no server
+//! runs. This module does not know any of them. The socket carries each as the JSON of its type.
 
 use clap::Subcommand;
 use serde::de::DeserializeOwned;
@@ -11,31 +12,37 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant_base::BoxFuture;
 
-/// Why something could not be read or done, in words for the operator. Nothing decides by it.
+/// The reason why an operation failed, as a text for the operator. The program never branches on
+/// it.
 pub type Explanation = String;
 
-/// The commands that a service adds: an enum that derives `clap::Subcommand` and serde's traits. None may have the name of another
-/// command or of a resource; a program that is built for debugging then ends at its start.
+/// The commands that a service adds: an enum that derives `clap::Subcommand` and serde's traits. A
+/// command must not have the name of another command or of a resource; a debug build then ends at
+/// its start.
 pub trait OwnCommand: Subcommand + Serialize + DeserializeOwned + Send + 'static {
-    /// What an operator is asked on the terminal before the command is carried out, as a question with what it changes. A command that
-    /// asks has a flag `--yes`, with which it asks no more. Without a terminal and that flag, it is refused.
+    /// Returns the question for the operator on the terminal before the command is carried out; it
+    /// names the changes. A command with a question has a flag `--yes`, which skips it. Without a
+    /// terminal and without that flag, the command is refused.
     fn question(&self) -> Option<String> {
         None
     }
 
-    /// How long an operator waits for the answer of a running server. The server gives it ten minutes at least.
+    /// Returns the time that an operator waits for the answer of a running server. The server
+    /// allows at least ten minutes.
     fn patience(&self) -> Duration {
         Duration::from_secs(30)
     }
 }
 
-/// Carries out the commands that a service adds, in its server or, where none runs, in the process of the command line.
+/// Carries out the commands that a service adds, in its server or, if no server runs, in the
+/// process of the command line.
 pub trait Commands<C>: Send + Sync + 'static {
-    /// Carries out one command. The answer is an object or a list of objects, without secrets; `"sound": false` in it makes the exit
-    /// code a failure. An operator may leave before it is there.
+    /// Carries out one command. The answer is an object or a list of objects, without secrets;
+    /// `"sound": false` in it makes the exit code a failure. The operator may disconnect before the
+    /// answer.
     ///
     /// # Errors
-    /// Why it was not carried out, and what would help.
+    /// The reason why it was not carried out, and advice.
     fn execute(&self, command: C) -> BoxFuture<'_, Result<Value, Explanation>>;
 }
 
@@ -48,7 +55,7 @@ impl OwnCommand for NoCommands {}
 /// Carries out a command that is given as the JSON of its type.
 pub type CommandRunner = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, Explanation>> + Send + Sync>;
 
-/// Makes a runner of who carries out commands of one type.
+/// Makes a runner from the code that carries out commands of one type.
 pub fn runner<C: OwnCommand>(commands: Arc<dyn Commands<C>>) -> CommandRunner {
     Arc::new(move |command| {
         let commands = Arc::clone(&commands);

@@ -1,7 +1,7 @@
 //! Writes metrics in the Prometheus text format, version 0.0.4.
 //!
-//! See <https://prometheus.io/docs/instrumenting/exposition_formats/>. All names and label values come from the program and never
-//! from a client, so nothing needs escaping.
+//! See <https://prometheus.io/docs/instrumenting/exposition_formats/>. All names and label values
+//! come from the program and never from a client, so they need no escaping.
 
 use std::fmt::{Display, Write};
 use toolwarrant_base::clock::Timestamp;
@@ -18,7 +18,7 @@ pub(crate) struct Page<'a> {
 pub(crate) type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl<'a> Page<'a> {
-    /// An empty page.
+    /// Returns an empty page.
     pub(crate) fn new(prefix: &'a str) -> Self {
         Self { prefix, text: String::new() }
     }
@@ -84,7 +84,7 @@ impl<'a> Page<'a> {
         let _ = writeln!(self.text, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
 
-    /// The text of the page.
+    /// Returns the text of the page.
     pub(crate) fn text(self) -> String {
         self.text
     }

@@ -1,12 +1,14 @@
 //! Turns answers into text for people: lists into tables, objects into lines.
 //!
-//! Whatever an answer holds, a terminal gets no control character but line ends: what was stored may be older than what cleans it.
+//! A terminal never gets a control character other than a line end, whatever an answer contains,
+//! because stored data may be older than the code that cleans it.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use toolwarrant_base::text::{cleaned, deceives};
 
-/// The answer as JSON, which ends with a line end. What a terminal would obey, or a reader not see, is escaped.
+/// Returns the answer as JSON, with a line end. Characters that a terminal interprets, or that a
+/// reader cannot see, are escaped.
 #[must_use]
 pub fn json(answer: &Value) -> String {
     let text = format!("{answer:#}\n");
@@ -17,7 +19,8 @@ pub fn json(answer: &Value) -> String {
     })
 }
 
-/// A text of several lines. What a terminal would obey, or a reader not see, is written out.
+/// Returns a text of several lines. Characters that a terminal interprets, or that a reader cannot
+/// see, are written out.
 #[must_use]
 pub fn plain(text: &str) -> String {
     written_out(text, |c, out| out.extend(c.escape_unicode()))
@@ -34,7 +37,7 @@ fn written_out(text: &str, write: fn(char, &mut String)) -> String {
     })
 }
 
-/// The answer as text, which ends with a line end.
+/// Returns the answer as text, with a line end.
 #[must_use]
 pub fn text(answer: &Value) -> String {
     match answer {
@@ -45,7 +48,7 @@ pub fn text(answer: &Value) -> String {
     }
 }
 
-/// A table with one line for each row. The members of the first row are its columns.
+/// Returns a table with one line for each row. The members of the first row are its columns.
 fn table(rows: &[Value], indent: &str) -> String {
     let Some(Value::Object(first)) = rows.first() else {
         return rows.iter().fold(String::new(), |out, row| out + indent + &cell(row) + "\n");

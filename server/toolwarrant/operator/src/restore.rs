@@ -1,7 +1,9 @@
-//! The command `restore`: a data folder from the file of a backup, while no server uses it.
+//! The command `restore`: fills a data folder from the file of a backup, while no server uses the
+//! folder.
 //!
-//! What the folder will hold is prepared in a folder inside it and then put in place, the database last. A restore that is
-//! interrupted leaves that folder, with which nothing starts, and is begun anew by the next.
+//! The content is prepared in a folder inside the data folder and then moved into place, the
+//! database last. An interrupted restore leaves that inner folder, which prevents a start. The next
+//! restore begins again.
 
 use crate::archive::{ArchiveReader, FORMAT, Manifest};
 use crate::context::{self, OpenError, OperatorError, open_options};
@@ -26,24 +28,27 @@ use toolwarrant_core::registry::open_secrets;
 use toolwarrant_core::store::ApplicationRow;
 use toolwarrant_store::sqlite::{LAYOUT, RestoredData, restore};
 
-/// The answer: what was restored, and what an operator has to look at.
+/// The answer: the restored data, and the items that an operator has to look at.
 #[derive(Serialize)]
 struct RestoreAnswer {
     restored: PathBuf,
-    /// When the backup was made. Nothing that happened since is known.
+    /// The time of the backup. Later events are not known.
     as_of: Timestamp,
-    /// The number of tasks that were in flight in the backup. Nothing more is sent for them.
+    /// The number of tasks that were in flight in the backup. The engine sends nothing more for
+    /// them.
     ended_as_timeout: u64,
     applications: Vec<Value>,
     keys: Vec<KeyAnswer>,
     next_step: String,
 }
 
-/// Fills the data folder `path` from the backup in `file`. The master key is in the folder, or in the file `master_key`.
+/// Fills the data folder `path` from the backup in `file`. The master key is in the folder, or in
+/// the file `master_key`.
 ///
 /// # Errors
-/// The backup is damaged, another service's or a newer program's; the folder is in use or not empty; or the master key is missing
-/// or another. The folder is then as empty as it was.
+/// The backup is damaged, or was made by another service or a newer program; the folder is in use
+/// or not empty; the master key is missing or is a different one. The folder is then as empty as
+/// before.
 pub(crate) fn run(
     path: &Path,
     names: &Names,
@@ -71,7 +76,7 @@ pub(crate) fn run(
     create(&staging).map_err(failed)?;
     let prepared = prepare(&staging, archive, &folder, names, catalogue, &key);
     let (data, made_at) = prepared.inspect_err(|_| {
-        // As it was, so that another backup can be tried.
+        // This empties the folder again, so that another backup can be tried.
         let _ = fs::remove_dir_all(&staging);
     })?;
     if given {
@@ -82,7 +87,7 @@ pub(crate) fn run(
     answer(data, folder.path(), names, as_of, made_at)
 }
 
-/// Whether this program can go on with a backup; if not, why.
+/// Refuses a backup that this program cannot continue with, with the reason.
 fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
     let Manifest { backup, service, version, layout, made_at: _ } = manifest;
     if service != names.program {
@@ -94,8 +99,8 @@ fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a folder that holds anything but what an empty one may: a restore replaces nothing. What an interrupted restore has left
-/// is removed.
+/// Refuses a folder with content that an empty one does not have, because a restore replaces
+/// nothing. Removes the remains of an interrupted restore.
 fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
     let path = folder.path();
     let failed = |error: io::Error| OperatorError::Refused(format!("cannot use {}: {error}", path.display()));
@@ -114,7 +119,7 @@ fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
             return Err(OperatorError::Refused(format!("{path} holds {}; {what}: {how}", name.display())));
         }
         let is_folder = entry.file_type().map_err(failed)?.is_dir();
-        // Last of all goes what says that a restore was interrupted.
+        // The folder that marks an interrupted restore is removed last.
         if name != *RESTORING {
             let removed = if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
             removed.map_err(failed)?;
@@ -123,7 +128,7 @@ fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
     if interrupted { fs::remove_dir_all(folder.join(RESTORING)).map_err(failed) } else { Ok(()) }
 }
 
-/// Unpacks the archive, and makes of its database one to go on with.
+/// Unpacks the archive, and turns its database into one to continue with.
 fn prepare(
     staging: &Path,
     archive: ArchiveReader,
@@ -143,7 +148,7 @@ fn prepare(
         file.sync_all()
     });
     unpacked.map_err(failed)?;
-    // A trail that had no line yet is an empty folder.
+    // An audit trail without a line is an empty folder.
     create(&staging.join(AUDIT)).map_err(failed)?;
     let database = staging.join(&names.database);
     if !database.exists() {
@@ -159,7 +164,8 @@ fn prepare(
     Ok((data, now))
 }
 
-/// Moves what was prepared to where it belongs, the database last, and removes the sign that a restore goes on.
+/// Moves the prepared files to their places, the database last, and removes the sign of an
+/// unfinished restore.
 fn put_in_place(folder: &DataFolder, staging: &Path, names: &Names) -> io::Result<()> {
     let mut entries = staging.read_dir()?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(|entry| entry.file_name() == *names.database);

@@ -1,6 +1,7 @@
-//! Carries operator commands to a running server, over a Unix socket in its data folder that only the owner can use.
+//! Carries operator commands to a running server, over a Unix socket in its data folder that only
+//! the owner can use.
 //!
-//! A connection carries one command as a line of JSON, and the answer as another.
+//! A connection carries one command as a line of JSON, and the answer as another line.
 
 use super::{OperatorCommand, OperatorContext, OperatorError, execute};
 use crate::data::SOCKET;
@@ -23,23 +24,23 @@ const PATH_MAX: usize = 107;
 /// Maximum size of a command, in bytes.
 const COMMAND_MAX: u64 = 1 << 20;
 
-/// Time for one command that has none of its own. It is long because the doctor reads all data.
+/// Time for a command that does not define its own. It is long because the doctor reads all data.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Time until a full queue of connections is tried again.
+/// Wait before the next attempt while the queue of connections is full.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Why the socket cannot be opened.
+/// The reason why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}; choose a shorter or another --{DATA}")]
 pub struct SocketError(String);
 
-/// A listening socket. Dropping it removes its file, unless that is another's by now.
+/// A listening socket. Dropping it removes its file, unless another process has replaced the file.
 #[derive(Debug)]
 pub struct OperatorSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Its file, by file system and inode.
+    /// The identity of its file: file system and inode.
     file: (u64, u64),
 }
 
@@ -59,7 +60,7 @@ impl OperatorSocket {
             let _ = fs::remove_file(&path);
             let socket = UnixSocket::new_stream()?;
             socket.bind(&path)?;
-            // The mode is set before listening, so that nobody else can connect meanwhile.
+            // The mode is set before listening, so that no other user can connect meanwhile.
             fs::set_permissions(&path, Permissions::from_mode(0o600))?;
             let file = file(&path)?;
             Ok((socket.listen(16)?, file))
@@ -133,11 +134,11 @@ pub(crate) async fn ask(folder: &Path, command: &OperatorCommand) -> Option<Resu
     Some(answer.map_err(OperatorError::Refused))
 }
 
-/// Connects to a socket. Returns `None` if nobody listens there.
+/// Connects to a socket. Returns `None` if no process listens there.
 async fn connect(path: &Path) -> Option<UnixStream> {
     loop {
         match UnixStream::connect(path).await {
-            // As many operators wait as may.
+            // The queue of waiting operators is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(CONNECT_INTERVAL).await,
             connected => return connected.ok(),
         }
@@ -158,7 +159,8 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// A server that was stopped with SIGSTOP, or hangs, still has a socket, which takes connections until its queue is full.
+    /// A server that was stopped with SIGSTOP, or hangs, still has a socket. The socket accepts
+    /// connections until its queue is full.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_answer_is_waited_for_as_long_as_its_command_may_take() {
         let folder = TempDir::new().unwrap();
@@ -170,7 +172,7 @@ mod tests {
         let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
         assert!(said.contains("has not answered for 30 s") && said.contains("stop the server"), "{said}");
         assert_eq!(begin.elapsed().as_secs(), 30);
-        // The one above has been given up, and takes the only place that there is.
+        // The connection above was given up, but it still takes the only place in the queue.
         let patient = timeout(Duration::from_hours(1), ask(folder.path(), &OperatorCommand::Doctor));
         let said = patient.await.expect("it ends").expect("a server").unwrap_err().to_string();
         assert!(said.contains("has not answered for 600 s"), "{said}");

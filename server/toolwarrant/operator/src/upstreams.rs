@@ -1,40 +1,46 @@
-//! What those who watch a service see of the upstreams that run its targets: whether each can be reached, and how old what is known is.
+//! The monitoring data of the upstreams that run a service's targets: whether each can be reached,
+//! and the age of the known data.
 
 use crate::prometheus::Page;
 
-/// The upstreams of a service, as they are now. A service that has none, or asks its own process, needs no such thing.
+/// The current state of the upstreams of a service. A service without upstreams, or whose targets
+/// run in its own process, does not need it.
 ///
-/// No state of an upstream makes the service unready. A load balancer that took the server away would help nobody: what the others run
-/// is whole, tasks are read and go on, and writes to what cannot be reached are refused with a reason and charge nothing. This holds also
-/// where every upstream is down or was never read, as at a start. `/readyz` names those that cannot be reached in its text; the metrics
-/// `upstream_reachable` and `upstream_age_seconds` are there to raise an alarm.
+/// The state of an upstream never makes the service unready. It would not help if a load balancer
+/// removed the server: the other upstreams work, tasks can be read and continue, and writes to
+/// unreachable targets are refused with a reason and without a charge. This also holds if every
+/// upstream is down, or was never read, as after a start. `/readyz` names unreachable upstreams in
+/// its text. The metrics `upstream_reachable` and `upstream_age_seconds` are there for alarms.
 pub trait Upstreams: Send + Sync + 'static {
-    /// The state of each, in a steady order. It is asked by whoever watches, so it reads memory and asks no upstream.
+    /// Returns the state of each upstream, in a stable order. Monitoring calls it, so it reads
+    /// memory and does not call an upstream.
     fn states(&self) -> Vec<UpstreamState>;
 }
 
 /// The state of one upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamState {
-    /// Its name, from the configuration. It is a label of metrics, so it has no quote, backslash or line end.
+    /// Its name, from the configuration. It is a label of metrics, so it has no quote, backslash or
+    /// line end.
     pub name: String,
-    /// What kind of upstream it is.
+    /// The kind of upstream.
     pub kind: &'static str,
-    /// Whether it answered when it was asked last.
+    /// True if it answered the last call.
     pub reachable: bool,
-    /// For how many seconds what is known of its targets has been known. `None`: they were never read.
+    /// The age of the known list of targets, in seconds. `None`: they were never read.
     pub age_seconds: Option<u64>,
-    /// How many targets it is known to have.
+    /// Number of its known targets.
     pub targets: u64,
-    /// How many calls there were since the start, by outcome. The outcomes are the same at any time.
+    /// Number of calls since the start, by outcome. The set of outcomes never changes.
     pub calls: Vec<(&'static str, u64)>,
-    /// How many calls wait for their turn.
+    /// Number of calls that wait for their turn.
     pub waiting: u64,
-    /// How many calls its breaker has refused since the start.
+    /// Number of calls that its breaker has refused since the start.
     pub refused: u64,
 }
 
-/// What a service that is ready says of the upstreams that it cannot reach, if there is one.
+/// Returns the remark about unreachable upstreams for the text of a ready service, if there are
+/// any.
 pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     let state = |UpstreamState { name, kind, reachable, age_seconds, .. }: &UpstreamState| {
         let known = match age_seconds {

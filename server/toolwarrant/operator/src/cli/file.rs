@@ -1,6 +1,8 @@
-//! The flags of a server in its configuration file: each has a key of its own name there. Which flags there are the command line says.
+//! The flags of a server in its configuration file. The file has a key with the name of each flag;
+//! the command line defines the flags.
 //!
-//! What the file says becomes the default of the flag, so the command line wins over the environment, and that over the file.
+//! A value in the file becomes the default of its flag. So the command line overrides the
+//! environment, and the environment overrides the file.
 
 use crate::config::{Config, Findings};
 use crate::flags::{CONFIG, JSON};
@@ -16,10 +18,11 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// What the file says of flags: the name of each, and its values as the command line would have them.
+/// The flags that the file sets: the name of each, and its values in the form of the command line.
 pub(super) type FileFlags = Vec<(String, Vec<String>)>;
 
-/// Reads the flags of `command` in the file, which may have these tables as well. Reports each mistake.
+/// Reads the flags of `command` from the file, which may also have these tables. Reports each
+/// mistake.
 pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &mut Findings<'_>) -> FileFlags {
     let mut values = FileFlags::new();
     for (key, value) in config.root() {
@@ -38,7 +41,7 @@ pub(super) fn read(command: &Command, config: &Config, tables: &[&str], found: &
     values
 }
 
-/// Makes what the file says the defaults of flags. An empty variable counts as not set.
+/// Makes the values of the file the defaults of the flags. An empty variable counts as not set.
 pub(super) fn set(command: Command, values: &FileFlags) -> Command {
     let set = |arg: Arg| {
         let Some((_, values)) = values.iter().find(|(name, _)| arg.get_long() == Some(name)) else { return arg };
@@ -49,7 +52,7 @@ pub(super) fn set(command: Command, values: &FileFlags) -> Command {
     command.mut_args(set).mut_subcommand("serve", |serve| serve.mut_args(set))
 }
 
-/// What holds of each flag that has a key, and who says so.
+/// Returns the value in force for each flag that has a key, and its source.
 pub(super) fn shown(command: &Command, matches: &ArgMatches, values: &FileFlags) -> Vec<Value> {
     let row = |arg: &Arg| {
         let (id, name) = (arg.get_id().as_str(), arg.get_long().unwrap_or_default());
@@ -66,14 +69,14 @@ pub(super) fn shown(command: &Command, matches: &ArgMatches, values: &FileFlags)
     keyed(command).map(row).collect()
 }
 
-/// The flags that have a key: all that set something of a server, and not only of one command.
+/// Returns the flags that have a key: all that configure a server, rather than one command.
 fn keyed(command: &Command) -> impl Iterator<Item = &Arg> {
     let sets = |arg: &&Arg| arg.get_action().takes_values() || matches!(arg.get_action(), ArgAction::SetTrue);
     let is_general = |arg: &&Arg| arg.get_long().is_some_and(|long| ![CONFIG, JSON].contains(&long));
     command.get_arguments().filter(sets).filter(is_general)
 }
 
-/// What the value of a flag is written as.
+/// The TOML type of the value of a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Switch,
@@ -116,7 +119,7 @@ impl Kind {
     }
 }
 
-/// The values of a flag, or `None` if there is a mistake in one.
+/// Returns the values of a flag, or `None` if one of them has a mistake.
 fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Findings<'_>) -> Option<Vec<String>> {
     let (kind, span) = (Kind::of(arg), value.span());
     let name = arg.get_long().unwrap_or_default();
@@ -148,7 +151,8 @@ fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Fi
     sound.then_some(texts)
 }
 
-/// A value as the command line would have it. A relative path is relative to the file; an empty one stays empty.
+/// Returns a value in the form of the command line. A relative path is relative to the file; an
+/// empty one stays empty.
 fn config_text(kind: Kind, value: &DeValue<'_>, config: &Config) -> Option<String> {
     let text = crate::config::plain_text(value).filter(|_| kind.has(value))?;
     match kind {
@@ -157,12 +161,13 @@ fn config_text(kind: Kind, value: &DeValue<'_>, config: &Config) -> Option<Strin
     }
 }
 
-/// Why the flag refuses a value, in its own words.
+/// Returns the reason why the flag refuses a value, as the flag's parser states it.
 fn refusal(arg: &Arg, kind: Kind, text: &str) -> Option<String> {
     if kind == Kind::Switch {
         return None;
     }
-    // The flag alone, because its relations to others would be judged without them.
+    // Only this flag is parsed, because its relations to other flags cannot be checked without
+    // them.
     let value = Arg::new("value").value_parser(arg.get_value_parser().clone());
     let error = Command::new("flag").no_binary_name(true).arg(value).try_get_matches_from(["--", text]).err()?;
     if let Some(why) = error.source() {

@@ -1,9 +1,10 @@
-//! The reference of all flags: each with its variable, its default and its help, as the command line itself has them.
+//! The reference of all flags: each with its variable, its default and its help, taken from the
+//! command line itself.
 
 use clap::{Arg, Command};
 use std::fmt::Write;
 
-/// The page, in Markdown. `command` is the whole command line.
+/// Returns the page, in Markdown. `command` is the whole command line.
 pub(super) fn page(command: &Command) -> String {
     let name = command.get_name();
     let mut out = format!(
@@ -20,7 +21,7 @@ pub(super) fn page(command: &Command) -> String {
     out
 }
 
-/// A section for each command that has arguments of its own.
+/// Writes a section for each command that has arguments.
 fn commands(out: &mut String, before: &str, command: &Command) {
     let path = format!("{before}{}", command.get_name());
     section(out, &format!("`{path}`"), command);

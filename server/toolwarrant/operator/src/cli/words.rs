@@ -1,4 +1,4 @@
-//! Words of a service in the help texts of commands that every service has.
+//! The service's words in the help texts of commands that every service has.
 
 use clap::builder::{Resettable, Str, StyledStr};
 use toolwarrant_core::catalogue::Catalogue;
@@ -6,13 +6,13 @@ use toolwarrant_core::catalogue::Catalogue;
 /// The words that replace `{...}` in help texts.
 #[derive(Clone)]
 pub(super) struct HelpWords {
-    /// The noun for what tools act on, in the singular.
+    /// The noun for the targets of tools, in the singular.
     target: String,
     permissions: String,
 }
 
 impl HelpWords {
-    /// The words for commands that are about every resource.
+    /// Returns the words for commands about every resource.
     pub(super) fn of_all(catalogue: &Catalogue) -> Self {
         let target = match resources(catalogue)[..] {
             [one] => one,
@@ -22,7 +22,7 @@ impl HelpWords {
         Self { target: target.to_owned(), permissions: permissions.join(", ") }
     }
 
-    /// The words for commands that are about one resource.
+    /// Returns the words for commands about one resource.
     pub(super) fn of_one(&self, resource: &str) -> Self {
         Self { target: resource.to_owned(), ..self.clone() }
     }
@@ -54,7 +54,7 @@ impl HelpWords {
     }
 }
 
-/// The names of the resources of a contract.
+/// Returns the names of the resources of a contract.
 pub(crate) fn resources(catalogue: &Catalogue) -> Vec<&'static str> {
     catalogue.resources.iter().map(|resource| resource.name).collect()
 }

@@ -1,4 +1,4 @@
-//! What the answers to commands have in common.
+//! Helpers for the answers to commands.
 
 pub(super) use crate::context::answer;
 use crate::context::{OperatorContext, OperatorError};
@@ -9,7 +9,7 @@ use toolwarrant_core::registry::Kept;
 /// The answer to a command.
 pub(crate) type Answer = Result<Value, OperatorError>;
 
-/// What an operator must know of a change that is in force and not yet stored.
+/// Returns the note about a change that is in force but not yet stored.
 pub(super) fn owed(kept: Kept) -> Option<String> {
     match kept {
         Kept::Stored => None,
@@ -31,7 +31,7 @@ pub(super) fn refused(why: String) -> OperatorError {
     OperatorError::Refused(why)
 }
 
-/// The names of applications by id.
+/// Returns the names of applications by id.
 pub(super) async fn names(context: &OperatorContext) -> HashMap<String, String> {
     context.registry.applications().await.into_iter().map(|row| (row.id, row.name)).collect()
 }

@@ -63,7 +63,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AppCommand) -> A
     }
 }
 
-/// Shows an application, which is found by its name or id, and a note about it.
+/// Shows an application, found by its name or id, and a note about it.
 pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<String>) -> Answer {
     let row = context.registry.find(name).await?;
     let keys = context.registry.keys().await;
@@ -77,7 +77,8 @@ pub(super) async fn show(context: &OperatorContext, name: &str, note: Option<Str
     Ok(noted(answer, note))
 }
 
-/// An application, and the targets that it sees, or `all`, by the plural of each resource.
+/// Returns an application with its targets, by the plural of each resource; `all` stands for every
+/// target.
 fn shown(context: &OperatorContext, row: &ApplicationRow, show: impl Fn(&BTreeSet<Box<str>>) -> Value) -> Value {
     let mut shown = json!({"name": row.name, "id": row.id, "permissions": row.permissions});
     for resource in resources(context.catalogue) {

@@ -13,7 +13,7 @@ use toolwarrant_audit::{Anchor, tail};
 use toolwarrant_base::keyring::{ChainKey, KeyRing};
 use toolwarrant_base::random::Random;
 
-/// Most faults that are shown. Further ones are counted.
+/// Maximum number of faults shown. Further faults are only counted.
 const FAULTS_SHOWN: usize = 100;
 
 pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) -> Answer {
@@ -27,7 +27,7 @@ pub(super) async fn execute(context: &OperatorContext, command: AuditCommand) ->
     }
 }
 
-/// Makes a running server write what waits.
+/// Makes a running server write the lines that wait.
 pub(super) async fn flush(context: &OperatorContext) {
     if let Some(audit) = &context.audit {
         audit.flush().await;
@@ -40,7 +40,8 @@ async fn verified(context: &OperatorContext) -> Answer {
     let key = spawn_blocking(move || read_master_key(&folder).map(|key| KeyRing::new(&salt, &key, Random::System)));
     let key = key.await.map_err(|error| refused(error.to_string()))?.map_err(|error| refused(error.to_string()))?;
     let mut found = look(context, &key.chain_key()).await?;
-    // A server that runs may have begun a file or pruned one meanwhile. What is wrong stays wrong.
+    // A running server may have begun or pruned a file meanwhile, which looks like a fault. A real
+    // fault is found again.
     if !found.faults.is_empty() && context.audit.is_some() {
         found = look(context, &key.chain_key()).await?;
     }
@@ -79,7 +80,8 @@ fn shown(found: Verified) -> Value {
         "last_seal": last_seal,
         "pruned_through_seal": pruned_seal,
         "sealed_lines": sealed_lines,
-        // Left without a seal by a process that was killed, and sealed by the next one as they were.
+        // A killed process left these lines without a seal, and the next process sealed them
+        // unchanged.
         "of_these_found_unsealed": found_lines,
         "lines_not_sealed": unsealed_lines,
         "lines_before_the_chain": lines_before_the_chain,

@@ -4,7 +4,7 @@ use super::answer::{Answer, refused};
 use serde_json::{Value, json};
 use toolwarrant_core::catalogue::{Catalogue, ToolDef};
 
-/// Returns a schema as a value. The generator has written it as JSON.
+/// Parses a schema, which the generator has written as JSON.
 fn schema(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }

@@ -23,13 +23,14 @@ pub(crate) struct KeyAnswer {
 }
 
 impl KeyAnswer {
-    /// Describes a key as a backup has it. If it has secrets, it is off.
+    /// Describes a key from a backup. If it has secrets, it is off.
     pub(crate) fn restored(key: &KeyRow, application: &str, now: Timestamp) -> Self {
         let described = Self::of(key, application, &[], now);
         Self { state: if key.secrets.is_empty() { described.state } else { UNCONFIRMED }, live_secrets: 0, ..described }
     }
 
-    /// Describes a key. `application` is the name of its application, `unconfirmed` are the keys that are off since a restore.
+    /// Describes a key. `application` is the name of its application; `unconfirmed` are the keys
+    /// that have been off since a restore.
     pub(super) fn of(key: &KeyRow, application: &str, unconfirmed: &[String], now: Timestamp) -> Self {
         let KeyRow { id, application: _, secrets, created_at, expires_at } = key;
         let state = match expires_at {
@@ -43,7 +44,7 @@ impl KeyAnswer {
     }
 }
 
-/// The state of a key that is off since a restore.
+/// The state of a key that has been off since a restore.
 const UNCONFIRMED: &str = "unconfirmed";
 
 pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> Answer {
@@ -87,7 +88,8 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
     }
 }
 
-/// Lists those keys that `shows` takes. `off` are those that are off since a restore.
+/// Lists the keys for which `shows` returns true. `off` are the keys that have been off since a
+/// restore.
 async fn list(context: &OperatorContext, off: &[String], shows: impl Fn(&KeyRow) -> bool) -> Answer {
     let (names, now) = (names(context).await, context.clock.latest());
     let name = |key: &KeyRow| names.get(&key.application).map_or("", String::as_str);

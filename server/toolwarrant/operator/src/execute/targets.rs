@@ -1,4 +1,4 @@
-//! Commands about what tools act on. They are the same for each resource of the contract.
+//! Commands about targets. They are the same for each resource of the contract.
 
 use super::answer::{Answer, owed, refused};
 use super::applications;
@@ -54,7 +54,8 @@ pub(super) async fn execute(context: &OperatorContext, resource: &str, command: 
     }
 }
 
-/// Changes which targets of one resource an application sees. What it sees of other resources stays the same.
+/// Changes which targets of one resource an application sees. Its targets of other resources stay
+/// the same.
 async fn change(
     context: &OperatorContext,
     id: &str,
@@ -82,7 +83,7 @@ async fn list(context: &OperatorContext, resource: &'static str, after: Option<&
     Ok(items.into_iter().map(line).collect())
 }
 
-/// Refuses ids that cannot be or, if the service can list its resources, that do not exist.
+/// Refuses ids that are not valid or, if the service can list its resources, do not exist.
 async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
     let can_be = |id: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(id));
     if let Some(id) = ids.iter().find(|id| !can_be(id)) {

@@ -37,10 +37,10 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
     }
 }
 
-/// Number of ledger entries that are read at a time.
+/// Number of ledger entries per read.
 const LEDGER_PAGE: u32 = 1_000;
 
-/// Lists refunds, the latest first.
+/// Lists refunds, newest first.
 pub(super) async fn refunds(context: &OperatorContext, limit: usize) -> Answer {
     let names = names(context).await;
     let (mut last, mut refunds) = (0, Vec::new());
@@ -57,8 +57,9 @@ pub(super) async fn refunds(context: &OperatorContext, limit: usize) -> Answer {
     Ok(refunds.into_iter().rev().take(limit).map(line).collect())
 }
 
-/// A task in a list. If the contract has one resource, the argument of the tools names its target. Things of several resources can have
-/// the same id, so each is listed with its resource.
+/// Returns a task as a row of a list. If the contract has one resource, the argument of the tools
+/// names its target. If it has several, the row also has the resource, because targets of different
+/// resources can have the same id.
 fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, String>) -> Value {
     let Record { id, application, tool, resource, target, created_at, task, .. } = record;
     let application = names.get(application).unwrap_or(application);
@@ -69,7 +70,7 @@ fn line(context: &OperatorContext, record: &Record, names: &HashMap<String, Stri
         _ => (line["resource"], line["target"]) = (json!(resource), json!(target)),
     }
     line["status"] = json!(task.outward_status().as_str());
-    // Null once it has ended.
+    // Null for an ended task.
     line["phase"] = json!(task.status().is_none().then(|| task.phase.as_str()));
     line["attempts"] = json!(task.attempts);
     line["created_at"] = json!(created_at);

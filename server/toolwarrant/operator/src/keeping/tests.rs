@@ -1,4 +1,4 @@
-//! What is recorded of a trail and when, and what is pruned of it.
+//! The records of a trail and their times, and pruning.
 
 use super::*;
 use std::fs;
@@ -41,9 +41,9 @@ impl Kept {
         self.store.audit_anchor().await.unwrap().unwrap().newest.number
     }
 
-    /// The days that are left, once there are that many.
+    /// Waits until `count` days are left, and returns them.
     async fn days(&self, count: usize) -> Vec<String> {
-        // What never comes shows soon; no time is measured.
+        // The loop is bounded, so that a missing change fails soon; no time is measured.
         for _ in 0..100_000 {
             let entries = fs::read_dir(self.folder.path()).unwrap();
             let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

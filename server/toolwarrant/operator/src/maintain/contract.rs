@@ -1,7 +1,7 @@
 //! Commands on a contract: the files that are generated from it, and the code.
 //!
-//! Under `cargo run` the contract is found where the macro found it; elsewhere, relative to the folder in which the command is given. The
-//! contract of another service is refused.
+//! Under `cargo run` the contract is found in the same place as by the macro; otherwise, relative
+//! to the working directory. The contract of another service is refused.
 
 use clap::{Args, Subcommand};
 use std::env;
@@ -39,7 +39,7 @@ pub struct ContractFolder {
     spec: Option<PathBuf>,
 }
 
-/// Carries a command out; answers with what to print.
+/// Carries out a command and returns the text to print.
 pub(super) fn execute(catalogue: &Catalogue, command: &ContractCommand) -> Result<String, String> {
     match command {
         ContractCommand::Gen { check, folder } => {
@@ -56,7 +56,7 @@ pub(super) fn execute(catalogue: &Catalogue, command: &ContractCommand) -> Resul
 }
 
 impl ContractFolder {
-    /// The folder and the contract in it, which must be this program's.
+    /// Returns the folder and the contract in it, which must be this program's.
     fn contract(&self, catalogue: &Catalogue) -> Result<(PathBuf, Contract), String> {
         let path = self.path(catalogue);
         if !path.is_dir() {
@@ -77,7 +77,7 @@ impl ContractFolder {
         let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(PathBuf::new, PathBuf::from);
         let built_from = || package.join(catalogue.source);
         let path = self.spec.clone().unwrap_or_else(built_from);
-        // Messages name the folder, which `package/../spec` does not end with in a readable way.
+        // Messages name the folder, and a path such as `package/../spec` is hard to read.
         path.canonicalize().unwrap_or_else(|_| Path::new(&path).to_owned())
     }
 }
