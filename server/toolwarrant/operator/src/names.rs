@@ -1,8 +1,10 @@
-//! The names that belong to a service: of its program, files, keys, environment variables and metrics.
+//! The names that belong to a service: of its program, files, keys, environment variables and
+//! metrics.
 
 use toolwarrant_core::registry::KeyPrefixes;
 
-/// The names of a service. Existing folders, keys and configurations contain them, so they must not change after a release.
+/// The names of a service. Existing folders, keys and configurations contain them, so they must not
+/// change after a release.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// The name of the program: `print-shop`.

@@ -41,7 +41,8 @@ pub enum Event {
     Baseline(Option<String>),
     /// The outcome of a send.
     Sent(Sent),
-    /// The answer to a look-up: `None` if it failed, `Some(None)` if the upstream knows no such request.
+    /// The answer to a look-up: `None` if it failed, `Some(None)` if the upstream knows no such
+    /// request.
     LookedUp(Option<Option<Sent>>),
     /// A reading of the target, and the time at which it began. It proves nothing about any later
     /// moment.

@@ -113,7 +113,8 @@ pub(super) struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Waits until the task ends, the time is over, the client closes its side, or the server stops.
+    /// Waits until the task ends, the time is over, the client closes its side, or the server
+    /// stops.
     pub(super) async fn wait(mut self) {
         let mut closed = self.polls.closed.subscribe();
         let Some(mut end) = self.end.take() else { return };

@@ -40,7 +40,8 @@ pub trait TaskStore: Debug + Send + Sync + 'static {
     /// Returns the timeline of a task, in order.
     fn timeline(&self, id: TaskId) -> Stored<'_, Vec<TimelineEvent>>;
 
-    /// Returns at most `limit` ledger entries with numbers above `after`, in the order in which they were written.
+    /// Returns at most `limit` ledger entries with numbers above `after`, in the order in which
+    /// they were written.
     fn ledger(&self, after: u64, limit: u32) -> Stored<'_, Vec<LedgerRow>>;
 
     /// Deletes tasks that ended before `before`, with their timelines, and cool-downs that were

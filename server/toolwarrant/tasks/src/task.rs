@@ -167,7 +167,8 @@ pub enum Status {
     SuccessUnverified,
     /// The upstream reported a failure, or nothing was ever sent.
     Failed,
-    /// The upstream reported success, and the effect is measurably absent. The only status that is refunded.
+    /// The upstream reported success, and the effect is measurably absent. The only status that is
+    /// refunded.
     FailedSilent,
     /// The outcome is unknown.
     Timeout,

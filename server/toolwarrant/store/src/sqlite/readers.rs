@@ -34,7 +34,8 @@ impl Readers {
         Ok(Self(queue))
     }
 
-    /// Runs `work` on a reading thread. Several statements see the same state only inside a transaction.
+    /// Runs `work` on a reading thread. Several statements see the same state only inside a
+    /// transaction.
     pub(super) fn read<'a, T, F>(&'a self, work: F) -> Stored<'a, T>
     where
         T: Send + 'static,
