@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_a_file_that_grows_is_cut() {
+    fn an_archive_is_read_as_written_and_a_growing_file_is_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("archive");
         let mut archive = ArchiveWriter::begin(File::create(&path).unwrap(), &manifest()).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_no_plain_file_below_the_folder_is_refused() {
+    fn an_entry_that_is_not_a_plain_file_below_the_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("archive");
         let named = |name: &str| {

@@ -86,7 +86,7 @@ mod tests {
     use tokio::time::Instant;
 
     #[tokio::test]
-    async fn work_goes_on_beside_what_panics_and_is_gone_at_the_end() {
+    async fn work_continues_next_to_a_panic_and_is_gone_at_the_end() {
         let (begun, has_begun) = oneshot::channel();
         let held = Arc::new(());
         let kept = Arc::clone(&held);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_waits_for_what_is_left_to_do_and_no_longer_than_its_deadline() {
+    async fn a_stop_waits_for_the_remaining_work_until_its_deadline() {
         let (begun, deadline) = (Instant::now(), Duration::from_secs(5));
         let last = |seconds| async move { tokio::time::sleep(Duration::from_secs(seconds)).await };
         for (seconds, taken) in [(3, 3), (7, 3 + 5)] {

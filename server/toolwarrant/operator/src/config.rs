@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_typed_and_keeps_the_places_of_its_values() {
+    fn a_table_is_typed_and_records_the_places_of_its_values() {
         let file = config("[limits]\n  calls = 7 # some\n");
         let limits: Limits = file.table("limits").unwrap().unwrap();
         assert!(limits.name.is_none() && *limits.calls.get_ref() == 7);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_of_a_table_are_told_in_the_order_of_the_file() {
+    fn all_mistakes_of_a_table_are_reported_in_the_order_of_the_file() {
         let file = config("[limits]\nname = 3\ncals = 1\nx = 2\n");
         let expected = [
             (2, 8, "invalid type: integer `3`, expected a string".to_owned()),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn one_entry_is_read_where_another_has_a_mistake() {
+    fn an_entry_is_read_even_if_another_has_a_mistake() {
         let file = config("[limits.a]\ncalls = 1\n[limits.b]\ncals = 2\n[limits]\nc = 3\n");
         let mut found = file.findings();
         let read: Vec<(_, Limits)> = file.entries("limits", &mut found);

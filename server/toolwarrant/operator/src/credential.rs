@@ -107,7 +107,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_credential_is_read_from_a_file_that_nobody_else_can_use() {
+    fn a_credential_is_read_only_from_a_file_that_other_users_cannot_access() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let source = CredentialSource::File(path.clone());

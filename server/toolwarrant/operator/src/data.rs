@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_made_for_its_owner_and_taken_by_one_at_a_time() {
+    fn a_folder_is_created_for_its_owner_and_used_by_one_process_at_a_time() {
         let root = TempDir::new().unwrap();
         let path = root.path().join("a/b");
         let folder = DataFolder::open(&path, &names()).unwrap();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_key_is_made_once_and_never_in_place_of_a_lost_one() {
+    fn a_master_key_is_created_once_and_never_to_replace_a_lost_one() {
         let root = TempDir::new().unwrap();
         let folder = DataFolder::open(&root.path().join("data"), &names()).unwrap();
         let key = folder.master_key(&Random::System).unwrap();

@@ -110,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn answers_read_as_tables_and_lines() {
+    fn answers_are_rendered_as_tables_and_lines() {
         let rows = json!([
             {"part_id": "a", "capabilities": {"x": true, "y": false}, "arguments": {"n": 1}, "seen_by": []},
             {"part_id": "longer", "capabilities": {"x": false}, "arguments": null, "seen_by": ["one", "two"]},
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_has_a_control_character_but_line_ends() {
+    fn an_answer_has_no_control_character_except_line_ends() {
         let raw = "a\u{1b}[31m\tb\u{7f}\u{9b}0mc\u{202e}\u{2028}\u{e0041}";
         let several = format!("first\n  {raw}");
         let nested = json!({"x": raw, "list": [raw], "object": {"y": raw}});

@@ -162,7 +162,7 @@ mod tests {
     /// A server that was stopped with SIGSTOP, or hangs, still has a socket. The socket accepts
     /// connections until its queue is full.
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_does_not_answer_is_waited_for_as_long_as_its_command_may_take() {
+    async fn an_operator_waits_for_a_silent_server_as_long_as_the_command_may_take() {
         let folder = TempDir::new().unwrap();
         let socket = UnixSocket::new_stream().unwrap();
         socket.bind(folder.path().join(SOCKET)).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stops_removes_no_socket_of_another() {
+    async fn a_stop_does_not_remove_the_socket_of_another_process() {
         let folder = tempfile::tempdir().unwrap();
         let first = OperatorSocket::open(folder.path()).unwrap();
         let second = OperatorSocket::open(folder.path()).unwrap();

@@ -47,52 +47,52 @@ macro_rules! every_store {
 }
 
 every_store! {
-    a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked
-    a_call_without_a_key_is_known_by_what_it_asks_for
+    a_repeated_call_finds_the_task_in_flight_and_its_fingerprint
+    a_call_without_a_key_is_identified_by_its_fingerprint
     a_key_is_free_again_after_the_end
-    the_same_key_of_another_application_is_its_own
-    a_busy_target_names_who_has_it_and_until_when
-    a_target_of_another_kind_is_another_target
+    the_same_key_of_another_application_is_a_different_key
+    a_busy_target_names_its_task_and_the_deadline
+    the_same_id_of_another_resource_is_a_different_target
     a_task_starts_when_the_target_has_cooled_down
-    a_release_in_the_past_holds_nobody_up
-    after_a_clock_was_set_back_a_target_cools_down_little_longer_than_it_had_to
-    an_id_that_is_taken_changes_nothing
+    a_release_in_the_past_does_not_delay_the_next_task
+    after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer
+    a_task_with_a_used_id_is_refused_without_a_change
     a_step_from_another_version_or_of_an_unknown_task_is_fenced
     no_end_is_ever_written_over
     a_task_is_kept_as_it_was_written
-    a_clock_that_goes_back_between_writes_changes_no_order
+    a_clock_that_goes_back_between_writes_does_not_change_the_order
     a_refund_the_end_the_release_and_the_wiping_are_one_step
-    what_the_ledger_has_already_stops_the_whole_step
-    a_timeline_tells_every_phase_in_order
+    a_duplicate_ledger_entry_stops_the_whole_step
+    a_timeline_has_every_phase_in_order
     the_ledger_is_read_in_pages
     tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids
-    tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages
-    only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger
-    a_target_cools_down_on_when_its_task_is_purged
-    a_cool_down_that_is_long_over_is_purged_and_no_other
-    what_is_kept_is_counted_with_its_age
-    what_is_recorded_of_the_audit_comes_back_as_it_was_put
+    tasks_are_listed_newest_first_by_application_by_target_and_in_pages
+    only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never
+    a_target_continues_to_cool_down_when_its_task_is_purged
+    only_cool_downs_that_are_long_over_are_purged
+    stored_data_is_counted_with_its_age
+    the_recorded_anchor_of_the_audit_is_read_unchanged
     marks_are_written_with_their_task_or_nothing_is
     marks_of_a_call_that_is_answered_without_a_task_are_written_too
     a_mark_is_made_once_and_again_after_it_was_purged
-    an_application_comes_back_as_it_was_put
-    grants_of_one_resource_are_none_of_another
+    an_application_is_read_unchanged
+    grants_of_one_resource_do_not_apply_to_another
     a_name_belongs_to_one_application
     a_key_is_rotated_and_revoked_in_place
-    a_key_of_no_application_or_with_too_many_secrets_is_refused
+    a_key_without_an_application_or_with_too_many_secrets_is_refused
     what_goes_its_way_breaks_no_rule
     each_broken_rule_names_its_task
-    of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task
-    of_many_equal_calls_without_a_key_at_once_one_is_fresh_and_all_know_its_task
-    of_many_writes_on_one_target_at_once_one_is_fresh_and_all_others_name_it
-    a_thousand_writes_on_targets_of_their_own_are_all_fresh_and_read_once_answered
+    of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task
+    of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_all_get_its_task
+    of_many_simultaneous_writes_on_one_target_one_is_accepted_and_the_others_name_it
+    a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_read_once_answered
     of_many_steps_from_one_version_one_is_written
-    of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_lets_go
-    of_many_applications_of_one_name_at_once_one_is_made
+    of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target
+    of_many_simultaneous_applications_with_one_name_one_is_created
     of_many_writes_with_one_mark_at_once_one_is_taken_on
 }
 
-async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(store: Arc<dyn Store>) {
+async fn a_repeated_call_finds_the_task_in_flight_and_its_fingerprint(store: Arc<dyn Store>) {
     assert_eq!(repeat(&store, "app", "k").await, None);
     let task = alike(new(1, "k", "t"), |task| task.fingerprint = [7; 32]);
     assert_eq!(store.accept(task).await.unwrap(), Acceptance::Fresh { wake_at: AT });
@@ -107,7 +107,7 @@ async fn a_repeated_call_finds_what_is_in_flight_and_with_what_it_was_asked(stor
     assert_eq!(store.accept(new(3, "other", "u")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
-async fn a_call_without_a_key_is_known_by_what_it_asks_for(store: Arc<dyn Store>) {
+async fn a_call_without_a_key_is_identified_by_its_fingerprint(store: Arc<dyn Store>) {
     let call = |number, fingerprint, application: &str| {
         let identity = Identity {
             application: application.to_owned(),
@@ -151,14 +151,14 @@ async fn a_key_is_free_again_after_the_end(store: Arc<dyn Store>) {
     assert_eq!(store.task(id(1)).await.unwrap().unwrap().task.status(), Some(Status::Success));
 }
 
-async fn the_same_key_of_another_application_is_its_own(store: Arc<dyn Store>) {
+async fn the_same_key_of_another_application_is_a_different_key(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     accept(&store, alike(new(2, "k", "u"), |task| task.application = "other".to_owned())).await;
     assert_eq!(repeat(&store, "app", "k").await.unwrap().id, id(1));
     assert_eq!(repeat(&store, "other", "k").await.unwrap().id, id(2));
 }
 
-async fn a_busy_target_names_who_has_it_and_until_when(store: Arc<dyn Store>) {
+async fn a_busy_target_names_its_task_and_the_deadline(store: Arc<dyn Store>) {
     accept(&store, alike(new(1, "k", "t"), |task| task.application = "owner".to_owned())).await;
     let (application, deadline_at) = ("owner".to_owned(), AT.plus(Duration::from_secs(60)));
     let busy = Acceptance::Busy { id: id(1), application, deadline_at };
@@ -167,7 +167,7 @@ async fn a_busy_target_names_who_has_it_and_until_when(store: Arc<dyn Store>) {
     assert_eq!(repeat(&store, "app", "k").await, None, "a refused call holds no key");
 }
 
-async fn a_target_of_another_kind_is_another_target(store: Arc<dyn Store>) {
+async fn the_same_id_of_another_resource_is_a_different_target(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     accept(&store, alike(new(2, "l", "t"), |task| task.resource = "tray".to_owned())).await;
 }
@@ -182,13 +182,13 @@ async fn a_task_starts_when_the_target_has_cooled_down(store: Arc<dyn Store>) {
     assert_eq!((task.start_delay_ms, task.deadline_at), (30_000, settled.plus(Duration::from_secs(60))));
 }
 
-async fn a_release_in_the_past_holds_nobody_up(store: Arc<dyn Store>) {
+async fn a_release_in_the_past_does_not_delay_the_next_task(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     end(&store, 1, Status::Success, AT.minus(Duration::from_secs(1))).await;
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
-async fn after_a_clock_was_set_back_a_target_cools_down_little_longer_than_it_had_to(store: Arc<dyn Store>) {
+async fn after_a_clock_was_set_back_a_target_cools_down_at_most_a_minute_longer(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let (tomorrow, settle) = (AT.plus(Duration::from_hours(24)), Duration::from_secs(9));
     end_at(&store, 1, Status::Success, tomorrow.plus(settle), tomorrow).await;
@@ -199,7 +199,7 @@ async fn after_a_clock_was_set_back_a_target_cools_down_little_longer_than_it_ha
     assert_eq!(store.accept(new(3, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: AT });
 }
 
-async fn an_id_that_is_taken_changes_nothing(store: Arc<dyn Store>) {
+async fn a_task_with_a_used_id_is_refused_without_a_change(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let before = store.task(id(1)).await.unwrap();
     store.accept(new(1, "l", "u")).await.unwrap_err();
@@ -280,7 +280,7 @@ async fn a_task_is_kept_as_it_was_written(store: Arc<dyn Store>) {
     assert_eq!(left, [(id(1), None)]);
 }
 
-async fn a_clock_that_goes_back_between_writes_changes_no_order(store: Arc<dyn Store>) {
+async fn a_clock_that_goes_back_between_writes_does_not_change_the_order(store: Arc<dyn Store>) {
     let ago = |minutes| AT.minus(Duration::from_mins(minutes));
     accept(&store, new(1, "k", "t")).await;
     for (phase, minutes) in [(Phase::Baseline, 2), (Phase::Sending, 9), (Phase::Verifying, 5)] {
@@ -322,7 +322,7 @@ async fn a_refund_the_end_the_release_and_the_wiping_are_one_step(store: Arc<dyn
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
-async fn what_the_ledger_has_already_stops_the_whole_step(store: Arc<dyn Store>) {
+async fn a_duplicate_ledger_entry_stops_the_whole_step(store: Arc<dyn Store>) {
     let release = Entry::Release(AT);
     for (n, kind) in [(1, Entry::Charge), (2, Entry::ReverseCharge), (3, Entry::Refund)] {
         let target = format!("t{n}");

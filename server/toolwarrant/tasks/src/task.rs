@@ -404,7 +404,7 @@ mod tests {
         "unanswered":false,"settled":{"absent":0,"unreadable":0,"not_absent":1},"hindrance":"here, that proves no success"}"#;
 
     #[test]
-    fn a_stored_state_is_read_and_written_under_the_names_that_it_had() {
+    fn a_stored_state_is_read_and_written_with_unchanged_names() {
         for stored in STORED.into_iter().chain([HINDERED]) {
             let task: Task = serde_json::from_str(stored).unwrap();
             let mut expected: serde_json::Value = serde_json::from_str(stored).unwrap();

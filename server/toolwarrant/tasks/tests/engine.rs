@@ -150,7 +150,7 @@ async fn poll(engine: &Engine, caller: &Caller, id: &str) -> Result<TaskView, Ta
 }
 
 #[tokio::test]
-async fn a_task_is_seen_by_its_application_and_by_who_sees_the_target_of_its_resource() {
+async fn a_task_is_visible_to_its_application_and_to_applications_that_see_its_target() {
     let engine = engine(Obedient, &Clock::manual(START)).await;
     let id = accept(&engine, write("printer", "p-1")).await;
     let of = |resource, granted| Grants::nothing().with(resource, granted);
@@ -199,7 +199,7 @@ async fn an_executor_that_only_sends_and_probes_is_enough() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_upstream_can_do_is_asked_for_each_write_that_was_lost() {
+async fn facts_are_asked_for_each_write_whose_answer_was_lost() {
     for (target, looked_up) in [("known", 1), ("new", 0)] {
         let (store, executor) = (Arc::default(), Arc::new(Forgetful::default()));
         let clock = Clock::starting(START);
@@ -240,7 +240,7 @@ impl Executor for Gone {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_whose_target_was_taken_away_fails_at_once_if_it_was_not_sent_and_else_is_not_known() {
+async fn a_task_whose_target_was_removed_fails_at_once_if_unsent_and_otherwise_times_out() {
     let (store, clock) = (Arc::default(), Clock::starting(START));
     let forgetful = Arc::new(Forgetful::default());
     let died = engine_on(&store, forgetful.clone(), &clock).await;
@@ -338,7 +338,7 @@ async fn an_operator_reads_in_the_timeline_why_a_success_was_not_verified() {
 }
 
 #[tokio::test]
-async fn the_nonce_of_a_write_is_kept_with_its_task_or_refusal_and_known_after_a_start() {
+async fn the_nonce_of_a_write_is_stored_with_its_task_or_refusal_and_known_after_a_start() {
     let clock = Clock::manual(START);
     let engine = engine(Obedient, &clock).await;
     let nonces = Nonces::starting(clock.clone(), []);

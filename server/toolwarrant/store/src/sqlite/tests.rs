@@ -65,7 +65,7 @@ fn the_bundled_sqlite_is_recent_enough() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_after_the_next_start() {
+async fn written_data_is_there_after_the_next_start() {
     let folder = folder();
     let all = async |store: &Arc<dyn Store>| {
         let record = store.task(id(1)).await.unwrap();
@@ -91,7 +91,7 @@ async fn what_was_written_is_there_after_the_next_start() {
 }
 
 #[tokio::test]
-async fn its_files_are_for_the_owner_alone_and_its_lock_ends_last() {
+async fn only_the_owner_can_access_its_files_and_its_lock_is_released_last() {
     struct Lock(PathBuf, Arc<AtomicBool>);
     impl Drop for Lock {
         fn drop(&mut self) {
@@ -129,7 +129,7 @@ fn every_connection_has_the_settings_that_durability_rests_on() {
 }
 
 #[tokio::test]
-async fn no_argument_is_on_the_disk_in_clear_and_after_the_end_not_even_sealed() {
+async fn no_argument_is_on_the_disk_in_plain_text_and_after_the_end_not_even_sealed() {
     let folder = folder();
     let (database, log) = (database(folder.path()), log(folder.path()));
     let holds = |bytes: &[u8]| {
@@ -180,7 +180,7 @@ fn put<const N: i64>(db: &Connection) -> Result<i64, Fault> {
 }
 
 #[test]
-fn a_request_that_fails_takes_no_other_with_it_and_leaves_nothing_behind() {
+fn a_failed_request_does_not_affect_others_and_leaves_nothing_behind() {
     let half = |db: &Connection| put::<2>(db).and(put::<1>(db));
     let refuses = |db: &Connection| put::<3>(db).and(Err(unavailable("no")));
     let (answers, rows) = together([put::<1>, half, refuses, put::<4>]);
@@ -191,7 +191,7 @@ fn a_request_that_fails_takes_no_other_with_it_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_commit_that_fails_fails_for_who_has_made_it_fail_alone() {
+fn a_failed_commit_fails_only_for_the_request_that_caused_it() {
     let orphan = |db: &Connection| {
         db.execute_batch("PRAGMA defer_foreign_keys = ON; INSERT INTO resource_target VALUES ('nobody', 'r', 't')")?;
         Ok(0)
@@ -203,7 +203,7 @@ fn a_commit_that_fails_fails_for_who_has_made_it_fail_alone() {
 }
 
 #[test]
-fn a_transaction_that_is_lost_halfway_fails_for_who_lost_it_alone() {
+fn a_transaction_that_is_lost_halfway_fails_only_for_the_request_that_lost_it() {
     // SQLite does this by itself when the disk is full.
     let lose = |db: &Connection| db.execute_batch("ROLLBACK").map_err(Fault::from).and(Err(unavailable("full")));
     let lose_unseen = |db: &Connection| Ok(db.execute_batch("ROLLBACK").map(|()| 0)?);
@@ -229,7 +229,7 @@ fn a_transaction_that_cannot_begin_is_answered() {
 }
 
 #[tokio::test]
-async fn after_a_panic_every_call_is_answered_as_broken() {
+async fn after_a_panic_every_call_fails() {
     let folder = folder();
     let store = open(folder.path());
     let boom = |db: &Connection| -> Result<(), Fault> { panic!("boom, {}", db.is_autocommit()) };
@@ -247,7 +247,7 @@ async fn after_a_panic_every_call_is_answered_as_broken() {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_for_the_answer_loses_only_that_and_a_stop_writes_what_waits() {
+async fn a_caller_that_does_not_wait_loses_only_the_answer_and_a_stop_writes_waiting_requests() {
     let folder = folder();
     let store = open(folder.path());
     for n in 1..=300 {
@@ -294,7 +294,7 @@ async fn a_damaged_row_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_moment_beyond_what_a_column_can_say_is_kept_as_the_latest_that_it_can() {
+async fn a_time_beyond_the_range_of_a_column_is_stored_as_the_maximum() {
     let folder = folder();
     let store: Arc<dyn Store> = open(folder.path());
     accept(&store, new(1, "k", "t")).await;
@@ -305,7 +305,7 @@ async fn a_moment_beyond_what_a_column_can_say_is_kept_as_the_latest_that_it_can
 
 /// The number of tasks is bounded, and their age too.
 #[tokio::test]
-async fn where_there_are_too_many_tasks_those_go_first_that_ended_longest_ago() {
+async fn if_there_are_too_many_tasks_the_earliest_ended_are_deleted_first() {
     let folder = folder();
     let store: Arc<dyn Store> = open(folder.path());
     for n in 1..=6 {

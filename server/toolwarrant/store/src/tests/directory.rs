@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) async fn an_application_comes_back_as_it_was_put(store: Arc<dyn Store>) {
+pub(super) async fn an_application_is_read_unchanged(store: Arc<dyn Store>) {
     assert_eq!(store.directory().await.unwrap(), (vec![], vec![]));
     let printers = |ids: &[&str]| Grants::nothing().with("printer", Granted::some(ids.iter().copied()));
     let first = application("z", "first");
@@ -34,7 +34,7 @@ pub(super) async fn an_application_comes_back_as_it_was_put(store: Arc<dyn Store
     assert_eq!(store.directory().await.unwrap().0, rows);
 }
 
-pub(super) async fn grants_of_one_resource_are_none_of_another(store: Arc<dyn Store>) {
+pub(super) async fn grants_of_one_resource_do_not_apply_to_another(store: Arc<dyn Store>) {
     let both = Grants::nothing().with("tray", Granted::some(["p-1"])).with("printer", Granted::some(["p-2"]));
     let all_trays = both.clone().with("tray", Granted::All);
     for (id, grants) in [("a", both), ("b", all_trays)] {
@@ -81,7 +81,7 @@ pub(super) async fn a_key_is_rotated_and_revoked_in_place(store: Arc<dyn Store>)
     }
 }
 
-pub(super) async fn a_key_of_no_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
+pub(super) async fn a_key_without_an_application_or_with_too_many_secrets_is_refused(store: Arc<dyn Store>) {
     store.put_application(application("a", "first")).await.unwrap();
     let key =
         KeyRow { id: "k".to_owned(), application: "a".to_owned(), secrets: vec![], created_at: AT, expires_at: None };

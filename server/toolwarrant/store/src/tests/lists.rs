@@ -3,7 +3,7 @@
 use super::*;
 use toolwarrant_audit::{Anchor, Birth, Head};
 
-pub(super) async fn a_timeline_tells_every_phase_in_order(store: Arc<dyn Store>) {
+pub(super) async fn a_timeline_has_every_phase_in_order(store: Arc<dyn Store>) {
     let mut number = 0;
     for status in Status::ALL.iter().copied() {
         number += 1;
@@ -56,9 +56,7 @@ pub(super) async fn tasks_in_flight_are_read_in_pages_in_the_order_of_their_ids(
     assert_eq!(store.in_flight(Some(known[3].id), 9).await.unwrap(), []);
 }
 
-pub(super) async fn tasks_are_listed_the_latest_first_of_an_application_on_a_target_and_in_pages(
-    store: Arc<dyn Store>,
-) {
+pub(super) async fn tasks_are_listed_newest_first_by_application_by_target_and_in_pages(store: Arc<dyn Store>) {
     for n in 1..=8 {
         let (application, resource, target) = (format!("a{}", n % 2), format!("r{n}"), format!("t{}", n / 2));
         let identity = Identity { application, key: None, fingerprint: [1; 32], resource, target };
@@ -83,9 +81,7 @@ pub(super) async fn tasks_are_listed_the_latest_first_of_an_application_on_a_tar
     assert_eq!(listed(None, None, Some(u128::MAX), 0).await, []);
 }
 
-pub(super) async fn only_what_ended_before_is_purged_the_longest_ended_first_and_never_the_ledger(
-    store: Arc<dyn Store>,
-) {
+pub(super) async fn only_old_ended_tasks_are_purged_earliest_first_and_the_ledger_never(store: Arc<dyn Store>) {
     for (n, ended) in [(1, Some(300)), (2, Some(100)), (3, Some(200)), (4, None), (5, Some(400))] {
         accept(&store, new(n, &format!("k{n}"), &format!("t{n}"))).await;
         advance(&store, n, Phase::Sending, vec![Entry::Charge]).await.unwrap();
@@ -115,7 +111,7 @@ pub(super) async fn only_what_ended_before_is_purged_the_longest_ended_first_and
     accept(&store, new(6, "k1", "t1")).await;
 }
 
-pub(super) async fn a_target_cools_down_on_when_its_task_is_purged(store: Arc<dyn Store>) {
+pub(super) async fn a_target_continues_to_cool_down_when_its_task_is_purged(store: Arc<dyn Store>) {
     accept(&store, new(1, "k", "t")).await;
     let settled = AT.plus(Duration::from_secs(30));
     end(&store, 1, Status::Timeout, settled).await;
@@ -123,7 +119,7 @@ pub(super) async fn a_target_cools_down_on_when_its_task_is_purged(store: Arc<dy
     assert_eq!(store.accept(new(2, "k", "t")).await.unwrap(), Acceptance::Fresh { wake_at: settled });
 }
 
-pub(super) async fn a_cool_down_that_is_long_over_is_purged_and_no_other(store: Arc<dyn Store>) {
+pub(super) async fn only_cool_downs_that_are_long_over_are_purged(store: Arc<dyn Store>) {
     let settled = |n: u64| AT.plus(Duration::from_secs(10 * n));
     for n in 1..=3 {
         accept(&store, new(n.into(), &format!("k{n}"), &format!("t{n}"))).await;
@@ -143,7 +139,7 @@ pub(super) async fn a_cool_down_that_is_long_over_is_purged_and_no_other(store: 
     assert_eq!(left().await, (1, Some(settled(3))));
 }
 
-pub(super) async fn what_is_kept_is_counted_with_its_age(store: Arc<dyn Store>) {
+pub(super) async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
     let figures = async || {
         let figures = store.figures().await.unwrap().into_iter();
         figures.map(|figure| (figure.what, figure.rows, figure.oldest)).collect::<Vec<_>>()
@@ -158,7 +154,7 @@ pub(super) async fn what_is_kept_is_counted_with_its_age(store: Arc<dyn Store>) 
     assert_eq!(oldest[0], Some(Timestamp(300)));
 }
 
-pub(super) async fn what_is_recorded_of_the_audit_comes_back_as_it_was_put(store: Arc<dyn Store>) {
+pub(super) async fn the_recorded_anchor_of_the_audit_is_read_unchanged(store: Arc<dyn Store>) {
     assert_eq!(store.audit_anchor().await.unwrap(), None);
     let head = |number, byte| Head { number, hash: [byte; 32] };
     let mut anchor = Anchor {

@@ -2,7 +2,9 @@
 
 use super::*;
 
-pub(super) async fn of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know_its_task(store: Arc<dyn Store>) {
+pub(super) async fn of_many_simultaneous_calls_with_one_key_one_is_accepted_and_all_get_its_task(
+    store: Arc<dyn Store>,
+) {
     // With two targets, so that no target lock decides.
     let (fresh, others) = race(&store, (1..=64).map(|n| new(n, "k", &format!("t{}", n % 2)))).await;
     assert_eq!((fresh.len(), others.len()), (1, 63));
@@ -11,7 +13,7 @@ pub(super) async fn of_many_calls_with_one_key_at_once_one_is_fresh_and_all_know
     }
 }
 
-pub(super) async fn of_many_equal_calls_without_a_key_at_once_one_is_fresh_and_all_know_its_task(
+pub(super) async fn of_many_simultaneous_equal_calls_without_a_key_one_is_accepted_and_all_get_its_task(
     store: Arc<dyn Store>,
 ) {
     let (fresh, others) = race(&store, (1..=64).map(|n| alike(new(n, "", "t"), |call| call.key = None))).await;
@@ -21,7 +23,9 @@ pub(super) async fn of_many_equal_calls_without_a_key_at_once_one_is_fresh_and_a
     }
 }
 
-pub(super) async fn of_many_writes_on_one_target_at_once_one_is_fresh_and_all_others_name_it(store: Arc<dyn Store>) {
+pub(super) async fn of_many_simultaneous_writes_on_one_target_one_is_accepted_and_the_others_name_it(
+    store: Arc<dyn Store>,
+) {
     for round in 0..8 {
         let numbers = 100 * round..100 * round + 32;
         let (fresh, others) = race(&store, numbers.map(|n| new(n, &format!("k{n}"), &format!("t{round}")))).await;
@@ -32,7 +36,7 @@ pub(super) async fn of_many_writes_on_one_target_at_once_one_is_fresh_and_all_ot
     }
 }
 
-pub(super) async fn a_thousand_writes_on_targets_of_their_own_are_all_fresh_and_read_once_answered(
+pub(super) async fn a_thousand_writes_on_different_targets_are_all_accepted_and_can_be_read_once_answered(
     store: Arc<dyn Store>,
 ) {
     at_once((1..=1_000).map(|n| {
@@ -64,7 +68,7 @@ pub(super) async fn of_many_steps_from_one_version_one_is_written(store: Arc<dyn
     assert_eq!((kinds, store.timeline(id(1)).await.unwrap().len()), (vec!["charge", "refund"], 3));
 }
 
-pub(super) async fn of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_lets_go(store: Arc<dyn Store>) {
+pub(super) async fn of_many_calls_while_a_task_ends_at_most_one_gets_its_key_or_target(store: Arc<dyn Store>) {
     for round in 0..16 {
         let (first, key, target) = (100 * round, format!("k{round}"), format!("t{round}"));
         accept(&store, new(first, &key, &target)).await;
@@ -91,7 +95,7 @@ pub(super) async fn of_those_who_ask_while_a_task_ends_one_at_most_has_what_it_l
     }
 }
 
-pub(super) async fn of_many_applications_of_one_name_at_once_one_is_made(store: Arc<dyn Store>) {
+pub(super) async fn of_many_simultaneous_applications_with_one_name_one_is_created(store: Arc<dyn Store>) {
     let made = at_once((0..32).map(|n| {
         let (store, row) = (Arc::clone(&store), application(&format!("a{n}"), "name"));
         async move { store.put_application(row).await.is_ok() }

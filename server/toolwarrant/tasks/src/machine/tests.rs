@@ -161,7 +161,7 @@ fn every_row_of_the_decision_table_ends_as_it_says() {
 }
 
 #[test]
-fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent() {
+fn a_baseline_is_taken_before_the_send_and_without_it_nothing_is_sent() {
     let compared = || policy(probe(true), false);
     let taken = [(0, Event::Due), (1, Event::Baseline(None)), (4, Event::Due), (4, Event::Baseline(Some("a".into())))];
     let (task, entries, effects) = run(compared(), Facts::default(), &taken);
@@ -174,7 +174,7 @@ fn a_reading_from_before_the_send_is_taken_first_and_without_it_nothing_is_sent(
 }
 
 #[test]
-fn what_was_lost_while_sending_is_asked_for_sent_again_or_verified_as_the_upstream_allows() {
+fn a_send_that_was_in_progress_is_looked_up_repeated_or_verified_depending_on_the_upstream() {
     let found = [(0, Event::Due), (3, Event::Found), (17, Event::Due)];
     let of = |facts| run(policy(probe(false), false), facts, &found);
     assert_eq!(
@@ -226,7 +226,7 @@ fn assert_no_hope(seed: u64, task: &Task, means: Means) {
 
 /// Answers each effect at random, loses some in crashes, and delivers events that are out of place.
 #[test]
-fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
+fn under_random_events_a_task_ends_once_and_its_entries_match_its_end() {
     for seed in 0..20_000 {
         let mut random = SplitMix(seed);
         let probe = if random.below(4) > 0 { probe(random.below(2) == 0) } else { None };
@@ -305,7 +305,7 @@ fn whatever_happens_a_task_ends_once_and_its_entries_agree_with_its_end() {
 }
 
 #[test]
-fn a_new_process_starts_no_task_before_its_target_has_settled_however_long_that_takes() {
+fn a_new_process_does_not_start_a_task_before_its_target_has_settled() {
     // An earlier write had ten times the deadline of this one and was not answered.
     let task = Task::delayed(policy(None, false), at(100), at(700));
     let found = step(task.clone(), Event::Found, at(110), Facts::default()).task;
@@ -318,7 +318,7 @@ fn a_new_process_starts_no_task_before_its_target_has_settled_however_long_that_
 }
 
 #[test]
-fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_then_refused() {
+fn a_send_of_a_dead_process_may_have_left_even_if_the_repeated_request_is_refused() {
     let facts = Facts { dedupes: true, ..Facts::default() };
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
     events.extend([(19, Event::Due), (19, Event::Sent(not_sent())), (23, Event::Due), (23, Event::Sent(not_sent()))]);
@@ -328,7 +328,7 @@ fn what_a_dead_process_was_sending_may_have_left_although_the_same_request_is_th
 }
 
 #[test]
-fn a_reading_that_was_begun_before_the_effect_had_settled_does_not_count() {
+fn a_reading_that_began_before_the_effect_had_settled_does_not_count() {
     let (task, ..) = run(policy(probe(false), true), Facts::default(), &[(0, Event::Due), (0, Event::Sent(err()))]);
     let absent = Reading { verdict: Verdict::Absent, expected: "b".into(), observed: "a".into() };
     let judged = |begun| super::step(task.clone(), Event::Probed(absent.clone(), begun), at(11), &Facts::default).task;

@@ -33,7 +33,7 @@ async fn fill(store: &Arc<dyn Store>, mut after_each: impl AsyncFnMut()) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whenever_it_is_killed_what_was_acknowledged_is_there() {
+async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     const CLIENTS: usize = 16;
     const TASKS: usize = 480;
     let folder = folder();
@@ -90,7 +90,7 @@ async fn whenever_it_is_killed_what_was_acknowledged_is_there() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_cut_off_or_damaged_anywhere_is_good_up_to_there() {
+async fn a_log_that_is_truncated_or_damaged_anywhere_is_valid_up_to_there() {
     let folder = quick_folder();
     let sqlite = open(folder.path());
     let store: Arc<dyn Store> = sqlite.clone();
@@ -124,7 +124,7 @@ async fn a_log_that_is_cut_off_or_damaged_anywhere_is_good_up_to_there() {
 }
 
 #[tokio::test]
-async fn a_full_disk_loses_nothing_that_was_acknowledged_and_it_goes_on_when_there_is_room() {
+async fn a_full_disk_loses_no_acknowledged_write_and_the_store_recovers_when_there_is_room() {
     let folder = quick_folder();
     let sqlite = open(folder.path());
     let store: Arc<dyn Store> = sqlite.clone();
@@ -173,7 +173,7 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged_and_it_goes_on_when_the
 }
 
 #[tokio::test]
-async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_takes_no_more_on() {
+async fn each_start_finds_all_tasks_in_flight_on_one_target_and_accepts_no_further_one() {
     let folder = quick_folder();
     let store: Arc<dyn Store> = open(folder.path());
     for n in 1..=2 {
@@ -198,14 +198,14 @@ async fn each_start_finds_tasks_in_flight_beside_each_other_on_a_target_and_take
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_named() {
+fn a_file_that_cannot_be_created_is_named() {
     // Not even root can create a file there.
     let refused = Sqlite::open(opening(Path::new("/sys/store.db"))).unwrap_err().to_string();
     assert!(refused.starts_with("cannot use /sys/store.db: "), "{refused}");
 }
 
 #[test]
-fn what_is_no_database_is_refused_by_name() {
+fn a_file_that_is_not_a_database_is_refused_by_name() {
     let folder = folder();
     let path = database(folder.path());
     fs::write(&path, "not a database, but long enough to look like one").unwrap();
@@ -214,7 +214,7 @@ fn what_is_no_database_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_database_with_a_damaged_header_is_refused_by_name_or_tells_what_it_told_before() {
+async fn a_database_with_a_damaged_header_is_refused_by_name_or_gives_the_same_answers() {
     let folder = quick_folder();
     let store: Arc<dyn Store> = open(folder.path());
     fill(&store, async || {}).await;

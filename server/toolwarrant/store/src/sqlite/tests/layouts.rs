@@ -26,7 +26,7 @@ fn every_migration_in_the_folder_is_run() {
 }
 
 #[test]
-fn a_database_of_every_earlier_layout_is_brought_to_the_latest() {
+fn a_database_of_every_earlier_layout_is_migrated_to_the_latest() {
     let latest = folder();
     drop(open(latest.path()));
     let latest = layout(&Connection::open(super::database(latest.path())).unwrap());
@@ -52,7 +52,7 @@ fn a_copy_of_every_earlier_layout_can_be_restored() {
 }
 
 #[tokio::test]
-async fn locks_keys_and_cool_downs_outlive_every_migration() {
+async fn locks_keys_and_cool_downs_survive_every_migration() {
     let row = |id, key, target| {
         format!(
             "INSERT INTO task (id, application, idem_key, fingerprint, tool, resource, target, created_at, version, terminal,
@@ -83,7 +83,7 @@ async fn locks_keys_and_cool_downs_outlive_every_migration() {
 }
 
 #[tokio::test]
-async fn grants_that_name_no_resource_are_of_the_former_one_after_every_migration() {
+async fn grants_without_a_resource_get_the_former_one_in_every_migration() {
     let application = |id: &str, every_target: u8| {
         format!(
             "INSERT INTO application (id, name, permissions, requests_per_minute, every_target, created_at)
@@ -125,7 +125,7 @@ fn a_migration_that_fails_halfway_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
+fn the_database_of_a_newer_program_is_refused_and_not_changed() {
     let folder = folder();
     drop(open(folder.path()));
     let path = super::database(folder.path());
@@ -139,7 +139,7 @@ fn the_database_of_a_newer_program_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn who_only_looks_leaves_an_older_database_as_it_is() {
+fn opening_for_reading_does_not_change_an_older_database() {
     let folder = folder();
     let path = super::database(folder.path());
     of_layout(folder.path(), 1);

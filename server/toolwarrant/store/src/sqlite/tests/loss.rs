@@ -28,7 +28,7 @@ fn cut_off(folder: &Path) -> TempDir {
 }
 
 #[tokio::test]
-async fn a_log_that_is_lost_or_damaged_is_noticed_at_the_next_start_and_left_as_it_is() {
+async fn a_lost_or_damaged_log_is_detected_at_the_next_start_and_not_changed() {
     let folder = quick_folder();
     let store = open(folder.path());
     store.put_application(application("a", "first")).await.unwrap();
@@ -67,7 +67,7 @@ fn blank_of_folder() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_database_that_is_older_than_its_watermark_or_missing_or_another_is_refused() {
+async fn a_database_that_is_older_than_its_watermark_or_missing_or_replaced_is_refused() {
     let folder = quick_folder();
     drop(open(folder.path()));
     let older = fs::read(database(folder.path())).unwrap();
@@ -114,7 +114,7 @@ async fn a_change_of_a_key_is_in_the_database_and_below_the_watermark_before_the
 }
 
 #[tokio::test]
-async fn what_was_committed_is_below_the_watermark_after_a_while_without_any_change_of_a_key() {
+async fn commits_are_below_the_watermark_after_a_while_even_without_a_change_of_a_key() {
     let folder = quick_folder();
     let store = open(folder.path());
     let path = database(folder.path());
@@ -135,7 +135,7 @@ async fn what_was_committed_is_below_the_watermark_after_a_while_without_any_cha
 }
 
 #[tokio::test]
-async fn nothing_is_written_to_a_database_that_is_not_where_it_was() {
+async fn nothing_is_written_to_a_database_that_was_moved_or_replaced() {
     let folder = quick_folder();
     let (path, aside) = (database(folder.path()), folder.path().join("aside"));
     let store: Arc<dyn Store> = open(folder.path());
@@ -161,7 +161,7 @@ async fn nothing_is_written_to_a_database_that_is_not_where_it_was() {
 }
 
 #[tokio::test]
-async fn who_opens_a_database_has_it_from_then_on() {
+async fn the_process_that_opened_a_database_last_owns_it() {
     let folder = quick_folder();
     let first: Arc<dyn Store> = open(folder.path());
     accept(&first, new(1, "k", "t")).await;
@@ -173,7 +173,7 @@ async fn who_opens_a_database_has_it_from_then_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_another_program_has_a_transaction_open_all_that_wait_are_refused_at_once() {
+async fn while_another_program_has_a_transaction_open_all_waiting_calls_are_refused_at_once() {
     let folder = quick_folder();
     let store: Arc<dyn Store> = open(folder.path());
     let other = Connection::open(database(folder.path())).unwrap();
@@ -199,7 +199,7 @@ async fn while_another_program_has_a_transaction_open_all_that_wait_are_refused_
 }
 
 #[tokio::test]
-async fn a_restored_copy_has_no_live_key_and_no_task_in_flight_and_sends_nothing() {
+async fn a_restored_copy_has_no_live_key_and_no_task_in_flight() {
     let folder = quick_folder();
     let store = open(folder.path());
     let all: Arc<dyn Store> = store.clone();

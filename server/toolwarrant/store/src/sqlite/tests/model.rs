@@ -74,7 +74,7 @@ const STEPS: [(Phase, &[Entry]); 8] = [
 ];
 
 #[test]
-fn whatever_is_asked_it_answers_as_the_store_in_memory_does() {
+fn its_answers_are_those_of_the_store_in_memory() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut runner = TestRunner::new(ProptestConfig { cases: 250, failure_persistence: None, ..Default::default() });
     let operations = proptest::collection::vec(operation(), 1..40);

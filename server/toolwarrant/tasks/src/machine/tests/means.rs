@@ -171,7 +171,7 @@ fn rows_that_change() -> Vec<Row> {
 }
 
 #[test]
-fn a_reading_decides_as_far_as_it_can_show_something() {
+fn a_reading_decides_only_in_a_direction_that_is_proven() {
     for (name, over, sent, then, ends, says) in rows_of_one_kind().into_iter().chain(rows_that_change()) {
         let events = [vec![(0, Event::Due), (0, Event::Sent(sent()))], then].concat();
         let (task, entries, effects) = live(policy(probe(false), true), |now| means(over, now), &events);
@@ -184,7 +184,7 @@ fn a_reading_decides_as_far_as_it_can_show_something() {
 }
 
 #[test]
-fn an_absence_that_can_be_shown_lets_what_was_not_answered_be_sent_again() {
+fn an_unanswered_request_is_sent_again_only_if_its_absence_can_be_proven() {
     let events = [(0, Event::Due), (0, Event::Sent(none())), (30, reading(Verdict::Absent)), (30, Event::Due)];
     let sends = |means| {
         let facts = Facts { means, ..Facts::default() };
@@ -195,7 +195,7 @@ fn an_absence_that_can_be_shown_lets_what_was_not_answered_be_sent_again() {
 }
 
 #[test]
-fn a_failure_that_is_reported_after_an_unanswered_send_is_none_where_nothing_can_be_checked() {
+fn a_failure_reported_after_an_unanswered_send_does_not_count_if_the_target_cannot_be_read() {
     let mut events = vec![(0, Event::Due), (0, Event::Sent(none())), (30, reading(Verdict::Absent))];
     events.extend([(30, Event::Due), (31, Event::Sent(err()))]);
     let over = |now| means(&[(0, Means::Both), (31, BLIND)], now);
@@ -206,7 +206,7 @@ fn a_failure_that_is_reported_after_an_unanswered_send_is_none_where_nothing_can
 }
 
 #[test]
-fn a_reading_from_before_the_send_is_taken_only_where_it_can_show_something() {
+fn a_baseline_is_taken_only_if_it_can_prove_something() {
     let compared = || policy(probe(true), false);
     let send = Effect::Send(at(5));
     let (task, _, effects) = live(compared(), |now| means(&[(0, BLIND)], now), &[(0, Event::Due)]);
@@ -228,7 +228,7 @@ fn a_reading_from_before_the_send_is_taken_only_where_it_can_show_something() {
 }
 
 #[test]
-fn without_a_reading_from_before_the_send_no_absence_is_believed() {
+fn without_a_baseline_an_absence_does_not_count() {
     use Verdict::{Absent, Present};
     let judged = |later, then: &[(u64, Event)]| {
         let blind = Facts { means: BLIND, ..Facts::default() };
@@ -248,7 +248,7 @@ fn without_a_reading_from_before_the_send_no_absence_is_believed() {
 }
 
 #[test]
-fn no_reading_is_from_before_the_send_once_something_may_have_left() {
+fn a_reading_is_not_a_baseline_once_something_may_have_left() {
     // A process sent it without a baseline and died. The next one sent it again to an upstream that
     // recognises it, and that refused it. By then the target can be read.
     let mut events = vec![(0, Event::Due), (3, Event::Found), (17, Event::Due), (17, Event::Sent(not_sent()))];
@@ -260,7 +260,7 @@ fn no_reading_is_from_before_the_send_once_something_may_have_left() {
 }
 
 #[test]
-fn what_the_upstream_no_longer_knows_is_read_at_once() {
+fn a_request_that_the_upstream_no_longer_knows_is_verified_at_once() {
     let events = [(0, Event::Due), (1, Event::Sent(Sent::Pending("7".into()))), (4, Event::Due)];
     let lost = [&events[..], &[(5, Event::LookedUp(Some(Some(none()))))]].concat();
     let (task, _, effects) = run(policy(probe(false), false), Facts::default(), &lost);
@@ -289,7 +289,7 @@ fn a_reading_that_ends_after_the_deadline_is_the_last() {
 type Unsent<'a> = (bool, &'a [(u64, Event)], &'a [Entry]);
 
 #[test]
-fn where_nobody_serves_the_target_any_more_what_was_not_sent_fails_at_once_and_what_was_is_not_known() {
+fn on_a_target_that_is_no_longer_served_an_unsent_task_fails_at_once_and_a_sent_one_times_out() {
     let gone = |from| move |now| Facts { gone: (now >= from).then_some("its mill was removed"), ..Facts::default() };
     let unsent: [Unsent<'_>; 4] = [
         (false, &[(0, Event::Due)], &[Entry::Release(at(0))]),
