@@ -83,19 +83,21 @@ pub enum Invocation<F> {
 /// The addresses of a server, and the host names and origins that may use it.
 #[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on; with port 0, the system chooses a free port
     #[arg(long = flags::LISTEN, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
 
-    /// Address for /healthz, /readyz and /metrics, which ask for no key: keep it off public networks. Without it there are none
+    /// Address for /healthz, /readyz and /metrics, which need no key: keep it off public networks.
+    /// Off by default
     #[arg(long = flags::ADMIN_LISTEN, value_name = "ADDRESS:PORT", value_parser = address)]
     pub admin_listen: Option<SocketAddr>,
 
-    /// URL at which clients reach this server, where that is not the address it listens on
+    /// URL at which clients reach this server, if that is not the address it listens on
     #[arg(long = flags::PUBLIC_URL, value_name = "URL")]
     pub public_url: Option<String>,
 
-    /// Host name that requests may be addressed to, beside the public URL's; may be repeated
+    /// Host name that requests may be addressed to, in addition to the public URL's; may be
+    /// repeated
     #[arg(long = flags::ALLOW_HOST, value_name = "HOST", value_delimiter = ',')]
     pub allow_hosts: Vec<String>,
 
@@ -103,15 +105,17 @@ pub struct ServeOptions {
     #[arg(long = flags::ALLOW_ORIGIN, value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origins: Vec<String>,
 
-    /// Make demo applications at the first start and print their keys, also where standard output is no terminal
+    /// Create demo applications at the first start and print their keys, even if standard output is
+    /// not a terminal
     #[arg(long = flags::DEMO)]
     pub demo: bool,
 
-    /// Let the system dump the memory of this server, with the secrets in it, and debuggers attach to it
+    /// Allow core dumps of this server, which contain its secrets, and allow debuggers to attach to
+    /// it
     #[arg(long)]
     pub allow_core_dumps: bool,
 
-    /// Prints one line of JSON at the start, in place of the text for people.
+    /// True to print one line of JSON at the start, instead of the text for people.
     #[arg(skip)]
     pub json: bool,
 
@@ -119,7 +123,7 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub edge: EdgeOptions,
 
-    /// How much of the audit trail is kept.
+    /// Retention of the audit trail.
     #[command(flatten)]
     pub audit: AuditOptions,
 }
@@ -127,7 +131,8 @@ pub struct ServeOptions {
 /// TLS, proxies and the number of connections.
 #[derive(Clone, Debug, Args)]
 pub struct EdgeOptions {
-    /// Certificate of this server in PEM format, with those up to a root: it then speaks TLS alone. Read again when it changes
+    /// Certificate of this server in PEM format, followed by its intermediates: the server then
+    /// accepts only TLS. Read again when the file changes
     #[arg(long = flags::TLS_CERT, value_name = "FILE", value_parser = file)]
     pub tls_cert: Option<PathBuf>,
 
@@ -135,15 +140,17 @@ pub struct EdgeOptions {
     #[arg(long = flags::TLS_KEY, value_name = "FILE", value_parser = file)]
     pub tls_key: Option<PathBuf>,
 
-    /// Reverse proxy that says in Forwarded or X-Forwarded-For who asks, on every request; may be repeated. Nobody else is believed
+    /// Reverse proxy that names the client of every request in Forwarded or X-Forwarded-For; may be
+    /// repeated. The server ignores these headers from other addresses
     #[arg(long = flags::TRUST_PROXY, value_name = "ADDRESS[/BITS]", value_delimiter = ',')]
     pub trust_proxies: Vec<String>,
 
-    /// Open connections in all; fewer where the system allows fewer open files
+    /// Maximum number of open connections; lower if the system allows fewer open files
     #[arg(long = flags::MAX_CONNECTIONS, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
 
-    /// Open connections of one address; behind a trusted proxy, requests in flight of one client
+    /// Maximum number of open connections per address; behind a trusted proxy, of requests in
+    /// flight per client
     #[arg(long, value_name = "N", default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections_per_address: u32,
 }
@@ -151,11 +158,12 @@ pub struct EdgeOptions {
 /// Level and format of the log.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct LogOptions {
-    /// What to log, on standard error: off, error, warn, info, debug or trace, each with those before it
+    /// Level of the log, on standard error: off, error, warn, info, debug or trace; each includes
+    /// those before it
     #[arg(long = "log", value_name = "LEVEL", default_value_t = LogOptions::default().level)]
     pub level: LevelFilter,
 
-    /// Lines for people, or a JSON object a line
+    /// Format of the log: text for people, or one JSON object per line
     #[arg(long = "log-format", value_name = "FORMAT", default_value = "text")]
     pub format: LogFormat,
 }
@@ -177,15 +185,17 @@ pub enum LogFormat {
 /// The flags of every command.
 #[derive(Debug, Args)]
 struct CommonFlags {
-    /// Folder for what outlives the program: tasks, applications, keys, the audit trail
+    /// Folder for stored data: tasks, applications, keys, the audit trail
     #[arg(long = flags::DATA, global = true, value_name = "DIR", default_value = "data", value_parser = folder)]
     data: PathBuf,
 
-    /// Configuration file in TOML with a key for each flag of the server; read at the start, and not at SIGHUP
+    /// Configuration file in TOML with a key for each flag of the server; read at the start, not at
+    /// SIGHUP
     #[arg(long = flags::CONFIG, global = true, value_name = "FILE", value_parser = file)]
     config: Option<PathBuf>,
 
-    /// Answer with JSON, for programs; a server prints one line when it listens: its URLs, and the keys that it made
+    /// Answer with JSON, for programs; a server prints one line when it listens: its URLs, and the
+    /// keys that it created
     #[arg(long = flags::JSON, global = true)]
     json: bool,
 }
@@ -297,12 +307,13 @@ impl CommandLine<'_> {
         // operators are set last.
         let command = self.with_environment(CommonFlags::augment_args(with_flags(clap::Command::new(name))));
         let serve = self.with_environment(with_flags(clap::Command::new("serve")));
-        let serve = serve.about("Serve; this is what happens without a command").long_about(None);
+        let serve = serve.about("Serve; the default without a command").long_about(None);
         let command = OperatorCommand::augment_subcommands(command.subcommand(serve)).subcommand(config_command());
         let command = MaintainerCommand::augment_subcommands(self.with_client(command));
         let command = command.version(self.names.version);
         let command = command.about(about).long_about(format!("{about}\n\n{}", self.usage));
-        // The commands for resources come after those for applications and keys, and those of the service after them.
+        // The commands for resources come after those for applications and keys, and those of the
+        // service after them.
         let first = ["serve", "app", "key"];
         let names: Vec<_> = command.get_subcommands().map(|known| known.get_name().to_owned()).collect();
         let command = names.iter().enumerate().fold(command, |command, (n, name)| {
@@ -427,12 +438,12 @@ impl Asked {
 /// folder.
 fn config_command() -> clap::Command {
     let check = clap::Command::new("check")
-        .about("Explain every mistake in the file, each with its line, or say what would hold")
+        .about("Report every mistake in the file with its line, or print the values in force")
         .long_about(
-            "Explain every mistake in the file, each with its line and what is allowed, or say what would hold\n\n\
+            "Report every mistake in the file with its line and the allowed values, or print the values in force\n\n\
              The exit code is a failure if there is a mistake. A server refuses to start then, with the same text.",
         );
-    let config = clap::Command::new("config").about("Examine the configuration file that --config names");
+    let config = clap::Command::new("config").about("Check the configuration file that --config names");
     config.subcommand_required(true).arg_required_else_help(true).subcommand(check)
 }
 

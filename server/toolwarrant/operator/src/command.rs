@@ -1,7 +1,8 @@
-//! The commands of an operator. The command line parses into these types, and the socket carries them as JSON.
+//! The commands of an operator. The command line parses into these types, and the socket carries
+//! them as JSON.
 //!
-//! In help texts, `{target}`, `{targets}`, `{TARGET}` and `{permissions}` stand for words of the service. [`cli`](crate::cli)
-//! replaces them.
+//! In help texts, `{target}`, `{targets}`, `{TARGET}` and `{permissions}` stand for words of the
+//! service. [`cli`](crate::cli) replaces them.
 
 use crate::flags;
 use clap::Subcommand;
@@ -15,13 +16,14 @@ use toolwarrant_audit::TAIL_MAX;
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperatorCommand {
-    /// Make applications, and change what they may do
+    /// Create applications, and manage their permissions
     #[command(subcommand)]
     App(AppCommand),
-    /// Make, rotate and revoke the keys of an application
+    /// Create, rotate and revoke the keys of applications
     #[command(subcommand)]
     Key(KeyCommand),
-    /// List what tools act on and decide who sees it; the command has the name of the resource
+    /// List targets and decide which application sees them; the command has the name of the
+    /// resource
     #[command(skip)]
     Target {
         /// The resource.
@@ -29,12 +31,12 @@ pub enum OperatorCommand {
         /// The command.
         command: TargetCommand,
     },
-    /// Read tasks, with all that happened to them
+    /// Read tasks and their timelines
     #[command(subcommand)]
     Task(TaskCommand),
-    /// List refunds, the latest first
+    /// List refunds, newest first
     Refunds {
-        /// How many at most
+        /// Maximum number of rows
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
@@ -46,40 +48,43 @@ pub enum OperatorCommand {
     /// Read the audit trail
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Say that the machine's clock is right
+    /// Accept the machine's clock as correct
     #[command(subcommand)]
     Clock(ClockCommand),
-    /// Copy all that the data folder holds into one file, but the master key
+    /// Copy the data folder into one file, except for the master key
     ///
-    /// A running server goes on meanwhile. The file is for the owner alone, whole or not there at all, and never overwrites another.
-    /// The server writes it, so its user needs the right to. Keep a copy of master.key apart from it.
+    /// A running server continues meanwhile. Only the owner can read the file. It is complete or
+    /// does not exist, and it never overwrites another file. A running server writes it, so the
+    /// user of the server needs write access to its folder. Store a copy of master.key in a
+    /// different place.
     Backup {
         /// The file, which must not exist
         file: PathBuf,
     },
     /// Fill an empty data folder from a backup, while no server uses it
     ///
-    /// Shows the applications and keys that it brings. All keys are off until `key confirm`. What happened after the backup is not
-    /// known: tasks that were in flight end as timeout and nothing is sent for them, and nothing is taken that was signed before
-    /// the restore.
+    /// Prints the restored applications and keys. All keys are off until `key confirm`. Events
+    /// after the backup are not known: tasks that were in flight end as timeout, and the server
+    /// sends nothing more for them. It refuses requests that were signed before the restore.
     Restore {
         /// The file of the backup
         file: PathBuf,
-        /// File of the master key, where that is not in the data folder
+        /// File of the master key, if it is not in the data folder
         #[arg(long, value_name = "FILE")]
         master_key: Option<PathBuf>,
     },
-    /// Examine the data folder: what is wrong with it, and what to do about that
+    /// Check the data folder, and print each fault with a remedy
     ///
-    /// Looks at the database and all that must hold of it, the master key, the modes of files and the audit trail, and fails
-    /// if anything is wrong. Reads everything, so with millions of tasks it takes a while; a running server goes on meanwhile.
+    /// Checks the database and its rules, the master key, the modes of files and the audit trail,
+    /// and fails if it finds a fault. It reads everything, which takes a while with millions of
+    /// tasks; a running server continues meanwhile.
     Doctor,
     /// A command that the service adds
     #[command(skip)]
     Own {
         /// The command, as the JSON of its type.
         command: Value,
-        /// How long it may take.
+        /// The time that it may take.
         patience: Duration,
     },
 }
@@ -115,22 +120,23 @@ impl OperatorCommand {
     }
 }
 
-/// Commands about applications. All keys of an application share its permissions, {targets} and budget.
+/// Commands about applications. All keys of an application share its permissions, {targets} and
+/// budget.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppCommand {
-    /// Make an application; it sees no {target} until some are assigned to it
+    /// Create an application; it sees no {target} until some are assigned to it
     Create {
         /// Its name
         name: String,
         /// A permission: {permissions}; may be repeated
         #[arg(long = flags::PERMISSION, value_name = "PERMISSION", required = true)]
         permissions: Vec<String>,
-        /// Its request budget in any 60 seconds; the contract's if left out
+        /// Its request budget in any 60 seconds; by default, the contract's
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         requests_per_minute: Option<u32>,
     },
-    /// Give an application another name; its id and keys stay
+    /// Rename an application; its id and keys stay the same
     Rename {
         /// Its name or id
         app: String,
@@ -144,7 +150,7 @@ pub enum AppCommand {
         /// Its name or id
         app: String,
     },
-    /// Give permissions to an application; its keys have them at once
+    /// Grant permissions to an application; they apply to its keys at once
     Grant {
         /// Its name or id
         app: String,
@@ -152,7 +158,7 @@ pub enum AppCommand {
         #[arg(value_name = "PERMISSION", required = true)]
         permissions: Vec<String>,
     },
-    /// Take permissions from an application; its keys lose them at once, and its tasks in flight go on
+    /// Revoke permissions of an application at once; its tasks in flight continue
     Revoke {
         /// Its name or id
         app: String,
@@ -166,30 +172,31 @@ pub enum AppCommand {
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyCommand {
-    /// Make a key and show its secret, this once
+    /// Create a key, and show its secret once
     Create {
         /// The application's name or id
         app: String,
-        /// Days until it ends by itself
+        /// Number of days until it expires
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
         expires: Option<u32>,
     },
     /// List keys
     List {
-        /// Those of one application
+        /// Only keys of this application
         app: Option<String>,
     },
-    /// Give a key another secret; the latest one lives beside it until the next rotation, any older one ends
+    /// Give a key a new secret; the current one stays valid until the next rotation, an older one
+    /// ends
     Rotate {
         /// The key's id
         key: String,
     },
-    /// End a key at once, with all its secrets
+    /// Revoke a key at once, with all its secrets
     Revoke {
         /// The key's id
         key: String,
     },
-    /// Turn keys on that are off since the data folder was restored from a backup
+    /// Turn on keys that have been off since the data folder was restored from a backup
     Confirm {
         /// The keys' ids
         #[arg(value_name = "KEY", required_unless_present = "all")]
@@ -200,7 +207,7 @@ pub enum KeyCommand {
     },
 }
 
-/// Commands about one resource of the contract, which tools act on.
+/// Commands about the targets of one resource of the contract.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetCommand {
@@ -209,7 +216,7 @@ pub enum TargetCommand {
         /// Only {targets} after this one
         #[arg(long, value_name = "{TARGET}")]
         after: Option<String>,
-        /// How many at most
+        /// Maximum number of rows
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u16,
     },
@@ -220,7 +227,7 @@ pub enum TargetCommand {
         /// The {targets}
         #[arg(value_name = "{TARGET}", required_unless_present = "all")]
         ids: Vec<String>,
-        /// Every {target}, those to come included
+        /// Every {target}, including future ones
         #[arg(long = flags::ALL, conflicts_with = "ids")]
         all: bool,
     },
@@ -241,27 +248,27 @@ pub enum TargetCommand {
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskCommand {
-    /// List tasks, the latest first
+    /// List tasks, newest first
     List {
-        /// Those of one application
+        /// Only tasks of this application
         #[arg(long, value_name = "APP")]
         app: Option<String>,
-        /// Those on one {target}
+        /// Only tasks on this {target}
         #[arg(long = "{target}", value_name = "{TARGET}")]
         target: Option<String>,
-        /// How many at most
+        /// Maximum number of rows
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: u32,
     },
-    /// Show one task: what was sent, what was read, and why it ended as it did
+    /// Show one task with its timeline, and why it ended as it did
     ///
-    /// Its timeline is in phases, and ends with the task's status:
+    /// The timeline consists of phases, and ends with the task's status:
     ///
-    ///   ready      it waits to be sent, at first or again
-    ///   baseline   the {target} is read, to be compared with later
-    ///   sending    it may have left from here on
-    ///   polling    the platform has taken it, and is asked what came of it
-    ///   verifying  the platform has answered, or will not; the {target} is read
+    ///   ready      the task waits to be sent, or to be sent again
+    ///   baseline   the {target} is read, for a comparison after the send
+    ///   sending    the request may have been sent from here on
+    ///   polling    the platform has accepted the request, and is asked for the outcome
+    ///   verifying  the platform has answered, or never will; the {target} is read
     #[command(verbatim_doc_comment)]
     Show {
         /// The task's id
@@ -273,10 +280,11 @@ pub enum TaskCommand {
 #[derive(Clone, Copy, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockCommand {
-    /// Go on from the time of the machine's clock, also where the last run was ahead of it; no server may run
+    /// Continue from the machine's time, even if the last run was ahead of it; no server may run
     ///
-    /// A server never goes back behind the time that it has seen: a clock that is set back would revive keys that have expired. Where
-    /// that time was wrong, such as in the year 2100, this puts it right.
+    /// A server never goes back before the latest time that it has recorded, because a clock that
+    /// is set back would revive expired keys. If that time was wrong, for example in the year 2100,
+    /// this command corrects it.
     Accept,
 }
 
@@ -286,15 +294,17 @@ pub enum ClockCommand {
 pub enum AuditCommand {
     /// Show its last lines
     Tail {
-        /// How many, 10000 at most
+        /// Number of lines, at most 10000
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
               value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=TAIL_MAX as u64))]
         lines: usize,
     },
-    /// Find what was changed, removed or added in it since it was written
+    /// Check that its lines were not changed, removed or added after they were written
     ///
-    /// The lines of each second are followed by a seal: a hash of them and of the seal before, keyed by the master key. The database
-    /// knows a recent one, and which were pruned. Fails if a line is not as it was sealed, or a file or an end is missing. Lines that no
-    /// seal covers yet, such as those of the last second before a kill, are counted and no fault.
+    /// After the lines of each second comes a seal: a hash of these lines and of the previous seal,
+    /// keyed by the master key. The database records a recent seal, and the pruned files. The
+    /// command fails if a line does not match its seal, or if a file or the end of the trail is
+    /// missing. Lines without a seal, such as those of the last second before a kill, are counted
+    /// and are not faults.
     Verify,
 }

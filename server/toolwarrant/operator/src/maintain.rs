@@ -10,7 +10,7 @@ mod contract;
 use clap::Subcommand;
 use toolwarrant_core::catalogue::Catalogue;
 
-/// What a maintainer can ask.
+/// A command of a maintainer.
 #[derive(Clone, Debug, Subcommand)]
 pub enum MaintainerCommand {
     /// A command on the contract.

@@ -8,9 +8,9 @@ use std::fmt::Write;
 pub(super) fn page(command: &Command) -> String {
     let name = command.get_name();
     let mut out = format!(
-        "# Flags of {name}\n\nWritten by `{name} flags`.\n\nWhere a flag has a variable, the flag decides where both are given. \
-         An empty variable of a flag that takes text is none. In the file of `--config`, each flag of \
-         serving but that one and `--json` has a key of its own name; its variable decides over the file. Every command takes the flags that are marked with \u{2217}.\n"
+        "# Flags of {name}\n\nWritten by `{name} flags`.\n\nA flag overrides its variable. \
+         An empty variable of a flag that takes text counts as not set. The file of `--config` has a key for \
+         each flag of serving except `--config` and `--json`, with the name of the flag; the variable overrides the file. Every command has the flags that are marked with \u{2217}.\n"
     );
     section(&mut out, "Serving", command);
     for inner in sorted(command) {
@@ -44,7 +44,7 @@ fn section(out: &mut String, title: &str, command: &Command) {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let _ = write!(
         out,
-        "\n## {title}\n\n{}.\n\n| flag | variable | default | what it is |\n|---|---|---|---|\n",
+        "\n## {title}\n\n{}.\n\n| flag | variable | default | description |\n|---|---|---|---|\n",
         about.trim_end_matches('.')
     );
     for arg in shown {
