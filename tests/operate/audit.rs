@@ -212,7 +212,7 @@ async fn what_is_beyond_its_bounds_is_pruned_and_not_missed() {
     assert_eq!((kept(), &verified["sound"]), (2, &json!(true)), "{verified}");
     let doctor = json_of(&program.data, "doctor").await;
     let kept: Vec<_> = doctor["kept"].as_array().expect("rows").iter().map(|row| row["what"].as_str()).collect();
-    let expected = ["audit trail", "ended tasks", "timelines of tasks", "cool-downs", "marks", "ledger"];
+    let expected = ["audit trail", "ended tasks", "timelines of tasks", "cool-downs", "deduplication keys", "ledger"];
     assert_eq!(kept, expected.map(Some));
     assert_eq!(
         (&doctor["kept"][0]["amount"], &doctor["kept"][0]["oldest"]),

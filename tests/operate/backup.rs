@@ -94,9 +94,9 @@ async fn a_backup_brings_back_what_was_there_and_neither_a_key_nor_a_command_by_
     let states = async || states(&restored, [&kept, &gone, &dead]).await;
     assert_eq!(states().await, ["unconfirmed", "unconfirmed", "revoked"]);
     let (code, said) = operate(&restored, &format!("key rotate {}", kept.id)).await;
-    assert!(code == 1 && said.contains("is off since a restore"), "{said}");
+    assert!(code == 1 && said.contains("has been off since a restore"), "{said}");
     let (code, said) = operate(&restored, &format!("key confirm {} {}", kept.id, dead.id)).await;
-    assert!(code == 1 && said.contains("waits for no confirmation"), "{said}");
+    assert!(code == 1 && said.contains("does not wait for confirmation"), "{said}");
     operate(&restored, &format!("key revoke {}", gone.id)).await;
     let confirmed = json_of(&restored, "key confirm --all").await;
     assert_eq!(confirmed.as_array().expect("keys").len(), 3, "those of the demo are confirmed as well: {confirmed}");
@@ -131,7 +131,7 @@ async fn a_backup_is_whole_or_not_there_and_overwrites_nothing() {
     fs::write(&there, "mine").expect("written");
     let nowhere = place.path().join("nowhere/backup");
     for (file, expected) in [
-        (there.as_path(), "exists; a backup overwrites nothing"),
+        (there.as_path(), "exists; a backup does not overwrite files"),
         (&data.join("backup.tar"), "is in the data folder; a backup belongs elsewhere"),
         (&data.join("audit/backup.tar"), "is in the data folder; a backup belongs elsewhere"),
         (&nowhere, "No such file or directory"),
@@ -176,7 +176,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     };
     refused(&data, &restore, "another cloudphone uses").await;
     program.stop().await;
-    refused(&data, &restore, "needs a folder that is empty, or holds the master key alone").await;
+    refused(&data, &restore, "needs a folder that is empty or contains only the master key").await;
 
     // Whatever is changed, cut off or added is seen before the folder is touched.
     let whole = fs::read(&file).expect("a file");
@@ -193,7 +193,8 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     let (_home, empty) = empty_beside(&data);
     for bytes in cases {
         fs::write(&broken, bytes).expect("written");
-        let expected = format!("cannot restore {}: it is no backup, or damaged, or cut off", broken.display());
+        let expected =
+            format!("cannot restore {}: it is not a backup, or it is damaged or truncated", broken.display());
         refused(&empty, &format!("restore {}", broken.display()), &expected).await;
         assert_eq!(names(&empty), ["master.key"]);
     }
@@ -201,7 +202,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
 
     let (_other, keyless) = empty_beside(&data);
     fs::remove_file(keyless.join("master.key")).expect("removed");
-    refused(&keyless, &restore, "a restore needs the master key, which is in no backup").await;
+    refused(&keyless, &restore, "a restore needs the master key, which is not part of a backup").await;
     let wrong = place.path().join("wrong.key");
     fs::write(&wrong, format!("{}\n", "ab".repeat(32))).expect("written");
     let with_wrong = format!("{restore} --master-key {}", wrong.display());
@@ -221,7 +222,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     assert_eq!(keys, Ok(0));
     // As a copy that was put in place by hand is not.
     fs::copy(data.join("cloudphone.db"), empty.join("cloudphone.db")).expect("copied");
-    refused(&empty, &restore, "holds cloudphone.db").await;
+    refused(&empty, &restore, "contains cloudphone.db").await;
 }
 
 #[tokio::test]
@@ -243,7 +244,7 @@ async fn the_database_that_is_put_back_without_its_log_is_refused_by_name_and_th
     for line in ["--listen 127.0.0.1:0", "app list", "doctor"] {
         let (code, said) = operate(&data, line).await;
         let expected =
-            ["is not what it was: it held everything until", "and what is left ends at", "command `restore`"];
+            ["may have lost data: it held everything until", "and the remaining data ends at", "command `restore`"];
         assert!(code == 1 && expected.iter().all(|part| said.contains(part)), "{line}: {said}");
     }
 }

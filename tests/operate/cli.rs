@@ -172,7 +172,7 @@ async fn a_wrong_folder_is_named() {
 
     let deep = home.path().join("x".repeat(120));
     let (_, said) = operate(&deep, "--listen 127.0.0.1:0").await;
-    assert!(said.contains("a socket's path at most 107") && said.contains("shorter"), "{said}");
+    assert!(said.contains("a socket allows at most 107") && said.contains("shorter"), "{said}");
 
     let program = Program::start_at(home, &[]).await;
     let socket = program.data.join("admin.sock").metadata().expect("a socket").permissions().mode();
@@ -185,7 +185,7 @@ async fn a_wrong_folder_is_named() {
 async fn a_folder_of_another_service_is_refused_by_its_name() {
     let home = TempDir::new().expect("a temporary folder");
     let shops = DataFolder::open(&home.path().join("data"), &Names::of("print-shop", "1.0.0")).expect("a folder");
-    let expected = "is a folder of print-shop, and this is cloudphone";
+    let expected = "belongs to print-shop, and this program is cloudphone";
     for line in ["--listen 127.0.0.1:0", "app list", "doctor"] {
         let (code, said) = operate(shops.path(), line).await;
         assert!(code == 1 && said.contains(expected), "{line}: {said}");

@@ -63,7 +63,7 @@ async fn a_start_does_not_go_back_behind_the_time_of_the_last_run_until_the_oper
     assert_eq!(program.status(&id, &secret).await, 401, "it ended in the last run");
     program.stop().await;
     let (done, told) = operate(&program.data, "clock accept").await;
-    assert!(done == 0 && told.contains("goes on from the machine's clock"), "{told}");
+    assert!(done == 0 && told.contains("continues from the machine's clock"), "{told}");
     let mut program = program.again(&[]).await;
     assert_eq!(program.status(&id, &secret).await, 200);
     program.stop().await;

@@ -131,13 +131,13 @@ const FAULTS: &[Fault] = &[
     (
         |data| sql(data, "PRAGMA foreign_keys = OFF; DELETE FROM task WHERE terminal = 1"),
         "integrity",
-        "rows of task_event refer to no task",
+        "rows of task_event refer to a missing row of task",
     ),
     (damage, "integrity", ""),
     (|data| sql(data, "DROP INDEX ux_task_inflight"), "layout", "index ux_task_inflight is missing"),
-    (|data| sql(data, "CREATE TABLE mine (a)"), "layout", "table mine is not what this program makes"),
+    (|data| sql(data, "CREATE TABLE mine (a)"), "layout", "table mine was not created by this program"),
     (|data| sql(data, "PRAGMA user_version = 1"), "database", "the next start of a server brings it up to date"),
-    (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer one that wrote it"),
+    (|data| sql(data, "PRAGMA user_version = 99"), "database", "start the newer program that wrote it"),
     (
         |data| fs::write(data.join("cloudphone.db"), "no database".repeat(99)).expect("written"),
         "database",
@@ -152,13 +152,13 @@ const FAULTS: &[Fault] = &[
     (|data| mode(data, 0o755), "files", "has mode 755"),
     (|data| mode(&data.join("master.key"), 0o640), "files", "master.key has mode 640"),
     (|data| mode(&data.join("audit"), 0o701), "files", "audit has mode 701"),
-    (|data| drop(moved(data, "audit")), "files", "audit is a link to what may lie elsewhere"),
-    (|data| drop(moved(data, "cloudphone.db")), "files", "cloudphone.db is a link to what may lie elsewhere"),
+    (|data| drop(moved(data, "audit")), "files", "audit is a link, whose target may be elsewhere"),
+    (|data| drop(moved(data, "cloudphone.db")), "files", "cloudphone.db is a link, whose target may be elsewhere"),
     (|data| mode(&moved(data, "master.key"), 0o604), "files", "master.key has mode 604"),
     (
         |data| pipe(&data.join("audit/audit-9999-01-01.jsonl")),
         "files",
-        "audit-9999-01-01.jsonl is no file and no folder",
+        "audit-9999-01-01.jsonl is neither a file nor a folder",
     ),
     (|data| pipe(&data.join("audit/.writable")), "audit trail", "`.writable` in it is not a file; remove it"),
     (|data| pipe(&data.join("master.key")), "master key", "master.key is not a master key"),
@@ -176,7 +176,7 @@ const FAULTS: &[Fault] = &[
         "simulated phones",
         "simulated.jsonl` is no journal of simulated phones",
     ),
-    (|data| pipe(&data.join("simulated.jsonl")), "files", "simulated.jsonl is no file and no folder"),
+    (|data| pipe(&data.join("simulated.jsonl")), "files", "simulated.jsonl is neither a file nor a folder"),
     (
         |data| {
             let day = fs::read_dir(data.join("audit")).expect("a trail").next().expect("a day").expect("a file").path();
@@ -184,7 +184,7 @@ const FAULTS: &[Fault] = &[
             fs::write(data.join("audit/zzz"), "an operator's own").expect("written");
         },
         "audit trail",
-        "its last line is no JSON",
+        "its last line is not JSON",
     ),
     (|data| fs::remove_dir_all(data.join("audit")).expect("removed"), "audit trail", "No such file"),
     (
@@ -244,5 +244,5 @@ async fn a_folder_that_cannot_be_examined_is_left_alone() {
     fs::write(folder.path().join("cloudphone.db"), "x").expect("a file");
     fs::create_dir(folder.path().join("lock")).expect("what cannot be written to");
     let (code, said) = operate(folder.path(), "doctor").await;
-    assert!(code == 1 && said.contains("cannot use") && said.contains("--data names another folder"), "{said}");
+    assert!(code == 1 && said.contains("cannot use") && said.contains("choose another folder with --data"), "{said}");
 }

@@ -154,7 +154,7 @@ async fn it_is_unready_until_it_serves() {
     let url = format!("http://{}", monitor.address());
     assert_eq!(get(&format!("{url}/healthz")).await.0, 200);
     let (status, _, why) = get(&format!("{url}/readyz")).await;
-    assert_eq!((status, &*why), (503, "the program starts\n"));
+    assert_eq!((status, &*why), (503, "the program is starting\n"));
     let metrics = parse(&get(&format!("{url}/metrics")).await.2);
     assert_eq!(metrics["process_start_time_seconds"], 7.0);
     monitor.close().await;
@@ -230,7 +230,7 @@ async fn it_is_unready_while_what_is_written_would_be_lost_and_while_it_stops() 
     let mut goes_on = [0; 25];
     client.read_exact(&mut goes_on).await.expect("it is being answered");
     program.ask_to_stop().await;
-    assert_eq!(until(&ready, 503).await, "the program stops\n");
+    assert_eq!(until(&ready, 503).await, "the program is stopping\n");
     client.write_all(body.as_bytes()).await.expect("sent");
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.expect("an answer");

@@ -72,7 +72,7 @@ async fn a_wrong_start_says_what_is_wrong_and_which_flag_mends_it() {
             "are both 127.0.0.1:9; each needs a port of its own",
         ),
         (&["--data", file], "for '--data <DIR>': it is a file; a folder is expected"),
-        (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "--data names another folder"),
+        (&["--listen", "127.0.0.1:0", "--data", "/dev/null/data"], "choose another folder with --data"),
         (&["--sim-devices", "0"], "0 is not in 1..=1000000"),
         (&["--listen", "127.0.0.1:0", "--public-url", "ftp://x"], "--public-url"),
         (&["--listen", "127.0.0.1:0", "--allow-origin", "example.com"], "--allow-origin"),
@@ -118,7 +118,7 @@ async fn an_emptied_database_is_refused_at_the_start_and_left_as_it_is() {
     let database = program.data.join("cloudphone.db");
     File::create(&database).expect("emptied");
     let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;
-    assert!(said.contains("cloudphone.db is empty, beside a master key; restore it from a backup"), "{said}");
+    assert!(said.contains("cloudphone.db is empty, but there is a master key; restore a backup"), "{said}");
     assert_eq!(database.metadata().expect("a file").len(), 0);
     std::fs::remove_file(&database).expect("removed");
     let (_, said) = operate(&program.data, "--listen 127.0.0.1:0").await;

@@ -137,7 +137,7 @@ async fn a_service_from_outside_has_its_own_generated_files() {
     assert!(!done && said.contains("dim_lamp.json"), "{said}");
     let others = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
     let (done, said) = lamps.run(&format!("gen --check --spec {}", others.display())).await;
-    assert!(!done && said.contains("and this is `service-lamps`; --spec names another folder"), "{said}");
+    assert!(!done && said.contains("and this program is `service-lamps`; choose another folder with --spec"), "{said}");
     let (done, said) = lamps.run("expand").await;
     assert!(done && said.contains("pub struct DimLampArgs") && said.contains("::toolwarrant::runtime"), "{said}");
 }

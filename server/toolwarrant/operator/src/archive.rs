@@ -100,7 +100,7 @@ impl ArchiveReader {
                 manifest = serde_json::from_slice(&text).ok();
             }
         }
-        let manifest = manifest.ok_or_else(|| invalid("it is no backup".to_owned()))?;
+        let manifest = manifest.ok_or_else(|| invalid("it is not a backup".to_owned()))?;
         file.rewind()?;
         Ok(Self { manifest, archive: Archive::new(BufReader::new(file)) })
     }
@@ -118,7 +118,7 @@ impl ArchiveReader {
             }
             let path = PathBuf::from(&name);
             if entry.header().entry_type() != EntryType::Regular || !is_plain(&path) {
-                return Err(invalid(format!("its entry {name:?} is no plain file of a data folder")));
+                return Err(invalid(format!("its entry {name:?} is not a plain file of a data folder")));
             }
             let length = entry.size();
             put(&path, length, &mut entry)?;
@@ -142,7 +142,7 @@ pub(crate) fn is_plain(path: &Path) -> bool {
 
 /// Compares the digest at the end of a file with the digest of all bytes before it.
 fn check_digest(file: &mut File) -> io::Result<()> {
-    let damaged = || invalid("it is no backup, or damaged, or cut off".to_owned());
+    let damaged = || invalid("it is not a backup, or it is damaged or truncated".to_owned());
     let end = ending(&Sha256::digest(b""))?.len() as u64;
     let length = file.metadata()?.len().checked_sub(end).ok_or_else(damaged)?;
     let mut digesting = Digesting { inner: io::sink(), digest: Sha256::new() };
@@ -208,7 +208,7 @@ impl<R: Read> Read for Exactly<R> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
         let read = self.from.read(bytes.get_mut(..most).unwrap_or_default())?;
         if read == 0 && most > 0 {
-            return Err(Error::new(ErrorKind::UnexpectedEof, "a file was cut off while it was copied"));
+            return Err(Error::new(ErrorKind::UnexpectedEof, "a file was truncated while it was copied"));
         }
         self.left -= read as u64;
         Ok(read)
@@ -283,7 +283,7 @@ mod tests {
         for name in ["/etc/passwd", "../up", "a/../../up", "./a/./../b", "a/.hidden", "a b", "", "a\u{1b}"] {
             let header = named(name);
             let refused = read(&path, |archive| archive.append(&header, io::empty()).unwrap()).unwrap_err();
-            assert!(refused.to_string().contains("is no plain file of a data folder"), "{name}: {refused}");
+            assert!(refused.to_string().contains("is not a plain file of a data folder"), "{name}: {refused}");
         }
         for kind in [EntryType::Symlink, EntryType::Link, EntryType::Directory, EntryType::Fifo, EntryType::Char] {
             let mut header = named("link");

@@ -43,7 +43,7 @@ impl Background {
             let watched = async {
                 while let Some(ended) = running.join_next().await {
                     if let Err(error) = ended {
-                        tracing::error!(%error, "background work of the service has ended by a panic; a restart begins it again");
+                        tracing::error!(%error, "background work of the service has panicked; a restart starts it again");
                     }
                 }
                 pending().await
@@ -59,10 +59,10 @@ impl Background {
         let Self { name, deadline, mut work, stop } = self;
         drop(stop);
         match timeout(deadline, work.join_next()).await {
-            Ok(Some(Err(error))) => tracing::error!(%error, "{name} has ended by a panic"),
+            Ok(Some(Err(error))) => tracing::error!(%error, "{name} has panicked"),
             Ok(_) => {}
             Err(_) => {
-                tracing::warn!("{name} did not stop within {} s; the stop goes on without it", deadline.as_secs())
+                tracing::warn!("{name} did not stop within {} s; the stop continues without it", deadline.as_secs())
             }
         }
     }

@@ -80,10 +80,13 @@ impl Place {
     fn of(file: PathBuf, folder: &Path) -> Result<Self, OperatorError> {
         let failed = |error: io::Error| OperatorError::Refused(format!("cannot write {}: {error}", file.display()));
         let (Some(name), Some(parent)) = (file.file_name(), file.parent()) else {
-            return Err(OperatorError::Refused(format!("{} is no name for a file", file.display())));
+            return Err(OperatorError::Refused(format!("{} is not a file name", file.display())));
         };
         if file.symlink_metadata().is_ok() {
-            return Err(OperatorError::Refused(format!("{} exists; a backup overwrites nothing", file.display())));
+            return Err(OperatorError::Refused(format!(
+                "{} exists; a backup does not overwrite files",
+                file.display()
+            )));
         }
         let parent = parent.canonicalize().map_err(failed)?;
         if folder.canonicalize().is_ok_and(|folder| parent.starts_with(folder)) {

@@ -47,7 +47,7 @@ pub struct ConfigTable {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The command line does not name a file, and the command needs one.
-    #[error("no configuration file is named: --{} FILE names it", crate::flags::CONFIG)]
+    #[error("no configuration file is given; name it with --{} FILE", crate::flags::CONFIG)]
     Absent,
     /// The file cannot be read.
     #[error("cannot read the configuration file {}: {why}", path.display())]
@@ -155,7 +155,7 @@ impl Config {
         let Some((_, value)) = self.root().remove_entry(name) else { return Vec::new() };
         let span = value.span();
         let DeValue::Table(table) = value.into_inner() else {
-            found.add(span, format!("`{name}` is no table"), Some(format!("write `[{name}.NAME]`")));
+            found.add(span, format!("`{name}` is not a table"), Some(format!("write `[{name}.NAME]`")));
             return Vec::new();
         };
         let read = |(key, value): (Spanned<DeString<'_>>, Spanned<DeValue<'_>>)| {
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(said(file.table::<Limits>("limits")).len(), 1);
         let mut found = file.findings();
         assert!(file.entries::<Limits>("limits", &mut found).is_empty());
-        assert_eq!(said(found.finish()), [(1, 10, "`limits` is no table".to_owned())]);
+        assert_eq!(said(found.finish()), [(1, 10, "`limits` is not a table".to_owned())]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl CredentialSource {
 }
 
 fn credential(mut bytes: Zeroizing<Vec<u8>>, origin: impl Fn() -> String) -> Result<Secret<String>, CredentialError> {
-    let malformed = |why| CredentialError(format!("{} holds no credential: {why}", origin()));
+    let malformed = |why| CredentialError(format!("{} does not contain a credential: {why}", origin()));
     if bytes.len() > LONGEST {
         return Err(malformed("it is longer than 4096 bytes"));
     }
@@ -78,7 +78,7 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
         |error: io::Error| CredentialError(format!("cannot read the credential file {}: {error}", path.display()));
     // Opening a pipe would block.
     if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("it is no file")));
+        return Err(unreadable(io::Error::other("it is not a file")));
     }
     let file = File::open(path).map_err(unreadable)?;
     refuse_shared(path, &file.metadata().map_err(unreadable)?, rustix::process::geteuid().as_raw())?;
@@ -91,12 +91,12 @@ fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, CredentialError> {
 fn refuse_shared(path: &Path, about: &Metadata, user: u32) -> Result<(), CredentialError> {
     let (mode, owner, path) = (about.permissions().mode() & 0o777, about.uid(), path.display());
     if owner != user && owner != 0 {
-        let whose = "it has to be of the user of this program, or of root";
+        let whose = "it must belong to the user of this program, or to root";
         return Err(CredentialError(format!("the credential file {path} belongs to the user {owner}; {whose}")));
     }
     if mode & 0o077 != 0 {
-        let why = format!("whose mode is {mode:04o}: `chmod 600 {path}` mends it");
-        return Err(CredentialError(format!("others can use the credential file {path}, {why}")));
+        let why = format!("whose mode is {mode:04o}: run `chmod 600 {path}`");
+        return Err(CredentialError(format!("other users can access the credential file {path}, {why}")));
     }
     Ok(())
 }
@@ -124,7 +124,7 @@ mod tests {
         assert!(put(&[b's'; LONGEST], 0o600).is_ok());
         let shown = path.display();
         let exposed =
-            format!("others can use the credential file {shown}, whose mode is 0640: `chmod 600 {shown}` mends it");
+            format!("other users can access the credential file {shown}, whose mode is 0640: run `chmod 600 {shown}`");
         assert_eq!(put(b"hidden", 0o640).unwrap_err(), exposed);
         for (content, why) in [
             (&b""[..], "it is empty"),
@@ -138,7 +138,9 @@ mod tests {
         let about = path.metadata().unwrap();
         let other = about.uid() + 1;
         assert_eq!(refuse_shared(&path, &about, other).is_err(), about.uid() != 0);
-        assert!(CredentialSource::File(folder.path().to_owned()).read().unwrap_err().to_string().contains("no file"));
+        assert!(
+            CredentialSource::File(folder.path().to_owned()).read().unwrap_err().to_string().contains("not a file")
+        );
         let said = CredentialSource::Environment("TOOLWARRANT_NEVER_SET".to_owned()).read().unwrap_err().to_string();
         assert_eq!(said, "the environment variable TOOLWARRANT_NEVER_SET has no value");
     }

@@ -27,7 +27,8 @@ use toolwarrant_base::{durable, hex};
 use toolwarrant_store::sqlite::watermark;
 use zeroize::Zeroizing;
 
-/// A data folder that this process has locked. The lock ends when the last clone is dropped or the process dies.
+/// A data folder that this process has locked. The lock ends when the last clone is dropped or the
+/// process dies.
 #[derive(Debug, Clone)]
 pub struct DataFolder {
     path: PathBuf,
@@ -77,13 +78,13 @@ pub(crate) const SOCKET: &str = "admin.sock";
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A file cannot be created, read or written.
-    #[error("cannot use {0}: {1}; --{flag} names another folder", flag = DATA)]
+    #[error("cannot use {0}: {1}; choose another folder with --{flag}", flag = DATA)]
     Io(PathBuf, io::Error),
     /// Another process uses the folder.
-    #[error("another {1} uses {0}; stop it first, or give this one a folder of its own")]
+    #[error("another {1} uses {0}; stop it first, or use another folder for this one")]
     InUse(PathBuf, String),
     /// The folder belongs to another service.
-    #[error("{path} is a folder of {owner}, and this is {program}; --{flag} names another folder", flag = DATA)]
+    #[error("{path} belongs to {owner}, and this program is {program}; choose another folder with --{flag}", flag = DATA)]
     OtherService {
         /// The folder.
         path: PathBuf,
@@ -94,23 +95,23 @@ pub enum FolderError {
     },
     /// The file `service` does not name a program.
     #[error(
-        "{0} does not name the program that this folder belongs to; write it there, or remove the file: then the database decides"
+        "{0} does not name the program that this folder belongs to; write the name there, or remove the file: then the database decides"
     )]
     NoOwner(PathBuf),
     /// The file is not a master key.
     #[error("{0} is not a master key: 64 hexadecimal digits and a line end")]
     MalformedKey(PathBuf),
     /// There is a database, but not the master key that it needs.
-    #[error("{0} is missing, and nothing in this folder can be opened without it; restore it from where it was kept")]
+    #[error("{0} is missing, and the data in this folder cannot be opened without it; restore it from your copy")]
     MissingKey(PathBuf),
     /// There is a master key, and the database is empty.
     #[error(
-        "{0} is empty, beside a master key; restore it from a backup in an empty folder, or remove it and its watermark to begin \
+        "{0} is empty, but there is a master key; restore a backup into an empty folder, or remove it and its watermark to begin \
          without any application"
     )]
     EmptyDatabase(PathBuf),
     /// A restore was interrupted.
-    #[error("a restore of {0} was interrupted, and not all is in place; give the command `restore` again")]
+    #[error("a restore of {0} was interrupted, and files are missing; run the command `restore` again")]
     HalfRestored(PathBuf),
 }
 
@@ -155,7 +156,7 @@ impl DataFolder {
         }
         let mode = path.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            tracing::warn!(folder = %path.display(), mode = %format!("{mode:o}"), "others can enter the data folder");
+            tracing::warn!(folder = %path.display(), mode = %format!("{mode:o}"), "other users can enter the data folder");
         }
         refuse_foreign(path, names)?;
         let name = path.join(LOCK);
@@ -288,7 +289,7 @@ pub(crate) fn read_key_file(path: PathBuf) -> Result<Zeroizing<[u8; 32]>, Folder
     let mut file = File::open(&path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "others can read the master key");
+        tracing::warn!(file = %path.display(), mode = %format!("{mode:o}"), "other users can read the master key");
     }
     let mut text = Zeroizing::new(String::with_capacity(MASTER_KEY_ROOM));
     file.read_to_string(&mut text).map_err(|_| FolderError::MalformedKey(path.clone()))?;
@@ -396,14 +397,14 @@ mod tests {
         let path = root.path().join("named");
         drop(DataFolder::open(&path, &names()).unwrap());
         assert_eq!(std::fs::read_to_string(path.join("service")).unwrap(), "shop\n");
-        assert!(refused(&path).contains("is a folder of shop, and this is other"), "{}", refused(&path));
+        assert!(refused(&path).contains("belongs to shop, and this program is other"), "{}", refused(&path));
         DataFolder::open(&path, &names()).unwrap();
 
         // A folder of a version that did not write the file `service`.
         let path = root.path().join("unnamed");
         std::fs::create_dir(&path).unwrap();
         std::fs::write(path.join("shop.db"), "x").unwrap();
-        assert!(refused(&path).contains("is a folder of shop"), "{}", refused(&path));
+        assert!(refused(&path).contains("belongs to shop"), "{}", refused(&path));
         DataFolder::open(&path, &names()).unwrap();
     }
 
@@ -411,7 +412,8 @@ mod tests {
     fn a_folder_that_cannot_be_written_to_is_named() {
         // No user can write there, not even root.
         let refused = DataFolder::open(Path::new("/sys"), &names()).unwrap_err().to_string();
-        let named = refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("--data names another folder");
+        let named =
+            refused.starts_with("cannot use /sys/lock: ") && refused.ends_with("choose another folder with --data");
         assert!(named, "{refused}");
     }
 

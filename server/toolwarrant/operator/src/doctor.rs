@@ -49,9 +49,9 @@ struct Description(&'static str, &'static str, &'static str);
 
 const FILES: Description = Description(
     "files",
-    "the folder contains only files and folders that nobody but the owner can access",
-    "take access away from others with `chmod -R go=` on the data folder; replace each link by what it leads to; remove \
-     whatever is neither a file nor a folder",
+    "the folder contains only files and folders that only the owner can access",
+    "remove the access of other users with `chmod -R go=` on the data folder; replace each link by its target; remove \
+     everything that is neither a file nor a folder",
 );
 const TRAIL: Description = Description(
     "audit trail",
@@ -60,7 +60,7 @@ const TRAIL: Description = Description(
 );
 const CHAIN: Description = Description(
     "audit chain",
-    "the latest lines of the audit trail are as they were sealed, and its end is not missing",
+    "the newest lines of the audit trail match their seals, and its end is not missing",
     "run `audit verify`, which reads all of it; keep a copy of the audit folder, and find out who else can write there",
 );
 const OPENS: Description = Description(
@@ -76,8 +76,8 @@ const WRITES: Description = Description(
 );
 const NAMES: Description = Description(
     "names",
-    "every application has a name that shows all of itself, and is no id of another",
-    "give it another with `app rename ID NAME`; its id, its keys and what it may do stay",
+    "every application has a name without invisible characters that is not the id of another application",
+    "rename it with `app rename ID NAME`; its id, its keys and its permissions stay the same",
 );
 const KEY: Description = Description(
     "master key",
@@ -230,9 +230,9 @@ impl Diagnosis {
 
 fn files(folder: &Path) -> Result<Vec<String>, Explanation> {
     let wrong = |about: &Metadata| match (about.file_type(), about.permissions().mode() & 0o777) {
-        (kind, _) if kind.is_symlink() => Some("is a link to what may lie elsewhere".to_owned()),
+        (kind, _) if kind.is_symlink() => Some("is a link, whose target may be elsewhere".to_owned()),
         (kind, _) if !(kind.is_file() || kind.is_dir() || kind.is_socket()) => {
-            Some("is no file and no folder".to_owned())
+            Some("is neither a file nor a folder".to_owned())
         }
         (_, mode) if mode & 0o077 != 0 => Some(format!("has mode {mode:o}")),
         _ => None,
@@ -287,15 +287,15 @@ async fn what_is_kept(folder: &Path, store: &dyn Store) -> Vec<Value> {
         "amount": if mib == 0 { "under 1 MiB".to_owned() } else { format!("{mib} MiB") },
         "oldest": Some(found.oldest).filter(|day| !day.is_empty()).map(|day| format!("{day}T00:00:00.000Z")),
         "kept": format!(
-            "{} days and {} MiB, unless the server's --{KEEP_DAYS} and --{KEEP_BYTES} say otherwise",
+            "{} days and {} MiB, unless the server has other values of --{KEEP_DAYS} and --{KEEP_BYTES}",
             retention::DAYS,
             retention::BYTES >> 20
         ),
     });
     let rows = store.figures().await.unwrap_or_default().into_iter().map(|Figure { what, rows, oldest }| {
         let kept = match what {
-            "ledger" => "for ever",
-            "marks" => "until their time is over",
+            "ledger" => "forever",
+            "deduplication keys" => "until they expire",
             _ => &format!("{TASKS_KEPT_DAYS} days after the end"),
         };
         json!({"what": what, "amount": format!("{rows} rows"), "oldest": oldest, "kept": kept})
@@ -307,7 +307,7 @@ fn trail(folder: &Path) -> Result<Vec<String>, Explanation> {
     let last = audit::try_to_write(folder).and_then(|()| last_line(folder));
     let last = last.map_err(|error| format!("{}: {error}", folder.display()))?;
     let is_json = |line: &Vec<u8>| serde_json::from_slice::<Value>(line).is_ok();
-    Ok(last.filter(|line| !is_json(line)).map(|_| "its last line is no JSON".to_owned()).into_iter().collect())
+    Ok(last.filter(|line| !is_json(line)).map(|_| "its last line is not JSON".to_owned()).into_iter().collect())
 }
 
 /// Returns the last complete line of the trail, if there is one. An incomplete line at the end may

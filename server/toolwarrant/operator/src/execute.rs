@@ -36,7 +36,7 @@ pub async fn execute(context: &OperatorContext, command: OperatorCommand) -> Ans
         }
         OperatorCommand::Restore { .. } => Err(refused("a server uses the data folder; stop it first".to_owned())),
         OperatorCommand::Clock(ClockCommand::Accept) => {
-            Err(refused("stop the server first: its times go on from where they are".to_owned()))
+            Err(refused("stop the server first: it continues from its own time".to_owned()))
         }
         OperatorCommand::Own { command, patience: _ } => match &context.own {
             Some(run) => run(command).await.map_err(refused),

@@ -25,15 +25,15 @@ const PRUNE_EVERY: Duration = Duration::from_hours(1);
 /// Wait after a failed write to the database.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// How much of the audit trail is kept.
+/// Retention of the audit trail.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct AuditOptions {
-    /// Days for which the audit trail is kept
+    /// Number of days for which the audit trail is kept
     #[arg(long = flags::KEEP_DAYS, value_name = "DAYS", default_value_t = retention::DAYS,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub keep_days: u32,
 
-    /// Bytes of the audit trail that are kept; the newest day is, however large
+    /// Maximum size of the audit trail in bytes; the newest day is always kept
     #[arg(long = flags::KEEP_BYTES, value_name = "BYTES", default_value_t = retention::BYTES)]
     pub keep_bytes: u64,
 }
@@ -109,7 +109,7 @@ impl AuditKeeper {
         match self.store.put_audit_anchor(anchor.clone()).await {
             Ok(()) => self.anchor = anchor,
             Err(error) if loud => {
-                tracing::error!(%error, "the newest seal of the audit cannot be recorded; trying on");
+                tracing::error!(%error, "the newest seal of the audit cannot be recorded; retrying");
                 return false;
             }
             Err(_) => return false,

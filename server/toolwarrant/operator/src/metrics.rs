@@ -103,10 +103,10 @@ impl ServiceStatus {
     /// Returns the reason why the service is not ready for requests, if it is not.
     async fn why_unready(&self) -> Option<String> {
         if self.stopping.load(Relaxed) {
-            return Some("the program stops".to_owned());
+            return Some("the program is stopping".to_owned());
         }
         let Some(StatusSources { database, engine, audit, .. }) = self.sources.get() else {
-            return Some("the program starts".to_owned());
+            return Some("the program is starting".to_owned());
         };
         let lag = engine.lag();
         if lag > LAG_MAX {
@@ -117,7 +117,7 @@ impl ServiceStatus {
                 audit.stale().map(|waited| format!("the audit has not been written for {} s", waited.as_secs()))
             }
             Ok(Err(why)) => Some(format!("the store cannot write: {why}")),
-            Err(_) => Some(format!("the store has written nothing for {} s", STORE_TIMEOUT.as_secs())),
+            Err(_) => Some(format!("the store has not written for {} s", STORE_TIMEOUT.as_secs())),
         }
     }
 
@@ -139,10 +139,10 @@ impl ServiceStatus {
 
     async fn page(&self) -> String {
         let mut page = Page::new(&self.names.metrics);
-        page.head("build_info", "gauge", "The program that runs; always 1.");
+        page.head("build_info", "gauge", "Version of the running program; always 1.");
         page.sample("build_info", &[("version", self.names.version)], 1);
         page.start_time(self.started_at);
-        let help = "Lines of the log, or on standard output, that were lost because nobody took them.";
+        let help = "Lines of the log or of standard output that were lost because they were not read in time.";
         page.counter("log_lines_lost_total", help, LOST_LINES.get());
         if let Some(StatusSources { database, engine, requests, audit, limiter, upstreams }) = self.sources.get() {
             request_metrics(&mut page, requests, limiter, audit);
@@ -157,47 +157,47 @@ impl ServiceStatus {
 }
 
 fn request_metrics(page: &mut Page<'_>, requests: &Requests, limiter: &ConnectionLimiter, audit: &AuditHandle) {
-    page.gauge("connections", "Connections of clients that are open.", limiter.connections());
-    let help = "Connections that were closed unanswered, because there were too many.";
+    page.gauge("connections", "Open connections of clients.", limiter.connections());
+    let help = "Connections that were closed without an answer because there were too many.";
     page.counter("connections_refused_total", help, limiter.refused.get());
     let Requests { unauthenticated, rate_limited, unsound, .. } = requests;
     let refused =
         [("unauthenticated", unauthenticated.get()), ("rate_limited", rate_limited.get()), ("unsound", unsound.get())];
-    let help = "Requests that were refused before they were looked at.";
+    let help = "Requests that were refused before they reached a tool.";
     page.counters("requests_refused_total", help, "reason", refused.into_iter());
-    page.head("tool_calls_total", "counter", "Calls of tools, by how they ended: ok, cancelled, or an error code.");
+    page.head("tool_calls_total", "counter", "Tool calls, by outcome: ok, cancelled, or an error code.");
     for calls in requests.tools() {
         for (outcome, count) in calls.outcomes() {
             page.sample("tool_calls_total", &[("tool", calls.tool.name), ("outcome", outcome)], count);
         }
     }
     let name = "tool_call_duration_seconds";
-    page.head(name, "histogram", "How long calls of tools took; the one that reads a task waits if it is asked to.");
+    page.head(name, "histogram", "Duration of tool calls; the tool that reads a task waits on request.");
     for calls in requests.tools() {
         page.histogram(name, ("tool", calls.tool.name), &calls.took());
     }
-    let help = "Places in the audit that are taken, by calls that run and by lines that are not yet in a file.";
+    let help = "Places in the audit queue that are taken by running calls and by lines that are not yet in a file.";
     page.gauge("audit_backlog", help, audit.slots());
 }
 
 fn task_metrics(page: &mut Page<'_>, engine: &Engine) {
     let counts = engine.counts();
-    page.counter("tasks_accepted_total", "Tasks that were taken on.", counts.accepted.get());
+    page.counter("tasks_accepted_total", "Accepted tasks.", counts.accepted.get());
     page.counters("tasks_ended_total", "Tasks that ended.", "status", counts.ends());
     page.gauge("tasks_in_flight", "Tasks that have not ended.", engine.in_flight());
-    let help = "Writes that were sent to the platform, by what came of it.";
+    let help = "Writes that were sent to the platform, by outcome.";
     page.counters("task_sends_total", help, "outcome", counts.sends());
     page.counters("ledger_entries_total", "Entries in the ledger.", "kind", counts.entries());
-    let help = "How late the engine is in looking at the task that is due first.";
+    let help = "Time by which the task that is due first is late.";
     page.gauge("engine_lag_seconds", help, engine.lag().as_secs_f64());
     page.gauge("held_polls", "Calls that wait for the end of a task.", engine.held());
 }
 
 async fn store_metrics(page: &mut Page<'_>, database: &Sqlite, program: &str) {
     let (written, waiting) = database.written();
-    page.counter("store_commits_total", "Transactions that were committed.", written.commits.get());
+    page.counter("store_commits_total", "Committed transactions.", written.commits.get());
     page.counter("store_writes_total", "Requests in these transactions.", written.requests.get());
-    page.counter("store_commit_failures_total", "Transactions that failed.", written.failures.get());
+    page.counter("store_commit_failures_total", "Failed transactions.", written.failures.get());
     page.gauge("store_queue", "Requests that wait for the next transaction.", waiting);
     // Without an answer there is no sample, because an old number would hide a fault.
     if let Ok(Ok(broken)) = timeout(STORE_TIMEOUT, database.violations(IntegrityRule::Refunds)).await {

@@ -75,8 +75,8 @@ impl Offline<'_> {
         if !may_begin && !has_database(folder, &names) {
             let (folder, program) = (folder.display(), names.program);
             let why = format!(
-                "there is no database in {folder}; start a server once or make an application with `{program} app create`, or name \
-                 another with --{}",
+                "there is no database in {folder}; start a server once or create an application with `{program} app create`, or choose \
+                 another folder with --{}",
                 flags::DATA
             );
             return Err(OperatorError::Refused(why));
@@ -119,5 +119,5 @@ impl Offline<'_> {
 async fn accept_clock(database: &dyn DirectoryStore, clock: &Clock) -> Result<Value, OperatorError> {
     let (before, now) = (clock.floor(), clock.wall());
     database.see(now).await?;
-    Ok(json!({"time": now, "before": before, "note": "the next start goes on from the machine's clock"}))
+    Ok(json!({"time": now, "before": before, "note": "the next start continues from the machine's clock"}))
 }

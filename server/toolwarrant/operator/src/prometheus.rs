@@ -23,10 +23,12 @@ impl<'a> Page<'a> {
         Self { prefix, text: String::new() }
     }
 
-    /// Adds the start time of the process, which has the same name in all programs and therefore no prefix.
+    /// Adds the start time of the process, which has the same name in all programs and therefore no
+    /// prefix.
     pub(crate) fn start_time(&mut self, started_at: Timestamp) {
         let name = "process_start_time_seconds";
-        let _ = writeln!(self.text, "# HELP {name} When the program began, since the epoch.\n# TYPE {name} gauge");
+        let _ =
+            writeln!(self.text, "# HELP {name} Start time of the process, since the Unix epoch.\n# TYPE {name} gauge");
         let _ = writeln!(self.text, "{name} {}", started_at.0 / 1_000);
     }
 

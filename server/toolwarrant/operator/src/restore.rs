@@ -68,8 +68,8 @@ pub(crate) fn run(
         Some(file) => read_key_file(file),
         None => read_master_key(folder.path()),
     };
-    let key =
-        key.map_err(|error| refused(format!("{error}; a restore needs the master key, which is in no backup")))?;
+    let key = key
+        .map_err(|error| refused(format!("{error}; a restore needs the master key, which is not part of a backup")))?;
 
     let staging = folder.join(RESTORING);
     let failed = |error: io::Error| refused(format!("{}: {error}", staging.display()));
@@ -91,10 +91,10 @@ pub(crate) fn run(
 fn judge(manifest: &Manifest, names: &Names) -> Result<(), String> {
     let Manifest { backup, service, version, layout, made_at: _ } = manifest;
     if service != names.program {
-        return Err(format!("it is a backup of {service}, and this is {}", names.program));
+        return Err(format!("it is a backup of {service}, and this program is {}", names.program));
     }
     if *backup != FORMAT || *layout > LAYOUT {
-        return Err(format!("{service} {version} made it, which is newer; restore it with that program"));
+        return Err(format!("it was made by {service} {version}, which is newer; restore it with that program"));
     }
     Ok(())
 }
@@ -113,10 +113,10 @@ fn refuse_content(folder: &DataFolder) -> Result<(), OperatorError> {
         }
         if !interrupted {
             let path = path.display();
-            let what = "a restore needs a folder that is empty, or holds the master key alone";
+            let what = "a restore needs a folder that is empty or contains only the master key";
             let how =
-                format!("move {path} elsewhere and give this command again, or name another folder with --{DATA}");
-            return Err(OperatorError::Refused(format!("{path} holds {}; {what}: {how}", name.display())));
+                format!("move {path} elsewhere and run this command again, or choose another folder with --{DATA}");
+            return Err(OperatorError::Refused(format!("{path} contains {}; {what}: {how}", name.display())));
         }
         let is_folder = entry.file_type().map_err(failed)?.is_dir();
         // The folder that marks an interrupted restore is removed last.
@@ -190,7 +190,7 @@ fn answer(
     let keys: Vec<_> = keys.iter().map(|key| KeyAnswer::restored(key, name(&key.application), now)).collect();
     let program = names.program;
     let next_step = format!(
-        "all keys are off. End with `{program} key revoke KEY` those that should live no more, above all those that were revoked \
+        "all keys are off. First revoke the keys that must not return with `{program} key revoke KEY`, above all those that were revoked \
          since the backup; then turn on the others with `{program} key confirm KEY...`, or `{program} key confirm --all`"
     );
     let line = |row: &ApplicationRow| json!({"name": row.name, "id": row.id, "permissions": row.permissions});
@@ -214,9 +214,9 @@ mod tests {
         };
         assert_eq!(judged(FORMAT, "shop", LAYOUT), "");
         assert_eq!(judged(FORMAT, "shop", 1), "");
-        assert_eq!(judged(FORMAT, "other", LAYOUT), "it is a backup of other, and this is shop");
+        assert_eq!(judged(FORMAT, "other", LAYOUT), "it is a backup of other, and this program is shop");
         for (format, layout) in [(FORMAT, LAYOUT + 1), (FORMAT + 1, LAYOUT)] {
-            let newer = "shop 9.9.9 made it, which is newer; restore it with that program";
+            let newer = "it was made by shop 9.9.9, which is newer; restore it with that program";
             assert_eq!(judged(format, "shop", layout), newer);
         }
     }

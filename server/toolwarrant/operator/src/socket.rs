@@ -32,7 +32,7 @@ const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The reason why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}; choose a shorter or another --{DATA}")]
+#[error("{0}; choose a shorter or different --{DATA}")]
 pub struct SocketError(String);
 
 /// A listening socket. Dropping it removes its file, unless another process has replaced the file.
@@ -53,10 +53,13 @@ impl OperatorSocket {
         let path = folder.join(SOCKET);
         let (length, shown) = (path.as_os_str().len(), path.display());
         if length > PATH_MAX {
-            return Err(SocketError(format!("{shown} has {length} bytes, and a socket's path at most {PATH_MAX}")));
+            return Err(SocketError(format!(
+                "the path {shown} has {length} bytes, and a socket allows at most {PATH_MAX}"
+            )));
         }
         let open = || -> io::Result<(UnixListener, (u64, u64))> {
-            // An earlier process may have left its socket. It no longer runs, because this process holds the lock.
+            // An earlier process may have left its socket. It no longer runs, because this process
+            // holds the lock.
             let _ = fs::remove_file(&path);
             let socket = UnixSocket::new_stream()?;
             socket.bind(&path)?;
@@ -115,7 +118,8 @@ async fn answer(mut stream: UnixStream, context: Arc<OperatorContext>) -> io::Re
     timeout(COMMAND_TIMEOUT, write.write_all(&line)).await?
 }
 
-/// Sends `command` to the server of a data folder and returns its answer. Returns `None` if no server runs there.
+/// Sends `command` to the server of a data folder and returns its answer. Returns `None` if no
+/// server runs there.
 ///
 /// # Errors
 /// The server refuses the command, or does not answer in time.
@@ -126,8 +130,8 @@ pub(crate) async fn ask(folder: &Path, command: &OperatorCommand) -> Option<Resu
         Ok(answer) => answer?
             .unwrap_or_else(|error| Err(format!("the running server did not answer: {error}; its log may say why"))),
         Err(_) => Err(format!(
-            "the running server has not answered for {} s, and may still carry the command out; its log may say what keeps it. If it \
-             stays so, stop the server and give the command again",
+            "the running server has not answered for {} s, and may still carry the command out; its log may give the reason. If it \
+             does not recover, stop the server and run the command again",
             patience.as_secs()
         )),
     };

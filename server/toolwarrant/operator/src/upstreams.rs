@@ -45,7 +45,7 @@ pub(crate) fn remark(states: &[UpstreamState]) -> Option<String> {
     let state = |UpstreamState { name, kind, reachable, age_seconds, .. }: &UpstreamState| {
         let known = match age_seconds {
             None => "its targets were never read".to_owned(),
-            Some(age) => format!("what is known of its targets is {age} s old"),
+            Some(age) => format!("the known state of its targets is {age} s old"),
         };
         (!reachable).then(|| format!("the upstream {name} ({kind}) cannot be reached: {known}"))
     };
@@ -62,16 +62,16 @@ pub(crate) fn metrics(page: &mut Page<'_>, states: &[UpstreamState]) {
             page.sample(name, &[("upstream", &state.name)], value);
         }
     };
-    let help = "Whether the upstream answered when it was asked last.";
+    let help = "1 if the upstream answered the last call, otherwise 0.";
     each("upstream_reachable", "gauge", help, &|state| Some(state.reachable.into()));
-    let help = "Age of what is known of its targets; no sample where they were never read.";
+    let help = "Age of the known state of its targets; no sample if they were never read.";
     each("upstream_age_seconds", "gauge", help, &|state| state.age_seconds);
-    each("upstream_targets", "gauge", "Targets that it is known to have.", &|state| Some(state.targets));
+    each("upstream_targets", "gauge", "Number of its known targets.", &|state| Some(state.targets));
     each("upstream_waiting", "gauge", "Calls to it that wait for their turn.", &|state| Some(state.waiting));
     let help = "Calls to it that its breaker has refused.";
     each("upstream_refused_total", "counter", help, &|state| Some(state.refused));
     let name = "upstream_calls_total";
-    page.head(name, "counter", "Calls to it, by what came of them.");
+    page.head(name, "counter", "Calls to it, by outcome.");
     for state in states {
         for (outcome, count) in &state.calls {
             page.sample(name, &[("upstream", &state.name), ("outcome", outcome)], count);

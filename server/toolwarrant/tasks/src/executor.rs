@@ -32,7 +32,7 @@ pub trait Executor: Send + Sync + 'static {
     /// engine then never sends a write that needs a baseline, unless its facts say that the probe
     /// cannot prove anything.
     fn baseline<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<String, Unreadable>> {
-        Box::pin(async { Err(Unreadable("this executor takes no reading before a send".into())) })
+        Box::pin(async { Err(Unreadable("this executor does not take readings before a send".into())) })
     }
 
     /// Sends the write once. Checks right before the first byte leaves that `not_after` has not
@@ -44,7 +44,7 @@ pub trait Executor: Send + Sync + 'static {
     /// that the upstream knows the request but will never know its outcome, so the engine stops
     /// asking. Default: unreadable.
     fn look_up<'a>(&'a self, _write: &'a Write) -> BoxFuture<'a, Result<Option<Sent>, Unreadable>> {
-        Box::pin(async { Err(Unreadable("this executor looks nothing up".into())) })
+        Box::pin(async { Err(Unreadable("this executor does not look up requests".into())) })
     }
 
     /// Reads the target and evaluates the effect. `Absent` needs positive evidence; anything

@@ -127,7 +127,7 @@ fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Fi
         (ArgAction::Append, DeValue::Array(items)) => items.into_iter().collect(),
         (ArgAction::Append, _) => {
             let help = format!("expected a list, as in `{name} = [...]`, of {} each", kind.described());
-            found.add(span, format!("`{name}` is no list"), Some(help));
+            found.add(span, format!("`{name}` is not a list"), Some(help));
             return None;
         }
         (_, one) => vec![Spanned::new(span, one)],
@@ -136,7 +136,7 @@ fn texts(arg: &Arg, value: Spanned<DeValue<'_>>, config: &Config, found: &mut Fi
     let mut sound = true;
     for item in items {
         let mistake = match config_text(kind, item.get_ref(), config) {
-            None => Some((format!("`{name}` has a wrong type"), format!("expected {}", kind.described()))),
+            None => Some((format!("`{name}` has the wrong type"), format!("expected {}", kind.described()))),
             Some(text) => {
                 let refused = refusal(arg, kind, &text).map(|why| (format!("`{name}` cannot be `{text}`"), why));
                 texts.push(text);

@@ -14,7 +14,7 @@ pub(super) fn owed(kept: Kept) -> Option<String> {
     match kept {
         Kept::Stored => None,
         Kept::Owed(why) => Some(format!(
-            "in force, and not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
+            "in force, but not yet on the disk ({why}); the server writes it as soon as it can, and a restart before that undoes it"
         )),
     }
 }

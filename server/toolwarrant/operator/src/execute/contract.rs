@@ -17,7 +17,7 @@ pub(crate) fn tools(catalogue: &'static Catalogue, name: Option<&str>) -> Answer
     };
     let tool = catalogue.tool(name).ok_or_else(|| {
         let names: Vec<_> = catalogue.tools.iter().map(|tool| tool.name).collect();
-        refused(format!("there is no tool `{name}`; there are {}", names.join(", ")))
+        refused(format!("there is no tool `{name}`; the tools are {}", names.join(", ")))
     })?;
     Ok(json!({
         "name": tool.name,

@@ -56,7 +56,7 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
         KeyCommand::Create { app, expires } => {
             let expires_at = expires.map(|days| context.clock.now().plus(Duration::from_hours(24 * u64::from(days))));
             let id = registry.find(&app).await?.id;
-            new(&registry.issue_key(&id, expires_at).await?, "the secret is shown this once")
+            new(&registry.issue_key(&id, expires_at).await?, "the secret is shown only once")
         }
         KeyCommand::List { app } => {
             let only = match &app {
@@ -69,10 +69,10 @@ pub(super) async fn execute(context: &OperatorContext, command: KeyCommand) -> A
         KeyCommand::Rotate { key } => {
             if context.store.unconfirmed_keys().await?.contains(&key) {
                 return Err(refused(format!(
-                    "the key `{key}` is off since a restore; `key confirm {key}` turns it on"
+                    "the key `{key}` has been off since a restore; `key confirm {key}` turns it on"
                 )));
             }
-            let note = "the secret is shown this once; the one before it lives until the next rotation, any older one has ended";
+            let note = "the secret is shown only once; the previous one stays valid until the next rotation, an older one has ended";
             new(&registry.rotate_key(&key).await?, note)
         }
         KeyCommand::Confirm { keys, all } => {

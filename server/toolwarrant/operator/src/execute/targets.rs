@@ -87,13 +87,15 @@ async fn list(context: &OperatorContext, resource: &'static str, after: Option<&
 async fn must_exist(context: &OperatorContext, resource: &'static str, ids: &[String]) -> Result<(), OperatorError> {
     let can_be = |id: &&String| context.catalogue.resource(resource).is_some_and(|def| (def.admits)(id));
     if let Some(id) = ids.iter().find(|id| !can_be(id)) {
-        return Err(refused(format!("{id:?} has not the form of an id of a {resource}")));
+        return Err(refused(format!("{id:?} is not a valid id of a {resource}")));
     }
     let Some(inventory) = &context.inventory else { return Ok(()) };
     match inventory.missing(resource, ids).await.map_err(refused)? {
         Some(absent) => {
             let program = context.names.program;
-            Err(refused(format!("there is no {resource} `{absent}`; `{program} {resource} list` shows what there is")))
+            Err(refused(format!(
+                "there is no {resource} `{absent}`; `{program} {resource} list` shows the existing ones"
+            )))
         }
         None => Ok(()),
     }

@@ -21,7 +21,7 @@ pub(super) async fn execute(context: &OperatorContext, command: TaskCommand) -> 
             Ok(records.iter().map(|record| line(context, record, &names)).collect())
         }
         TaskCommand::Show { task } => {
-            let id = TaskId::parse(&task).ok_or_else(|| refused(format!("`{task}` is no task id")))?;
+            let id = TaskId::parse(&task).ok_or_else(|| refused(format!("`{task}` is not a task id")))?;
             let record = context.store.task(id).await?.ok_or_else(|| refused(format!("there is no task `{task}`")))?;
             let Record { task, refunded_at, .. } = &record;
             let mut shown = line(context, &record, &names);

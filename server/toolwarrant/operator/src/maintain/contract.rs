@@ -13,28 +13,29 @@ use toolwarrant_reader::{Mode, generate, load};
 /// The path of the framework in expanded code.
 const RUNTIME: &str = "::toolwarrant::runtime";
 
-/// What a maintainer can ask of a contract.
+/// A command on a contract.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ContractCommand {
-    /// Write the files that are generated from the contract: schemas, descriptions and tables, below its folder
+    /// Write the files that are generated from the contract: schemas, descriptions and tables
     Gen {
-        /// Write nothing; fail if something would change
+        /// Do not write; fail if a file would change
         #[arg(long)]
         check: bool,
         #[command(flatten)]
         folder: ContractFolder,
     },
-    /// Print the code that the contract becomes
+    /// Print the code that is generated from the contract
     Expand {
         #[command(flatten)]
         folder: ContractFolder,
     },
 }
 
-/// Where the contract is.
+/// The folder of the contract.
 #[derive(Clone, Debug, Args)]
 pub struct ContractFolder {
-    /// Folder of the contract; by default, the one in the sources of the package that `cargo run` runs
+    /// Folder of the contract; by default, the one in the sources of the package that `cargo run`
+    /// runs
     #[arg(long, value_name = "DIR")]
     spec: Option<PathBuf>,
 }
@@ -60,14 +61,14 @@ impl ContractFolder {
     fn contract(&self, catalogue: &Catalogue) -> Result<(PathBuf, Contract), String> {
         let path = self.path(catalogue);
         if !path.is_dir() {
-            return Err(format!("there is no folder {}; --spec names another", path.display()));
+            return Err(format!("there is no folder {}; choose another with --spec", path.display()));
         }
         let contract = load(&path).map_err(|report| report.to_string())?;
         let (found, own) = (&contract.service.name, catalogue.service.name);
         if found != own {
             let path = path.display();
             return Err(format!(
-                "{path} has the contract of `{found}`, and this is `{own}`; --spec names another folder"
+                "{path} has the contract of `{found}`, and this program is `{own}`; choose another folder with --spec"
             ));
         }
         Ok((path, contract))

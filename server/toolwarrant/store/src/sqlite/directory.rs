@@ -70,7 +70,7 @@ pub(super) fn put_key(db: &Connection, row: &KeyRow) -> Result<(), Fault> {
         _ => return Err(Fault::conflict(format!("the key {id} has more than two secrets"))),
     };
     if !db.prepare_cached("SELECT 1 FROM application WHERE id = ?1")?.exists([application])? {
-        return Err(Fault::conflict(format!("the key {id} is of no application")));
+        return Err(Fault::conflict(format!("the key {id} does not belong to an application")));
     }
     let put = "INSERT INTO api_key (id, application, created_at, expires_at, latest_verifier, latest_sealed,
                                     previous_verifier, previous_sealed)

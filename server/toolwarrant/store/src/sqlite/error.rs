@@ -16,8 +16,8 @@ pub enum DatabaseError {
     },
     /// It has a layout that this program does not know: a newer program wrote it.
     #[error(
-        "the database `{path}` has layout {found}, and this program knows none beyond {known}; \
-         start the newer one that wrote it"
+        "the database `{path}` has layout {found}, but this program supports at most {known}; \
+         start the newer program that wrote it"
     )]
     Newer {
         /// Its path.
@@ -42,8 +42,8 @@ pub enum DatabaseError {
     },
     /// It lacks data that it once held, or is another database.
     #[error(
-        "the database `{path}` is not what it was: {what}. Put a backup in an empty folder with the command `restore`; or, to go on \
-         with what there is and accept the loss, remove `{watermark}`"
+        "the database `{path}` may have lost data: {what}. Restore a backup into an empty folder with the command \
+         `restore`; or remove `{watermark}`, to accept the loss and continue with the remaining data"
     )]
     Lost {
         /// Its path.
@@ -62,7 +62,7 @@ pub enum DatabaseError {
         why: String,
     },
     /// No thread can be started.
-    #[error("the store has no thread: {0}")]
+    #[error("cannot start a thread of the store: {0}")]
     Thread(#[from] io::Error),
     /// SQLite cannot open it.
     #[error("cannot open the database `{path}`: {source}")]

@@ -71,7 +71,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.asked = None;
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that keeps the watermark has panicked");
+            tracing::error!("the thread that raises the watermark has panicked");
         }
     }
 }
@@ -120,7 +120,7 @@ impl Work {
             }
             Err(why) if !self.failing => {
                 self.failing = true;
-                tracing::warn!(%why, "the watermark beside the database could not be raised; trying on");
+                tracing::warn!(%why, "the watermark of the database could not be raised; retrying");
             }
             Err(_) => {}
         }

@@ -72,7 +72,7 @@ pub(super) fn figures(db: &Connection) -> Result<Vec<Figure>, Fault> {
         ("ended tasks", "SELECT count(*), min(finished_at) FROM task WHERE terminal = 1"),
         ("timelines of tasks", "SELECT count(*), min(at) FROM task_event"),
         ("cool-downs", "SELECT count(*), min(until) FROM settling"),
-        ("marks", "SELECT count(*), min(until) FROM mark"),
+        ("deduplication keys", "SELECT count(*), min(until) FROM mark"),
         ("ledger", "SELECT count(*), min(at) FROM ledger"),
     ]
     .into_iter()

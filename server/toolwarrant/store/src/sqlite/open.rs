@@ -63,8 +63,8 @@ pub(super) struct Connections {
     pub(super) inspector: Connection,
 }
 
-/// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before layout 5 become grants of
-/// `former_resource`.
+/// Opens a database and migrates it, unless its layout is older than `oldest`. Grants from before
+/// layout 5 become grants of `former_resource`.
 pub(super) fn connect(path: &Path, former_resource: &str, oldest: u32) -> Result<Connections, DatabaseError> {
     watermark::check(path)?;
     let path = path.to_owned();
@@ -95,7 +95,7 @@ pub(super) fn take_over(path: &Path, writer: &mut Connection) -> Result<[u8; 16]
     // A copy made with hard links is the database of another folder. Taking it over would take it
     // from the process that uses that folder.
     if path.metadata().is_ok_and(|about| about.nlink() > 1) {
-        let why = "it is the same file as another, by a hard link; copy it with `backup`, or with `cp` without links";
+        let why = "it is a hard link to another file; copy it with `backup`, or with `cp` without links";
         return Err(DatabaseError::File { path: path.to_owned(), source: io::Error::other(why) });
     }
     let taken = writer.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {

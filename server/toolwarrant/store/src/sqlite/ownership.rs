@@ -60,7 +60,7 @@ impl Ownership {
             return Ok(());
         }
         let folder = folder.display();
-        Err(Fault::unavailable(format!("another process has the database in `{folder}`; stop this one")))
+        Err(Fault::unavailable(format!("another process has taken over the database in `{folder}`; stop this one")))
     }
 }
 

@@ -55,7 +55,7 @@ fn begin_again(writer: &mut Connection, at: Timestamp) -> Result<RestoredData, F
     // Each task that is ended leaves the list of tasks in flight.
     while let Some(open) = tasks::in_flight(&db, None, 1)?.first() {
         let id = open.id;
-        let gone = || Fault::corrupt(format!("{id} is in flight, and is not there"));
+        let gone = || Fault::corrupt(format!("{id} is in flight, but does not exist"));
         let record = tasks::task(&db, id)?.ok_or_else(gone)?;
         let step = abandoned(record.task, at);
         let state = tasks::state(id, &step.task)?;

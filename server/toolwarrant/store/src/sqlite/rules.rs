@@ -90,7 +90,7 @@ fn integrity(db: &Connection) -> Result<Vec<String>, Fault> {
     let mut check = db.prepare("SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2")?;
     let lost = check.query_map([], |row| {
         let (child, parent, rows): (String, String, u32) = row.try_into()?;
-        Ok(format!("{rows} rows of {child} refer to no {parent}"))
+        Ok(format!("{rows} rows of {child} refer to a missing row of {parent}"))
     })?;
     for lost in lost {
         found.push(lost?);
@@ -100,8 +100,8 @@ fn integrity(db: &Connection) -> Result<Vec<String>, Fault> {
 
 fn layout(db: &Connection) -> Result<Vec<String>, Fault> {
     let (found, known) = (made(db)?, made(&open::blank()?)?);
-    let missing = known.difference(&found).map(|(name, _)| format!("{name} is missing, or not what it should be"));
-    let strange = found.difference(&known).map(|(name, _)| format!("{name} is not what this program makes"));
+    let missing = known.difference(&found).map(|(name, _)| format!("{name} is missing or different"));
+    let strange = found.difference(&known).map(|(name, _)| format!("{name} was not created by this program"));
     Ok(missing.chain(strange).collect())
 }
 

@@ -231,7 +231,7 @@ pub(super) fn mark(db: &Connection, marks: &[Mark]) -> Result<(), Fault> {
     let insert = "INSERT INTO mark (space, key, until) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     for Mark { space, key, until } in marks {
         if db.prepare_cached(insert)?.execute((space, key, millis(*until)))? == 0 {
-            return Err(Fault::conflict(format!("a mark of `{space}` is there already")));
+            return Err(Fault::conflict(format!("a deduplication key of `{space}` exists already")));
         }
     }
     Ok(())
@@ -259,7 +259,7 @@ fn busy(db: &Connection, resource: &str, target: &str) -> Result<Acceptance, Fau
                WHERE target_lock.resource = ?1 AND target_lock.target = ?2";
     let row =
         db.prepare_cached(sql)?.query_row((resource, target), |row| <(_, _, String)>::try_from(row)).optional()?;
-    let gone = || Fault::corrupt(format!("the lock of the {resource} {target} is held by a task that is not there"));
+    let gone = || Fault::corrupt(format!("the lock of the {resource} {target} is held by a task that does not exist"));
     let (id, application, state) = row.ok_or_else(gone)?;
     let id = TaskId::from_bytes(id);
     let deadline_at = parse(id, &state)?.deadline_at;

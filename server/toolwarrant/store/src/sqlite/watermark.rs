@@ -67,7 +67,7 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     };
     let lost = |what: String| DatabaseError::Lost { path: database.to_owned(), watermark: path.clone(), what };
     let held: Watermark = serde_json::from_slice(&bytes)
-        .map_err(|error| lost(format!("nobody can tell what it held, as its watermark is damaged: {error}")))?;
+        .map_err(|error| lost(format!("its watermark is damaged, so its former content is not known: {error}")))?;
     let held_until = || match &held.newest_task {
         Some(task) => format!("it held everything until {}, up to {task}", held.at),
         None => format!("it held everything until {}", held.at),
@@ -86,9 +86,9 @@ pub(super) fn check(database: &Path) -> Result<(), DatabaseError> {
     match found {
         Some(found) if found.database == held.database && found.sequence >= held.sequence => Ok(()),
         Some(found) if found.database == held.database => {
-            Err(lost(format!("{}, and what is left ends at {}", held_until(), found.at)))
+            Err(lost(format!("{}, and the remaining data ends at {}", held_until(), found.at)))
         }
-        _ => Err(lost(format!("{}, and this is another database", held_until()))),
+        _ => Err(lost(format!("{}, and this is a different database", held_until()))),
     }
 }
 

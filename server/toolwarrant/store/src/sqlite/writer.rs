@@ -104,7 +104,7 @@ impl Writer {
                 match committed {
                     Err(Failed::Everything(why) | Failed::Commit(why)) if !failing => {
                         failing = true;
-                        tracing::error!(%why, "the store cannot write, and refuses what is asked of it until it can");
+                        tracing::error!(%why, "the store cannot write, and refuses requests until it can");
                     }
                     // A transaction without changes needs no room on the disk, so it proves
                     // nothing.

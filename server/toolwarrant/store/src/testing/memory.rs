@@ -210,7 +210,7 @@ impl DirectoryStore for Memory {
             return conflict(format!("the key {} has more than two secrets", key.id));
         }
         if !tables.applications.iter().any(|row| row.id == key.application) {
-            return conflict(format!("the key {} is of no application", key.id));
+            return conflict(format!("the key {} does not belong to an application", key.id));
         }
         tables.keys.insert(key.id.clone(), key);
         now(())
@@ -236,7 +236,7 @@ impl Integrity for Memory {
             figure("ended tasks", ended().collect()),
             figure("timelines of tasks", events().collect()),
             figure("cool-downs", tables.cool_downs.values().map(|cool_down| cool_down.until).collect()),
-            figure("marks", tables.marks.values().copied().collect()),
+            figure("deduplication keys", tables.marks.values().copied().collect()),
             figure("ledger", tables.ledger.iter().map(|row| row.at).collect()),
         ])
     }
@@ -270,7 +270,7 @@ impl Tables {
         for (n, Mark { space, key, until: _ }) in marks.iter().enumerate() {
             let twice = marks.iter().take(n).any(|other| (other.space, &other.key) == (*space, key));
             if twice || self.marks.contains_key(&(*space, key.clone())) {
-                return Err(StoreError::Conflict(format!("a mark of `{space}` is there already")));
+                return Err(StoreError::Conflict(format!("a deduplication key of `{space}` exists already")));
             }
         }
         Ok(())
@@ -294,7 +294,7 @@ impl Tables {
         }
         let held = target_lock(&new.identity);
         if let Some(id) = self.locks.get(&held) {
-            let gone = || StoreError::Corrupt(format!("a target lock is held by {id}, which is not there"));
+            let gone = || StoreError::Corrupt(format!("a target lock is held by {id}, which does not exist"));
             let Row { record, .. } = self.tasks.get(id).ok_or_else(gone)?;
             let (application, deadline_at) = (record.application.clone(), record.task.deadline_at);
             return Ok(Acceptance::Busy { id: *id, application, deadline_at });

@@ -144,7 +144,8 @@ pub(super) async fn stored_data_is_counted_with_its_age(store: Arc<dyn Store>) {
         let figures = store.figures().await.unwrap().into_iter();
         figures.map(|figure| (figure.what, figure.rows, figure.oldest)).collect::<Vec<_>>()
     };
-    let empty = ["ended tasks", "timelines of tasks", "cool-downs", "marks", "ledger"].map(|what| (what, 0, None));
+    let empty =
+        ["ended tasks", "timelines of tasks", "cool-downs", "deduplication keys", "ledger"].map(|what| (what, 0, None));
     assert_eq!(figures().await, empty);
     accept(&store, new(1, "k", "t")).await;
     advance(&store, 1, Phase::Sending, vec![Entry::Charge]).await.unwrap();

@@ -136,7 +136,7 @@ impl Engine {
                 Ok(Advanced::Fenced) => return Err(fenced()),
                 Err(why) => {
                     if !replace(&mut told, true) {
-                        tracing::error!(task = %advance.id, %why, "a step could not be written down; retrying until it is");
+                        tracing::error!(task = %advance.id, %why, "a step could not be stored; retrying until it is");
                     }
                     clock.sleep_until(clock.now().plus(RETRY)).await;
                 }
@@ -197,7 +197,7 @@ impl Engine {
             Ok::<_, StoreError>(())
         };
         if let Err(error) = purged.await {
-            tracing::error!(%error, "old tasks and marks could not be purged; retrying later");
+            tracing::error!(%error, "old tasks and deduplication keys could not be purged; retrying later");
         }
     }
 }

@@ -18,7 +18,10 @@ async fn a_folder_of_another_service_is_refused_by_its_name() {
     for folder in [named, unnamed] {
         for line in ["--listen 127.0.0.1:0", "app list"] {
             let (code, said) = operate(&folder, line).await;
-            assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{line}: {said}");
+            assert!(
+                code != 0 && said.contains("belongs to cloudphone, and this program is print-shop"),
+                "{line}: {said}"
+            );
         }
     }
 }
@@ -48,7 +51,7 @@ async fn a_server_of_another_service_is_not_asked() {
         operator.write_all(b"{\"Ok\":[]}\n").await.expect("an answer");
     });
     let (code, said) = operate(folder.path(), "app list").await;
-    assert!(code != 0 && said.contains("is a folder of cloudphone, and this is print-shop"), "{said}");
+    assert!(code != 0 && said.contains("belongs to cloudphone, and this program is print-shop"), "{said}");
     assert!(!asked.is_finished(), "it was asked");
 }
 

@@ -83,7 +83,7 @@ async fn a_file_that_is_no_toml_or_not_there_stops_every_command_that_reads_it()
         assert!(code == 1 && said.contains("cannot read the configuration file /nowhere/shop.toml"), "{line}: {said}");
     }
     let (code, _, said) = run(Path::new(""), &[], "config check").await;
-    assert!(code == 1 && said.contains("--config FILE names it"), "{said}");
+    assert!(code == 1 && said.contains("name it with --config FILE"), "{said}");
     assert_eq!(run(Path::new("/nowhere/shop.toml"), &[], "flags").await.0, 0, "it reads none");
 }
 

@@ -80,11 +80,11 @@ async fn a_database_that_is_older_than_its_watermark_or_missing_or_replaced_is_r
 
     fs::write(database(folder.path()), older).unwrap();
     let said = lost(folder.path());
-    assert!(said.contains(&format!("up to {}, and what is left ends at ", id(1))), "{said}");
+    assert!(said.contains(&format!("up to {}, and the remaining data ends at ", id(1))), "{said}");
     fs::write(database(folder.path()), blank_of_folder()).unwrap();
-    assert!(lost(folder.path()).contains("this is another database"));
+    assert!(lost(folder.path()).contains("this is a different database"));
     fs::write(database(folder.path()), "").unwrap();
-    assert!(lost(folder.path()).contains("this is another database"));
+    assert!(lost(folder.path()).contains("this is a different database"));
     fs::remove_file(database(folder.path())).unwrap();
     assert!(lost(folder.path()).contains("it is missing"));
     assert!(!database(folder.path()).exists(), "no other one is made in its place");
