@@ -134,7 +134,7 @@ fn the_database_of_a_newer_program_is_refused_and_not_changed() {
     let refused = Sqlite::open(opening(&path)).unwrap_err();
     let text = refused.to_string();
     assert!(matches!(refused, DatabaseError::Newer { found: 99, known: 9, .. }), "{text}");
-    assert!(text.contains("layout 99") && text.contains("none beyond 9"), "{text}");
+    assert!(text.contains("layout 99") && text.contains("supports at most 9"), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
