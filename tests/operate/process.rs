@@ -74,7 +74,7 @@ async fn an_output_that_nobody_reads_keeps_no_start_waiting() {
     rustix::io::ioctl_fionbio(&writer, false).expect("a pipe");
     let home = TempDir::new().expect("a temporary folder");
     let mut command = plain(&home).command().expect("a log");
-    let mut child = command.stdout(writer).kill_on_drop(true).spawn().expect("the program is starting");
+    let mut child = command.stdout(writer).kill_on_drop(true).spawn().expect("the program starts");
     // Its commands are answered by the server alone, once it serves.
     let serves = home.path().join("data/admin.sock");
     while tokio::net::UnixStream::connect(&serves).await.is_err() {

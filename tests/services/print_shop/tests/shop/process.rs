@@ -41,7 +41,7 @@ impl Shop {
         std::fs::write(&file, format!("{flags}{lines}")).expect("a file");
         let mut command = program();
         command.arg("--json").arg("--config").arg(&file).current_dir("/").stderr(log);
-        let process = Process::start(command).expect("the program is starting");
+        let process = Process::start(command).expect("the program starts");
         let inner = driver::Instance::ready(process, operator(&data)).await.expect("it serves");
         Self { demo: inner.keys[0].clone(), inner, data, _home: home }
     }
