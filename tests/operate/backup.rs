@@ -211,7 +211,7 @@ async fn a_restore_is_refused_where_it_could_go_wrong_and_leaves_the_folder_as_i
     // Nothing starts in a folder that a restore has not finished, and the next restore begins anew.
     fs::create_dir(keyless.join("restoring")).expect("a folder");
     fs::write(keyless.join("cloudphone.db"), "half").expect("written");
-    refused(&keyless, "--listen 127.0.0.1:0", "was interrupted, and not all is in place").await;
+    refused(&keyless, "--listen 127.0.0.1:0", "was interrupted, and files are missing").await;
     let with_key = format!("{restore} --master-key {}", data.join("master.key").display());
     let (code, said) = operate(&keyless, &with_key).await;
     assert_eq!(code, 0, "{said}");

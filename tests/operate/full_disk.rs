@@ -111,7 +111,7 @@ async fn a_full_disk_refuses_writes_and_forgets_none_and_once_there_is_room_ever
     let said = |text: &str| logged.iter().filter(|line| line["message"].to_string().contains(text)).count();
     assert_eq!((said("the audit trail cannot be written"), said("the audit trail can be written again")), (1, 1));
     assert_eq!((said("the store cannot write"), said("the store can write again")), (1, 1));
-    assert_eq!(said("a step could not be written down"), 1);
+    assert_eq!(said("a step could not be stored"), 1);
     assert_eq!(said("internal error"), 0, "it is said once why");
 }
 

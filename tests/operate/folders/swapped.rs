@@ -179,7 +179,7 @@ async fn a_copy_by_hard_links_is_refused_and_the_server_of_the_folder_goes_on() 
         }
     }
     let (code, said) = operate(copy.path(), "key list").await;
-    assert!(code == 1 && said.contains("by a hard link"), "{said}");
+    assert!(code == 1 && said.contains("a hard link to another file"), "{said}");
     program.call("set_power", json!({"device_id": "phone-0000001", "action": "boot"})).await.expect("accepted");
 }
 
