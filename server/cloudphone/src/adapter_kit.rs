@@ -1,8 +1,10 @@
-//! What adapters share: everything between the port of phones and a platform that is not the platform's own.
+//! Code that adapters share: everything between the port of phones and the part that is specific to
+//! one platform.
 //!
-//! [`guard`] stands before each call. [`roster`] keeps the ids of phones. [`shell`] runs commands on a phone, [`readings`] what a
-//! phone cannot forge, and [`shown`] which readings were seen to follow the truth. [`check`] tries a platform for its operator.
-//! Nothing here knows a platform by name.
+//! [`guard`] limits and protects each call to a platform. [`roster`] is the device registry, which
+//! stores the ids of phones. [`shell`] runs commands on a phone. [`readings`] takes measurements on
+//! a phone that its output cannot forge, and [`shown`] records which of them are proven. [`check`]
+//! tests a platform for its operator. This module contains no code for a particular platform.
 
 pub mod check;
 pub mod guard;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use toolwarrant::{BoxFuture, Clock, Commands, Explanation, OwnCommand, Random, UpstreamState, Upstreams};
 use url::Url;
 
-/// Commands beside those that every service has.
+/// Commands of the product, in addition to those that every service has.
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
 pub enum PhoneCommand {
     /// List the platforms that run the phones, and try their accounts
@@ -112,7 +112,7 @@ fn listed(state: &UpstreamState) -> Value {
     json!({"name": name, "kind": kind, "reachable": reachable, "phones": targets, "age_seconds": age_seconds})
 }
 
-/// Reads a proxy as `platform check` takes it.
+/// Parses the proxy argument of `platform check`.
 fn proxy_of(device: &str, url: &str) -> Result<SetProxyArgs, Explanation> {
     let unsound = || format!("`{url}` is no proxy that is used here: expected http://HOST:PORT or socks5://HOST:PORT");
     let read = Url::parse(url).map_err(|_| unsound())?;

@@ -1,7 +1,7 @@
-//! Composition: what the product is made of, in one place. The upstream is chosen here.
+//! Composition: puts the parts of the product together, and chooses the upstream.
 //!
-//! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`]. The program then has every operator
-//! command, the doctor and the monitor.
+//! To use another platform, pass an `Arc<dyn Control>` to [`service`] and run it with [`program`].
+//! The program then has every operator command, the doctor and the monitor.
 
 use crate::adapter_kit::readings::{EchoUrl, PhoneReadings, ProxyReader};
 use crate::commands::{Operated, PhoneCommand};
@@ -26,7 +26,7 @@ use toolwarrant::{
     BoxFuture, Check, Clock, EchoListener, EchoPaths, Flags, KeyPrefixes, Names, Program, Random, Service, Setup,
 };
 
-/// Flags that the product has whoever runs the phones.
+/// Flags that the product has with every upstream.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OwnFlags {
     /// Whether phones may be told to use a proxy in a private network; if left out, only where all phones are simulated, which have
@@ -66,10 +66,10 @@ impl OwnFlags {
     }
 }
 
-/// What was really done on the simulated phones, in the data folder.
+/// The file in the data folder that records what was done on the simulated phones.
 const JOURNAL: &str = "simulated.jsonl";
 
-/// The program, whoever runs the phones; `F` are flags beside those that every service has.
+/// Returns the program for any upstream. `F` are flags in addition to those that every service has.
 #[must_use]
 pub fn program<F: Flags>() -> Program<F> {
     let names = Names {
@@ -82,7 +82,7 @@ pub fn program<F: Flags>() -> Program<F> {
         .try_first("list_devices", json!({"limit": 3}))
 }
 
-/// A service of the phones that `control` runs.
+/// Returns a service for the phones that `control` runs.
 #[must_use]
 pub fn service(control: Arc<dyn Control>, own: OwnFlags, clock: Clock) -> Service<Contract<Phones>> {
     let phones = Phones::new(control.clone(), own.proxy_hosts(), clock);
@@ -90,7 +90,8 @@ pub fn service(control: Arc<dyn Control>, own: OwnFlags, clock: Clock) -> Servic
     Service::new(Contract(Arc::new(phones))).executor(Arc::new(writes)).inventory(Arc::new(Fleet(control)))
 }
 
-/// Runs the program: with the platforms of its configuration or, where that names none, with simulated phones.
+/// Runs the program with the platforms of its configuration, or with simulated phones if the
+/// configuration names no platform.
 #[must_use]
 pub fn configured() -> ExitCode {
     program::<ProductFlags>()
@@ -112,7 +113,7 @@ pub fn configured() -> ExitCode {
         .run(compose)
 }
 
-/// What a first start prints of simulated phones.
+/// The hint about simulated phones that a first start prints.
 const HINT: &str = "Then try set_proxy: on phone-0000001 it ends as success, on phone-0000013 as failed_silent, refunded, on\n\
                     phone-0000020 as timeout, on phone-0000023 as failed. `cloudphone task list` shows how each went.\n\n";
 
@@ -150,7 +151,8 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
         members.push((name, adapter));
     }
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
-    // Also of the simulator alone: it must answer for no phone of a platform that was taken out of the file.
+    // Also if there is only the simulator: it must not answer for phones of a platform that was
+    // removed from the file.
     let control = Arc::new(Platforms::of(members.iter().cloned()));
     let serves = match simulates && members.len() == 1 {
         true => format!("{} simulated phones", flags.sim_devices),
@@ -168,7 +170,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     Ok(background.into_iter().fold(service, Service::background))
 }
 
-/// The echo of the flags. Both go together.
+/// Binds the callback listener that the flags ask for. Both flags go together.
 fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(EchoListener, EchoPaths, EchoUrl)>> {
     match (flags.echo_listen, &flags.echo_url) {
         (None, None) => Ok(None),

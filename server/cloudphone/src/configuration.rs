@@ -1,7 +1,9 @@
-//! The table `[platform.NAME]` of the configuration file: which platforms run the phones, and how each is reached.
+//! The table `[platform.NAME]` of the configuration file: the platforms that run the phones, and
+//! how to reach each of them.
 //!
-//! It is read whole or not at all: what is wrong with it is reported with its place. Credentials are read where the table says they are, and
-//! never stand in it. Start at [`platforms`].
+//! The table is accepted as a whole or refused. Each mistake is reported with its place in the
+//! file. The table names the source of the credentials and never contains them. Start at
+//! [`platforms`].
 
 use crate::adapter_kit::guard::GuardLimits;
 use crate::phones::port::PlatformName;
@@ -25,15 +27,15 @@ pub(crate) enum Platform {
     Armcloud {
         /// The account.
         account: Box<Account>,
-        /// Whether this server may ask through proxies itself.
+        /// True if this server may make requests through proxies itself.
         reads_through_proxy: bool,
     },
 }
 
-/// The name of the simulated phones' platform: their ids begin with it.
+/// The name of the simulated platform. The ids of its phones begin with it.
 pub(crate) const SIMULATOR: &str = "phone";
 
-/// One platform, as it is written.
+/// One platform as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
@@ -54,10 +56,11 @@ struct Written {
     read_through_proxy: Option<bool>,
 }
 
-/// Reads all platforms of the file, in the order of their names. There is none where the file has no such table.
+/// Reads all platforms of the file, sorted by name. Returns an empty list if the file has no such
+/// table.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All mistakes in the table.
 pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, Platform)>, ConfigError> {
     let written: BTreeMap<Spanned<String>, Written> = config.table(TABLE.name)?.unwrap_or_default();
     let mut found = config.findings();
@@ -98,7 +101,7 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, Platform)>
     Ok(platforms)
 }
 
-/// Reads one account; `None` if something is missing, which is reported.
+/// Reads one account. Returns `None` if something is missing, and reports it in `found`.
 fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mut Findings<'_>) -> Option<Platform> {
     let Written {
         kind: _,
@@ -172,7 +175,7 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
     Some(Platform::Armcloud { account: Box::new(account), reads_through_proxy: read_through_proxy.unwrap_or(false) })
 }
 
-/// The family of calls that a prefix stands for.
+/// Returns the family of calls that a prefix stands for.
 fn family(prefix: Option<&Spanned<String>>, found: &mut Findings<'_>) -> Family {
     let Some(prefix) = prefix else { return Family::Armcloud };
     if !["/vcpcloud/api/padApi", "/vsphone/api/padApi"].contains(&prefix.get_ref().as_str()) {
@@ -182,7 +185,8 @@ fn family(prefix: Option<&Spanned<String>>, found: &mut Findings<'_>) -> Family 
     Family::PadApi
 }
 
-/// How requests to this family are signed; `None` if it takes no such scheme, which is reported.
+/// Returns the scheme that signs requests to this family. Returns `None` for a scheme that the
+/// family does not accept, and reports it in `found`.
 fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Findings<'_>) -> Option<Scheme> {
     let Some(signing) = signing else { return Some(Scheme::V4) };
     let (what, help) = match signing.get_ref().as_str() {
@@ -197,13 +201,14 @@ fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Finding
     None
 }
 
-/// Refuses what the client would: credentials go to no other machine without TLS.
+/// Refuses a base URL that the HTTP client would refuse: credentials never go to another machine
+/// without TLS.
 fn checked(url: Url) -> Result<Url, String> {
     judge_base_url(&url)?;
     HttpClient::to(&url).map(|_| url).map_err(|error| error.to_string())
 }
 
-/// What would hold, without credentials.
+/// Returns the platforms that the configuration would give, without credentials.
 fn judge(config: &Config) -> Result<Value, ConfigError> {
     let shown = |(name, platform): (PlatformName, Platform)| match platform {
         Platform::Simulator => json!({"name": name.as_str(), "kind": "simulator"}),

@@ -1,6 +1,7 @@
 //! `cloudphone`: cloud phones as tools for AI agents. ARCHITECTURE.md is the map.
 //!
-//! [`phones`] fulfils the contract in `spec/`. [`program`] puts a service together from that and from whoever runs the phones.
+//! [`phones`] implements the contract in `spec/`. [`program`] builds a service from it and from the
+//! platforms that run the phones.
 
 pub mod adapter_kit;
 mod commands;

@@ -1,4 +1,4 @@
-//! The program: the phones of the configured platforms, or simulated ones, served.
+//! The program: serves the phones of the configured platforms, or simulated ones.
 
 use std::process::ExitCode;
 

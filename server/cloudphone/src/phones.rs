@@ -1,8 +1,10 @@
-//! Cloud phones: everything that makes the framework a service for this one resource.
+//! Cloud phones: everything that turns the framework into a service for this resource.
 //!
-//! [`contract`] is what may be called, generated from `spec/`; [`tools`] is what each tool does. [`port`] is what is
-//! asked of whoever runs the phones, and [`devices`] stands between the two: which phones an application sees, and how old
-//! a view of one may be ([`views`]); [`inventory`] shows them to the operator. Nothing here checks a key, an argument or a limit: the framework did.
+//! [`contract`] is generated from `spec/` and defines the tools. [`tools`] implements them.
+//! [`port`] is the interface to the platforms that run the phones. [`devices`] connects the two: it
+//! selects the phones that an application sees, and [`views`] limits the age of what it shows.
+//! [`inventory`] lists the phones for the operator. The framework has already checked keys,
+//! arguments and limits, so this module does not.
 
 pub mod contract;
 pub mod devices;

@@ -1,5 +1,5 @@
-//! The platforms that phones run on, each an adapter behind the [port](crate::phones::port): a vendor's interface, the built-in
-//! fleet, and several platforms as one fleet.
+//! The platforms that phones run on. Each is an adapter behind the [port](crate::phones::port): a
+//! vendor's interface, the built-in fleet, and several platforms as one fleet.
 
 pub mod armcloud;
 pub mod several;

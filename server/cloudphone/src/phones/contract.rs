@@ -1,3 +1,3 @@
-//! Everything that the contract in `spec/` says, as Rust: see `cargo doc`, or `cloudphone expand`.
+//! The contract in `spec/` as Rust types. See `cargo doc`, or `cloudphone expand`.
 
 toolwarrant::contract!("../../spec");

@@ -1,7 +1,8 @@
-//! The phones that an application sees, one by one and page by page.
+//! The phones that an application sees, individually and in pages.
 //!
-//! Applies the grants of a page. list_devices, get_device and every precondition share the views that this module reads.
-//! [`tools`](super::tools) turn them into the contract's types. Start at [`Phones`].
+//! Applies the grants of a page. list_devices, get_device and every precondition share the views
+//! that this module reads. [`tools`](super::tools) convert them into the contract's types. Start at
+//! [`Phones`].
 
 use super::contract::numbers::PAGE_EXAMINES;
 use super::contract::{DeviceCapability, DeviceId, DeviceState};
@@ -16,11 +17,12 @@ use toolwarrant::{Caller, Clock, Flag, Granted, Grants, PolicyDef, Resource, Too
 /// The contract's name for phones.
 const RESOURCE: &str = "device";
 
-/// Most phones that one page examines.
+/// The most phones that one page examines.
 pub const EXAMINED_MAX: u16 = PAGE_EXAMINES as u16;
 const _: () = assert!(EXAMINED_MAX as u32 == PAGE_EXAMINES);
 
-/// Phones to read at a time if there is a filter, which may refuse any number of them.
+/// The number of phones to read at a time if there is a filter, which may refuse any number of
+/// them.
 const FILTERED_CHUNK: u16 = 250;
 
 /// The phones behind one upstream.
@@ -30,7 +32,7 @@ pub struct Phones {
     views: Arc<Views>,
 }
 
-/// The phones that a page may contain. A field that is `None` admits all.
+/// Limits the phones of a page. A field that is `None` admits all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only phones that clients see in this state.
@@ -39,14 +41,15 @@ pub struct Filter {
     pub capability: Option<DeviceCapability>,
 }
 
-/// How a page of an application's phones ended.
+/// The end of a page of an application's phones.
 #[derive(Debug)]
 pub struct Page {
     /// The number of phones that were shown.
     pub count: usize,
-    /// The last id that was examined; the next page begins after it. `None`: this page is the last.
+    /// The last id that was examined; the next page begins after it. `None` if this page is the
+    /// last.
     pub next: Option<DeviceId>,
-    /// Platforms that were never read and may have more.
+    /// Platforms that were never read and may have more phones.
     pub unread: Vec<PlatformName>,
 }
 
@@ -57,7 +60,7 @@ struct Walk<'a> {
     count: usize,
     /// The last phone that was examined.
     last: Option<DeviceId>,
-    /// The first phone behind a full page.
+    /// The first phone after a full page.
     behind: Option<DeviceId>,
     see: See<'a>,
 }
@@ -75,11 +78,11 @@ impl Phones {
         Arc::clone(&self.views)
     }
 
-    /// Returns a phone as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago, and not before what a list has shown of it. Does not
-    /// check grants.
+    /// Returns a phone as it was at most [`MAX_AGE`](super::views::MAX_AGE) ago, and never older
+    /// than a list has shown it. Does not check grants.
     ///
     /// # Errors
-    /// `NotFound` if there is none; `Unavailable` if the upstream could not be reached.
+    /// `NotFound` if there is no such phone; `Unavailable` if the upstream could not be reached.
     pub async fn find(&self, id: &DeviceId) -> View {
         let listed = match self.upstream.at_hand(id) {
             AtHand::Now(found) => return view(found),
@@ -89,11 +92,12 @@ impl Phones {
         self.views.get(id, listed, || async { view(self.upstream.read_anew(id).await) }).await
     }
 
-    /// Shows at most `limit` phones after `after`, in the order of their ids. Examines at most [`EXAMINED_MAX`]. `see` gets them piece by
-    /// piece.
+    /// Shows at most `limit` phones after `after`, in the order of their ids. Examines at most
+    /// [`EXAMINED_MAX`]. `see` receives them in batches.
     ///
-    /// Without a filter, the page is full unless it is the last. It reads one phone more than `limit`, to learn whether `next` is due.
-    /// Grants may outlive their phones: such ids are examined and skipped, so very many of them in a row make a page short.
+    /// Without a filter, a page is full unless it is the last. The method reads one phone more than
+    /// `limit`, to learn whether a next page exists. Grants may outlive their phones. The ids of
+    /// such phones are examined and skipped, so a long run of them makes a page short.
     ///
     /// # Errors
     /// The upstream could not be reached.
@@ -117,7 +121,8 @@ impl Phones {
         Ok(Page { count, next, unread })
     }
 
-    /// Walks over all phones after `after`. Returns the last id that was examined, unless that is the last one there is.
+    /// Walks over all phones after `after`. Returns the last id that was examined, or `None` if
+    /// there are no more phones.
     fn all(&self, after: Option<&DeviceId>, walk: &mut Walk<'_>) -> Result<Option<DeviceId>, Unreachable> {
         let mut left = EXAMINED_MAX;
         while left > 0 && walk.behind.is_none() {
@@ -136,7 +141,7 @@ impl Phones {
         Ok(walk.last.take())
     }
 
-    /// As [`Self::all`], over the phones of these ids.
+    /// Does the same as [`Self::all`] for the phones with these ids.
     fn some(
         &self,
         granted: &BTreeSet<Box<str>>,
@@ -153,7 +158,7 @@ impl Phones {
             let ids: Vec<_> = later.by_ref().take(count.into()).collect();
             self.upstream.read(&ids, &mut |phones| walk.examine(phones))?;
             if let Some(behind) = &walk.behind {
-                // Ids before it that lead nowhere were examined, too.
+                // The ids before it that do not lead to a phone were examined, too.
                 let before = granted.range::<str, _>((Bound::Unbounded, Bound::Excluded(behind.as_str())));
                 return Ok(before.rev().find_map(|id| DeviceId::new(id).ok()));
             }
@@ -168,7 +173,7 @@ impl Phones {
 }
 
 impl Walk<'_> {
-    /// The number of phones to read at a time.
+    /// Returns the number of phones to read at a time.
     fn chunk(&self) -> u16 {
         match self.filter == Filter::default() {
             true => u16::try_from(self.limit).unwrap_or(u16::MAX).saturating_add(1),
@@ -176,7 +181,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Shows those phones that the filter admits, until the page is full.
+    /// Shows the phones that the filter admits, until the page is full.
     fn examine(&mut self, phones: &[&Arc<Seen>]) {
         if self.behind.is_some() {
             return;
@@ -237,7 +242,7 @@ impl Filter {
     }
 }
 
-/// Checks whether an application may see phones of a platform.
+/// Returns true if the application may see phones of this platform.
 fn may_have(grants: &Grants, platform: &PlatformName) -> bool {
     match grants.of(RESOURCE) {
         None => false,
@@ -251,7 +256,7 @@ fn may_have(grants: &Grants, platform: &PlatformName) -> bool {
     }
 }
 
-/// What a handler gets to know of a phone.
+/// Converts a reading into the result that a handler gets.
 fn view(found: Found) -> View {
     match found {
         Ok(phone) => phone.ok_or(Unresolved::NotFound),

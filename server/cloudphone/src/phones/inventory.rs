@@ -1,4 +1,4 @@
-//! The list of phones for an operator, whatever applications may see.
+//! The list of all phones for an operator, regardless of what applications may see.
 
 use super::contract::DeviceId;
 use super::port::{Control, Snapshot};

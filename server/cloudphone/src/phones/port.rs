@@ -1,8 +1,11 @@
-//! The port to a platform that runs phones. Each platform has an adapter; [`simulator`](crate::platforms::simulator) is the built-in one.
+//! The port to a platform that runs phones. Each platform has an adapter;
+//! [`simulator`](crate::platforms::simulator) is the built-in one.
 //!
-//! An adapter translates the vendor's words into ours. A vendor's own text may enter a [`Snapshot`], which is for clients, only as
-//! [`Untrusted`], and an error, which is for the log, only as [`Remark`]: each is cleaned as it is made. Why a flag is false is the
-//! adapter's to word. Grants and the age of a reading are not its concern.
+//! An adapter translates the vendor's terms into those of the contract. A vendor's own text may
+//! enter a [`Snapshot`], which is for clients, only as [`Untrusted`]. It may enter an error, which
+//! is for the log, only as [`Remark`]. Both types clean the text when they are created. The adapter
+//! words the reason for a flag that is false. It does not deal with grants or with the age of a
+//! reading.
 
 mod exits;
 mod platform_name;
@@ -22,38 +25,42 @@ use toolwarrant::{
     BoxFuture, Facts, HttpsUrl, NoHttpsUrl, Remark, Secret, Sent, TaskId, Timestamp, UpstreamState, Words,
 };
 
-/// Gets phones piece by piece, for as long as the call takes. It must not call the adapter, which may hold a lock meanwhile.
+/// Receives phones in batches, only during the call. It must not call the adapter, which may hold a
+/// lock meanwhile.
 pub type See<'a> = &'a mut dyn FnMut(&[&Arc<Seen>]);
 
-/// What a reading of one phone found; `None` where there is no such phone.
+/// The result of reading one phone; `None` if there is no such phone.
 pub type Found = Result<Option<Arc<Seen>>, Unreachable>;
 
-/// Reads the phones of a platform. What is not async answers from memory; for all else the adapter sets a deadline.
+/// Reads the phones of a platform. Methods that are not async answer from memory. The adapter sets
+/// a deadline for all others.
 pub trait Upstream: Send + Sync + 'static {
-    /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. `after` need not exist any more.
+    /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. The
+    /// phone `after` may have disappeared.
     ///
     /// # Errors
-    /// The platform could not be reached; then nothing was shown.
+    /// The platform could not be reached; then no phone was shown.
     fn page(&self, after: Option<&DeviceId>, limit: u16, see: See<'_>) -> Result<(), Unreachable>;
 
-    /// Shows the phones that there are among these ids, in the order of `ids`, as [`Self::page`] shows them.
+    /// Shows the phones that exist among these ids, in the order of `ids`, like [`Self::page`].
     ///
     /// # Errors
-    /// The platform could not be reached; then nothing was shown.
+    /// The platform could not be reached; then no phone was shown.
     fn read(&self, ids: &[&str], see: See<'_>) -> Result<(), Unreachable>;
 
-    /// Returns what memory has of one phone, so that it need not be read anew. Default: nothing.
+    /// Returns what memory holds about one phone, to avoid reading it again. Default: nothing.
     fn at_hand(&self, _: &DeviceId) -> AtHand {
         AtHand::Nothing
     }
 
-    /// Reads one phone anew, for a precondition. A phone that is known and cannot be read has no state, and its flags are
-    /// [`Flag::Unreachable`] where they were true. Default: as a list shows it, which is right where lists are never old.
+    /// Reads one phone again, for a precondition. A phone that is known and cannot be read has no
+    /// state, and its true flags become [`Flag::Unreachable`]. Default: the phone as a list shows
+    /// it, which is right if lists are never old.
     fn read_anew<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Found> {
         Box::pin(async move { Ok(self.found(&[id.as_str()])?.pop()) })
     }
 
-    /// Returns what [`Self::page`] shows.
+    /// Returns the phones that [`Self::page`] shows.
     ///
     /// # Errors
     /// The platform could not be reached.
@@ -63,7 +70,7 @@ pub trait Upstream: Send + Sync + 'static {
         Ok(listed)
     }
 
-    /// Returns what [`Self::read`] shows.
+    /// Returns the phones that [`Self::read`] shows.
     ///
     /// # Errors
     /// The platform could not be reached.
@@ -73,27 +80,28 @@ pub trait Upstream: Send + Sync + 'static {
         Ok(found)
     }
 
-    /// Returns the platforms whose phones are in no list, because they were never read. Default: none.
+    /// Returns the platforms whose phones are missing from lists because they were never read.
+    /// Default: no platform.
     fn unread(&self) -> Vec<PlatformName> {
         Vec::new()
     }
 
-    /// Returns what of a proxy this phone's platform has no words for, such as a character in a password: a fragment for its client.
-    /// Default: nothing.
+    /// Returns the part of a proxy that the platform cannot express, such as a character in a
+    /// password. It is a fragment for the client. Default: `None`.
     fn inexpressible(&self, _: &SetProxyArgs) -> Option<Words> {
         None
     }
 
-    /// Issues a screen session, valid for this phone and mode only.
+    /// Issues a screen session that is valid for this phone and mode only.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 }
 
-/// What memory has of a phone.
+/// What memory holds about a phone.
 #[derive(Clone, Debug)]
 pub enum AtHand {
-    /// This is how it is at this moment. Of an adapter whose lists are never old.
+    /// The phone as it is now. For an adapter whose lists are never old.
     Now(Found),
-    /// This is how it was in the reading that began then.
+    /// The phone as found by the reading that began at this time.
     Then(Arc<Seen>, Timestamp),
     /// Nothing.
     Nothing,
@@ -101,16 +109,17 @@ pub enum AtHand {
 
 /// Changes the phones of a platform. The adapter sets a deadline for every method.
 pub trait Control: Upstream {
-    /// Returns what holds of a command on this phone: what the platform can do if its answer is lost, and what a reading can show. Asked
-    /// anew each time that it matters.
+    /// Returns the facts about a command on this phone: what the platform can do if its answer is
+    /// lost, and what a reading can prove. The engine asks again each time that it matters.
     fn facts(&self, id: &DeviceId, command: &Command) -> Facts;
 
-    /// Sends a command under this request id. Sends nothing if `not_after` has passed, which is checked right before the first byte
-    /// leaves. Follows no redirect and repeats nothing.
+    /// Sends a command under this request id. Does not send it if `not_after` has passed, which is
+    /// checked right before the first byte leaves. Does not follow redirects and does not repeat
+    /// the request.
     fn send<'a>(&'a self, request: TaskId, command: &'a Command, not_after: Timestamp) -> BoxFuture<'a, Sent>;
 
-    /// Asks what became of a request on this phone, by its operation if there is one. Returns `None` if the platform knows no such
-    /// request.
+    /// Asks the platform for the outcome of a request on this phone, by its operation if there is
+    /// one. Returns `None` if the platform does not know the request.
     fn look_up<'a>(
         &'a self,
         id: &'a DeviceId,
@@ -118,29 +127,33 @@ pub trait Control: Upstream {
         operation: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Sent>, Unreachable>>;
 
-    /// Makes an ordinary request on the phone, and one explicitly through `proxy` where that can be had. Returns the addresses that they
-    /// were seen to come from.
+    /// Makes an ordinary request on the phone, and one explicitly through `proxy` if that is
+    /// possible. Returns the addresses from which the requests were seen to come.
     fn exits<'a>(
         &'a self,
         id: &'a DeviceId,
         proxy: Option<&'a SetProxyArgs>,
     ) -> BoxFuture<'a, Result<Exits, Unreachable>>;
 
-    /// Reads what changes at each start of the phone, and at no other time. A platform that can replace a phone under its id ends it with `@`
-    /// and its own name of what was read: readings of two phones show no start.
+    /// Reads a value that changes at each start of the phone, and at no other time. If a platform
+    /// can replace the phone behind an id, the value ends with `@` and the platform's own name of
+    /// the phone. Readings from two different phones do not prove a start.
     fn boot_id<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Result<String, Unreachable>>;
 
-    /// Tries the account, such as credentials and clock, for `platform check`. Changes nothing. Default: there is none.
+    /// Tests the account, such as credentials and clock, for `platform check`. Does not change
+    /// anything. Default: no step.
     fn account(&self) -> BoxFuture<'_, Vec<Finding>> {
         Box::pin(async { Vec::new() })
     }
 
-    /// Records that a reading was seen to follow the effect of a command on this phone, there and back. Default: nothing depends on it.
+    /// Records that a reading followed the effect of a command on this phone in both directions.
+    /// Default: does nothing, because nothing depends on it.
     fn record<'a>(&'a self, _: Direction, _: &'a DeviceId) -> BoxFuture<'a, Result<(), Unreachable>> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Returns what a monitor shows of the platform that an operator has given this name. Reads memory alone. Default: it is always there.
+    /// Returns the state that a monitor shows for the platform with this name. Reads memory only.
+    /// Default: always reachable.
     fn state(&self, name: &PlatformName) -> UpstreamState {
         let (name, calls) = (name.to_string(), Vec::new());
         let (age_seconds, targets, waiting, refused) = (Some(0), 0, 0, 0);
@@ -151,36 +164,36 @@ pub trait Control: Upstream {
 /// One step of a check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// The name of the step.
     pub step: &'static str,
-    /// Whether it is as it should be.
+    /// True if the result is as it should be.
     pub sound: bool,
-    /// What was found.
+    /// The result.
     pub found: String,
-    /// What to do about it; empty where it is sound.
+    /// What to do about it; empty if the result is sound.
     pub remedy: &'static str,
 }
 
 impl Finding {
-    /// A step that is as it should be.
+    /// A step whose result is as it should be.
     #[must_use]
     pub fn sound(step: &'static str, found: impl Into<String>) -> Self {
         Self { step, sound: true, found: found.into(), remedy: "" }
     }
 
-    /// A step that is not.
+    /// A step whose result is not as it should be.
     #[must_use]
     pub fn faulty(step: &'static str, found: impl Into<String>, remedy: &'static str) -> Self {
         Self { step, sound: false, found: found.into(), remedy }
     }
 }
 
-/// A kind of reading that has to be shown.
+/// A kind of reading that has to be proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The exit address followed a proxy there and back.
+    /// The exit address followed a proxy that was set and cleared.
     Exit,
-    /// What is read of a start changed at a restart.
+    /// The value that is read for a start changed at a restart.
     Start,
 }
 
@@ -208,7 +221,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads the address of a page as the upstream gave it. What is no [`HttpsUrl`] is left out, and the log says so without quoting it.
+    /// Parses the page address that the upstream gave. If it is not an [`HttpsUrl`], it is left
+    /// out, and the log says so without quoting it.
     #[must_use]
     pub fn page(text: &str) -> Option<HttpsUrl> {
         let warn = |error: &NoHttpsUrl| tracing::warn!(%error, "a screen session comes without its page");
@@ -221,7 +235,7 @@ impl Session {
 #[error("upstream unreachable: {}", .0.as_str())]
 pub struct Unreachable(pub Remark);
 
-/// Why no session was issued. The texts are for the log only.
+/// The reason that no session was issued. The texts are for the log only.
 #[derive(Clone, Debug, Error)]
 pub enum SessionError {
     /// The outcome is unknown. If a token was issued, it is lost and expires by itself.

@@ -1,11 +1,13 @@
 //! Decides which hosts a phone may use as its proxy.
 //!
-//! The server never connects to a proxy and resolves no name. But a phone runs inside the platform's network: a proxy at an address
-//! that is private, local or the platform's own would open that network to any client. What is judged is what is sent: the host in its
-//! one canonical spelling. Start at [`ProxyHosts::judge`].
+//! The server never connects to a proxy and does not resolve names. But a phone runs inside the
+//! platform's network: a proxy at an address that is private, local or the platform's own would
+//! open that network to any client. The check applies to exactly what is sent: the host in its
+//! canonical spelling. Start at [`ProxyHosts::judge`].
 //!
-//! The ranges are those that the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890) call not globally reachable, and in
-//! IPv6 all that lies outside of global unicast, 2000::/3. Ranges for documentation pass, because examples use them.
+//! The refused ranges are those that the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC
+//! 6890) call not globally reachable, and in IPv6 everything outside of global unicast, 2000::/3.
+//! Ranges for documentation are allowed, because examples use them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
@@ -15,7 +17,7 @@ use url::Host;
 pub enum ProxyHosts {
     /// Public addresses, and names.
     Public,
-    /// Private networks as well.
+    /// Also private networks.
     PublicAndPrivate,
 }
 
@@ -24,11 +26,12 @@ pub enum ProxyHosts {
 enum Kind {
     Public,
     Private,
-    /// Never allowed. The text says what it is.
+    /// Never allowed. The text is the reason.
     Barred(&'static str),
 }
 
-/// Addresses at which clouds serve credentials to their machines. 169.254.169.254 is missing because it is link-local.
+/// Addresses at which clouds serve credentials to their machines. 169.254.169.254 is not listed
+/// because it is link-local.
 const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -36,7 +39,7 @@ const METADATA: [IpAddr; 4] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// Names of such addresses. Each bars itself and all its subdomains.
+/// Names of such addresses. Each entry also bars its subdomains.
 const METADATA_NAMES: [&str; 7] = [
     "instance-data",
     "instance-data.ec2.internal",
@@ -47,12 +50,14 @@ const METADATA_NAMES: [&str; 7] = [
     "metadata.tencentyun.com",
 ];
 
-/// Names of loopback: RFC 6761, and the usual files of host names. Each bars itself and all its subdomains.
+/// Names of loopback: those of RFC 6761, and those that files of host names usually contain. Each
+/// entry also bars its subdomains.
 const LOOPBACK_NAMES: [&str; 6] =
     ["localhost", "localhost.localdomain", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"];
 
-/// Domains that no public server answers for: `internal` (reserved by ICANN), `local` (RFC 6762) and what its appendix G names beside
-/// it, what is below `arpa` (`home.arpa`, RFC 8375), `onion`, `invalid` and `alt`, and those of machines and clusters.
+/// Domains that no public server answers for: `internal` (reserved by ICANN), `local` (RFC 6762)
+/// and the names in appendix G of that RFC, `arpa` (for `home.arpa`, RFC 8375), `onion`, `invalid`
+/// and `alt`, and those of machines and clusters.
 const PRIVATE_DOMAINS: [&str; 13] = [
     "alt",
     "arpa",
@@ -69,16 +74,17 @@ const PRIVATE_DOMAINS: [&str; 13] = [
     "svc",
 ];
 
-/// What is said of a text that is no host.
+/// The reason given for a text that is not a host.
 pub(super) const NO_HOST: &str = "is neither a host name nor an address";
 
 impl ProxyHosts {
-    /// Judges a host, which may have any spelling that a URL admits (WHATWG URL, host parsing). Returns its canonical spelling, which
-    /// is judged the same: an IPv4 address in four decimal parts, an IPv6 address (RFC 5952) without brackets, or a name in lower case
-    /// without a dot at its end. An IPv4 address that is written as IPv6 is one.
+    /// Checks a host in any spelling that a URL admits (WHATWG URL, host parsing). Returns its
+    /// canonical spelling: an IPv4 address in four decimal parts, an IPv6 address (RFC 5952)
+    /// without brackets, or a name in lower case without a dot at its end. An IPv4 address that is
+    /// written as IPv6 becomes IPv4. The canonical spelling passes the same check.
     ///
     /// # Errors
-    /// What is wrong with the host: a fragment to follow it.
+    /// The reason: a fragment of a sentence that follows the host.
     pub fn judge(self, host: &str) -> Result<String, &'static str> {
         let bare = host.parse().ok().map(|address: Ipv6Addr| Host::Ipv6(address));
         let parsed = bare.map_or_else(|| Host::parse(host), Ok).map_err(|_| NO_HOST)?;
@@ -108,7 +114,7 @@ fn named(name: &str) -> Kind {
         () if LOOPBACK_NAMES.iter().any(is) => Kind::Barred("is loopback"),
         () if METADATA_NAMES.iter().any(is) => Kind::Barred("is a metadata service"),
         () if name.len() > NAME_MAX || !name.split('.').all(is_label) => Kind::Barred(NO_HOST),
-        // A name without a dot is searched for in the domains of whoever looks it up.
+        // The resolver looks up a name without a dot in its own search domains.
         () if !name.contains('.') || PRIVATE_DOMAINS.iter().any(is) => Kind::Private,
         () => Kind::Public,
     }
@@ -132,8 +138,9 @@ fn ipv4(address: Ipv4Addr) -> Kind {
         [240..=255, ..] => Kind::Barred("is reserved"),
         // 100.64.0.0/10 is shared by a provider's customers (RFC 6598).
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Kind::Private,
-        // Of protocols (RFC 6890), relays for 6to4 (RFC 7526), benchmarks (RFC 2544), the name servers that take what private networks leak
-        // (RFC 7534, 7535), and multicast tunnels (RFC 7450).
+        // Ranges for protocols (RFC 6890), 6to4 relays (RFC 7526), benchmarks (RFC 2544), the name
+        // servers that receive queries leaked by private networks (RFC 7534, 7535), and multicast
+        // tunnels (RFC 7450).
         [192, 0, 0, _]
         | [192, 88, 99, _]
         | [198, 18..=19, ..]
@@ -150,7 +157,7 @@ fn ipv6(address: Ipv6Addr) -> Kind {
     }
     let segments = address.segments();
     match (embedded(address).map(ipv4), segments) {
-        // Whose translators these are, and what they reach, is a matter of the network (RFC 8215).
+        // The network decides who runs these translators and what they reach (RFC 8215).
         (Some(Kind::Public), [0x64, 0xff9b, 1, ..]) => return Kind::Private,
         (Some(inner), _) => return inner,
         (None, _) => {}
@@ -162,10 +169,11 @@ fn ipv6(address: Ipv6Addr) -> Kind {
         [0xff00..=0xffff, ..] => Kind::Barred("is multicast"),
         // Teredo addresses (RFC 4380) hide an IPv4 address.
         [0x2001, 0, ..] => Kind::Barred("is a tunnel to another address"),
-        // Of protocols (RFC 2928), and those name servers (RFC 7534).
+        // Ranges for protocols (RFC 2928), and the name servers of RFC 7534.
         [0x2001, 0..=0x1ff, ..] | [0x2620, 0x4f, 0x8000, ..] => Kind::Private,
         [0x2000..=0x3fff, ..] => Kind::Public,
-        // Unique local addresses (RFC 4193), the site-local ones that they replaced, discarded ones (RFC 6666), and what is not in use.
+        // Unique local addresses (RFC 4193), the site-local ones that they replaced, discard-only
+        // ones (RFC 6666), and unassigned ranges.
         _ => Kind::Private,
     }
 }
@@ -258,7 +266,7 @@ mod tests {
         "proxy",
     ];
 
-    /// Hosts that no policy passes, each with what is said of it.
+    /// Hosts that every policy refuses, each with a part of the reason.
     const BARRED: &[(&str, &str)] = &[
         ("127.0.0.1", "loopback"),
         ("127.1", "loopback"),

@@ -1,7 +1,9 @@
-//! The handlers of the tools: one file for each file in `spec/tools` whose tools have handlers, with the same name.
+//! The handlers of the tools. Each file of `spec/tools` whose tools have handlers has a file of the
+//! same name here.
 //!
-//! A handler turns a view into the contract's types, or judges what a write means for one phone. The pipeline has already checked
-//! who may call and what the phone offers; [`devices`](super::devices) finds and pages phones.
+//! A handler converts a view into the contract's types, or checks a write against one phone. The
+//! pipeline has already checked the permission of the caller and the capabilities of the phone.
+//! [`devices`](super::devices) finds and pages phones.
 
 mod devices;
 mod power;
@@ -13,7 +15,8 @@ use toolwarrant::{Words, words};
 /// Returns the name of a variant on the wire.
 type Name<T> = fn(&T) -> &'static str;
 
-/// Checks whether a phone has the variant of an operation that an argument asks for. The error says which it has.
+/// Checks that a phone offers the variant that an argument asks for. The error lists the variants
+/// that it offers.
 fn offered<T: PartialEq>(argument: &'static str, asked: &T, has: &[T], name: Name<T>) -> Result<(), Words> {
     if has.contains(asked) {
         return Ok(());

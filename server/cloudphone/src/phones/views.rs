@@ -1,7 +1,8 @@
-//! A cache of the latest reading of each phone whose platform is asked anew.
+//! A cache of the latest reading of each phone that was read individually.
 //!
-//! It bounds the age and the number of views. If several callers want the same phone at once, one reads it and the others wait for
-//! that reading. Knows no upstream and no grants. Start at [`Views::get`].
+//! It bounds the age and the number of views. If several callers want the same phone at once, one
+//! reads it and the others wait for that reading. The cache does not know the upstream or grants.
+//! Start at [`Views::get`].
 
 use super::contract::DeviceId;
 use super::port::Seen;
@@ -13,19 +14,20 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use toolwarrant::{Clock, Timestamp, Unresolved, unpoisoned};
 
-/// Greatest age of a view that is shown, counted from the beginning of its reading.
+/// The greatest age of a view that is shown, counted from the start of its reading.
 pub const MAX_AGE: Duration = Duration::from_secs(2);
 
-/// Most phones in the cache; each takes a few hundred bytes.
+/// The most phones in the cache; each takes a few hundred bytes.
 pub const CAPACITY: usize = 16_384;
 
-/// Parts of the cache, by ids, so that callers hardly ever wait for each other.
+/// The number of parts of the cache. Phones are distributed by id, so that callers rarely wait for
+/// each other.
 const PARTS: usize = 32;
 
 /// The outcome of a reading.
 pub type View = Result<Arc<Seen>, Unresolved>;
 
-/// The latest view of each phone, found or missing. Failed readings are not kept.
+/// The latest view of each phone, found or missing. Failed readings are not stored.
 #[derive(Debug)]
 pub struct Views {
     clock: Clock,
@@ -35,7 +37,8 @@ pub struct Views {
 
 type Slots = HashMap<DeviceId, Slot>;
 
-/// One reading. Empty while it is under way, if all callers that wanted it have gone, or if an earlier one was forgotten.
+/// One reading. It is empty while the reading is running, after all callers that wanted it have
+/// gone, and after an earlier one was forgotten.
 type Slot = Arc<OnceCell<Reading>>;
 
 #[derive(Debug)]
@@ -51,11 +54,12 @@ impl Views {
         Self { clock, hasher: RandomState::new(), parts: Default::default() }
     }
 
-    /// Returns the view of a phone: from the cache, from a reading under way, or from `read`. `listed` is how lists show it, with the
-    /// beginning of that reading: while it is recent it does as well, and nobody sees an older view than it.
+    /// Returns the view of a phone: from the cache, from a running reading, or from `read`.
+    /// `listed` is the phone as lists show it, with the time when that reading began. A recent
+    /// `listed` is used instead of a new reading, and no caller gets a view that is older than it.
     ///
-    /// If the caller that reads goes away, one that waits reads instead. All that waited for a failed reading get its error; later
-    /// callers read again.
+    /// If the caller that reads goes away, one of the waiting callers reads instead. All callers
+    /// that waited for a failed reading get its error; later callers read again.
     pub async fn get<F: Future<Output = View> + Send>(
         &self,
         id: &DeviceId,
@@ -75,12 +79,13 @@ impl Views {
         reading.view.clone()
     }
 
-    /// Drops the view of a phone that may have changed; the next caller reads it again, whatever lists show until then.
+    /// Drops the view of a phone that may have changed. The next caller reads the phone again, even
+    /// if a list still shows it.
     pub fn forget(&self, id: &DeviceId) {
         insert(&mut self.part(id), id, Slot::default(), self.clock.now());
     }
 
-    /// Finds a view that can be shown, or the slot for one.
+    /// Finds a view that can be shown, or returns the slot for a new one.
     fn look(&self, id: &DeviceId, listed: Option<(Arc<Seen>, Timestamp)>) -> Result<View, Slot> {
         let now = self.clock.now();
         let listed = listed.filter(|(_, began)| is_recent(*began, now));
@@ -90,7 +95,8 @@ impl Views {
             match listed.filter(|(_, began)| *began >= reading.began) {
                 Some((seen, _)) => return Ok(Ok(seen)),
                 None if reading.is_current(now) => return Ok(reading.view.clone()),
-                // A list from before a reading that failed may be from before what was forgotten for, too.
+                // A list from before a failed reading may also be from before the change that
+                // dropped the view.
                 None => {}
             }
         } else if let Some((seen, _)) = listed {
@@ -117,8 +123,8 @@ fn is_recent(began: Timestamp, now: Timestamp) -> bool {
     now <= began.plus(MAX_AGE)
 }
 
-/// Stores a slot. A full part first drops views that are too old, and if more than half remain, all of them: sweeps are then rare
-/// under any load. What is dropped is only read again.
+/// Stores a slot. A full part first drops views that are too old. If more than half remain, it
+/// drops all of them, so that sweeps are rare under any load. A dropped view is simply read again.
 fn insert(slots: &mut Slots, id: &DeviceId, slot: Slot, now: Timestamp) {
     const MOST: usize = CAPACITY / PARTS;
     if slots.len() >= MOST {

@@ -1,7 +1,8 @@
-//! Carries out and verifies writes on phones: implements the engine's [`Executor`] with a [`Control`].
+//! Carries out and verifies writes on phones: implements the engine's [`Executor`] with a
+//! [`Control`].
 //!
-//! Defines each probe: what is read, and which readings are evidence that a command took effect or did not. An adapter only reads.
-//! Start at [`Writes`].
+//! Defines each probe: the reading that it takes, and the readings that prove or disprove that a
+//! command took effect. An adapter only reads. Start at [`Writes`].
 
 use super::contract::{Command, DeviceId, DeviceState, PowerAction, Probe, SetPowerArgs, SetProxyArgs};
 use super::port::{Control, Through, Unreachable};
@@ -10,13 +11,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use toolwarrant::{BoxFuture, Executor, Facts, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
 
-/// Longest boot id, in bytes: evidence shows two of them whole.
+/// The longest boot id, in bytes. Evidence shows two of them in full.
 const BOOT_ID_MAX: usize = 64;
 
 /// Carries out writes on the phones of one platform.
 pub struct Writes {
     control: Arc<dyn Control>,
-    /// Forgets a phone that a write may have changed, so that clients never see it older than its task says.
+    /// The cache of views. A write drops the phone that it may have changed, so that a client never
+    /// sees the phone older than the task says.
     views: Arc<Views>,
 }
 
@@ -28,7 +30,7 @@ struct Order {
 }
 
 impl Order {
-    /// Reads a stored write. Fails if the contract has changed and no longer admits it.
+    /// Parses a stored write. Fails if the contract has changed and no longer admits it.
     fn read(write: &Write) -> Result<Self, Unreadable> {
         let command = Command::read(&write.tool, write.arguments.expose());
         let command =
@@ -119,8 +121,10 @@ impl Writes {
         }
     }
 
-    /// Compares exit addresses. Present: an ordinary request leaves from the address that the proxy shows or, where no request can be made
-    /// through it, from its own. Absent: it leaves from the address before the send, and a request through the proxy from another.
+    /// Compares exit addresses. Present: an ordinary request leaves from the address that the proxy
+    /// shows or, if no request can be made through it, from the proxy's own address. Absent: the
+    /// request leaves from the address before the send, and a request through the proxy leaves from
+    /// another.
     async fn exit_ip(
         &self,
         device: &DeviceId,
@@ -163,7 +167,8 @@ impl Writes {
         Ok(judged(verdict, "after: another boot id than before".to_owned(), before_after(before, &now)))
     }
 
-    /// Reads the boot id. Refuses an empty one, which would differ from every other, and one that would be cut, which might not.
+    /// Reads the boot id. Refuses an empty one, which would differ from every other id, and one
+    /// that would be cut, because two different ids could then look equal.
     async fn booted_as(&self, device: &DeviceId) -> Result<String, Unreadable> {
         let id = Remark::clean(&self.control.boot_id(device).await?);
         match id.as_str() {
@@ -174,12 +179,14 @@ impl Writes {
     }
 }
 
-/// What a reading was taken on, where it says so: behind an `@`.
+/// Returns the name of the phone that a reading was taken on, if the reading has one: the part
+/// after the `@`.
 fn read_on(reading: &str) -> Option<&str> {
     reading.split_once('@').map(|(_, on)| on)
 }
 
-/// Writes an address in canonical form: an IPv4 address written as IPv6 must not count as another.
+/// Writes an address in canonical form, so that an IPv4 address written as IPv6 does not count as a
+/// different one.
 fn canonical(address: IpAddr) -> String {
     address.to_canonical().to_string()
 }
@@ -188,7 +195,8 @@ fn before_after(before: &str, after: &str) -> String {
     format!("before: {before}; after: {after}")
 }
 
-/// The error for a missing baseline: without a reading from before the send, there is no evidence for or against.
+/// Returns the error for a missing baseline: without a reading from before the send, there is no
+/// evidence for or against.
 fn nothing_before() -> Unreadable {
     Unreadable("nothing was read before the send".into())
 }

@@ -1,21 +1,23 @@
-//! The addresses from which a phone makes requests, and what they show of a proxy.
+//! The addresses from which a phone makes requests, and what they prove about a proxy.
 
 use crate::phones::contract::SetProxyArgs;
 use std::net::IpAddr;
 use toolwarrant::Verdict;
 
-/// From which addresses requests left at about one time.
+/// The addresses from which requests left at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exits {
-    /// An ordinary request of the phone.
+    /// The address of an ordinary request of the phone.
     pub ordinary: IpAddr,
-    /// Two requests that went explicitly through the proxy. `None` if they could not be made, or left from different addresses.
+    /// The address of two requests that went explicitly through the proxy. `None` if they could not
+    /// be made, or if they left from different addresses.
     pub through: Option<Through>,
-    /// That of its ordinary requests before a proxy was ever set on it through this server, where that is known.
+    /// The address of the phone's ordinary requests before this server ever set a proxy on it, if
+    /// known.
     pub direct: Option<IpAddr>,
 }
 
-/// An address that a proxy shows, by who has asked through it.
+/// The address that a proxy shows, by the machine that made the request through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Through {
     /// The phone.
@@ -25,14 +27,19 @@ pub enum Through {
 }
 
 impl Exits {
-    /// Judges whether the phone uses `proxy`, given the address that an ordinary request left from before the send.
+    /// Checks whether the phone uses `proxy`, given the address that an ordinary request left from
+    /// before the send.
     ///
-    /// Present: the request left from the address that the proxy shows, or, where nobody could ask through it, from the proxy's own
-    /// literal address. Absent: it left from the address of before, which is the phone's own, and the proxy shows another one.
+    /// Present: the request left from the address that the proxy shows. If no request could be made
+    /// through the proxy, the proxy's own literal address counts instead. Absent: the request left
+    /// from the address before the send, which is the phone's own, and the proxy shows another
+    /// address.
     ///
-    /// Without a reading through the proxy nothing is absent, since a proxy that was in force before already looks the same. Two addresses
-    /// of which one is IPv6 do not contradict each other: a proxy may have an exit in each family. Nor does a reading that this server
-    /// took at a proxy with a name, which may be another machine where the phone looks it up.
+    /// Without a reading through the proxy, the verdict is never Absent, because a proxy that was
+    /// already in force looks the same. Two addresses of different families do not contradict each
+    /// other, because a proxy may have an exit in each family. A reading that this server took at a
+    /// proxy with a name does not contradict either: the phone may resolve the name to another
+    /// machine.
     #[must_use]
     pub fn verdict(&self, proxy: &SetProxyArgs, before: IpAddr) -> Verdict {
         let (ordinary, before) = (self.ordinary.to_canonical(), before.to_canonical());
@@ -62,7 +69,7 @@ impl Through {
         }
     }
 
-    /// The address.
+    /// Returns the address.
     #[must_use]
     pub fn address(self) -> IpAddr {
         let (Self::Phone(address) | Self::Server(address)) = self;

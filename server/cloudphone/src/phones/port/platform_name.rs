@@ -5,20 +5,20 @@ use std::fmt;
 use thiserror::Error;
 use toolwarrant::Ours;
 
-/// What an operator calls a platform: 1 to 16 of a-z and 0-9. The ids of its phones begin with it.
+/// The name of a platform: 1 to 16 of a-z and 0-9. The ids of its phones begin with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlatformName(Box<str>);
 
-/// A text is no [`PlatformName`].
+/// The error for a text that is not a [`PlatformName`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a platform's name has 1 to 16 characters, each one of a-z or 0-9")]
 pub struct NoPlatformName;
 
 impl PlatformName {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// It is empty, has more than 16 characters, or others than a-z and 0-9.
+    /// The text is empty, has more than 16 characters, or contains others than a-z and 0-9.
     pub fn parse(text: &str) -> Result<Self, NoPlatformName> {
         let admitted = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if admitted && (1..=16).contains(&text.len()) { Ok(Self(text.into())) } else { Err(NoPlatformName) }

@@ -1,7 +1,8 @@
 //! A phone as clients see it, with the JSON that shows it.
 //!
-//! An adapter gives out the same [`Seen`] until something that a client can see has changed, so that this JSON is made once for each
-//! change that is seen. When a phone was read is no part of it. Knows no tool: what a rendering contains is said where it is made.
+//! An adapter returns the same [`Seen`] until something that a client can see has changed. So the
+//! JSON is made once per visible change. The time of the reading is not part of it. This module
+//! does not know any tool: the code that makes a rendering defines its content.
 
 use super::snapshot::Snapshot;
 use crate::phones::contract::{Device, DeviceDetail};
@@ -9,20 +10,21 @@ use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use toolwarrant::{Prepared, RenderBudget};
 
-/// Most bytes that the JSON of all phones takes in this process, in both forms in which answers have it: about 290 for a phone in a list
-/// and 920 for its detail. What does not fit is made for each answer. Beside it a phone that was ever seen takes about 560.
+/// The most bytes that the JSON of all phones takes in this process, in both forms in which answers
+/// contain it: about 290 for a phone in a list and 920 for its detail. JSON beyond this limit is
+/// made for each answer. In addition, each phone that was ever seen takes about 560 bytes.
 pub const RENDERED_MAX: usize = 256 << 20;
 
 static BUDGET: LazyLock<Arc<RenderBudget>> = LazyLock::new(|| Arc::new(RenderBudget::new(RENDERED_MAX)));
 
-/// What is shown of a phone. Dereferences to the snapshot.
+/// A device snapshot with its prepared JSON. Dereferences to the snapshot.
 #[derive(Debug)]
 pub struct Seen {
-    /// What was read.
+    /// The phone as it was read.
     pub snapshot: Snapshot,
-    /// The phone in a list.
+    /// The JSON of the phone in a list.
     pub row: Prepared<Device>,
-    /// The result of get_device.
+    /// The JSON of the result of get_device.
     pub detail: Prepared<DeviceDetail>,
 }
 
@@ -39,7 +41,7 @@ impl Deref for Seen {
     }
 }
 
-/// Two that show the same are equal, whichever JSON is made yet.
+/// Two values are equal if they show the same, even if only one has its JSON yet.
 impl PartialEq for Seen {
     fn eq(&self, other: &Self) -> bool {
         self.snapshot == other.snapshot

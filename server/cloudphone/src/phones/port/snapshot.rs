@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use toolwarrant::{Flag, Untrusted, Words, words};
 
-/// All that one reading of a phone found.
+/// Everything that one reading of a phone found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// Identifier of the phone.
@@ -17,23 +17,23 @@ pub struct Snapshot {
     pub name: Untrusted,
     /// Its state; `None` if it could not be read.
     pub state: Option<DeviceState>,
-    /// The capabilities that it offers at present.
+    /// The capabilities that it offers now.
     pub offers: Offers,
     /// Hardware and system.
     pub spec: Arc<DeviceSpec>,
-    /// The power actions that the platform has for it, whatever its state.
+    /// The power actions that the platform has for it, in any state.
     pub power_actions: Cow<'static, [PowerAction]>,
-    /// The proxy schemes that the platform has for it, whatever its state.
+    /// The proxy schemes that the platform has for it, in any state.
     pub proxy_schemes: Cow<'static, [ProxyScheme]>,
-    /// The proxy in force; `None` if there is none or it could not be read.
+    /// The proxy in force; `None` if there is no proxy or it could not be read.
     pub proxy: Option<Proxy>,
-    /// What the platform's screen sessions can be limited to.
+    /// The modes to which the platform can limit its screen sessions.
     pub session_modes: Cow<'static, [SessionMode]>,
-    /// How long writes take on it.
+    /// The durations of writes on it.
     pub paces: Paces,
 }
 
-/// How long writes take on a phone; `None`: as the contract says.
+/// The durations of writes on a phone; `None` means the contract's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paces {
     /// Setting and clearing the proxy.
@@ -42,16 +42,16 @@ pub struct Paces {
     pub power: Option<Pace>,
 }
 
-/// How long a write takes.
+/// The duration of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Longest time until its effect shows once the platform has reported success, in seconds.
+    /// The longest time from the platform's report of success until the effect shows, in seconds.
     pub settle_seconds: u32,
-    /// Longest time that it takes in all, in seconds.
+    /// The longest time for the whole write, in seconds.
     pub deadline_seconds: u32,
 }
 
-/// The flag of each capability. Clients read the reason of a refused one.
+/// The flag of each capability. Clients read the reason of a flag that is false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offers {
     /// Setting and clearing the proxy.
@@ -73,7 +73,7 @@ impl Snapshot {
         }
     }
 
-    /// Checks whether the flag of a capability is true.
+    /// Returns true if the flag of this capability is true.
     #[must_use]
     pub fn offers(&self, capability: DeviceCapability) -> bool {
         self.flag(capability).refusal().is_none()
@@ -95,8 +95,8 @@ impl Snapshot {
         self.state.unwrap_or(DeviceState::Unknown)
     }
 
-    /// Returns why the state is unknown and why each refused capability is refused: one fragment for each, in the order of the
-    /// contract.
+    /// Returns why the state is unknown, and why each capability is not offered: one fragment per
+    /// reason, in the order of the contract.
     #[must_use]
     pub fn notes(&self) -> Vec<Words> {
         let state = (self.state() == DeviceState::Unknown)

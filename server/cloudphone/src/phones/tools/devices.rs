@@ -33,7 +33,7 @@ impl DevicesTools for Phones {
 }
 
 impl Phones {
-    /// Shows the devices of a page. Returns the rest of it.
+    /// Shows the devices of a page. Returns the other fields of the result.
     fn list(
         &self,
         grants: &Grants,
@@ -64,7 +64,7 @@ impl Phones {
     }
 }
 
-/// What is told of a platform whose phones are in no list yet.
+/// Returns the note about a platform whose phones are not in any list yet.
 fn unread(platform: &PlatformName) -> Words {
     words![
         "The devices of platform `",
@@ -97,8 +97,8 @@ fn detail(snapshot: &Snapshot) -> DeviceDetail {
     }
 }
 
-/// Returns the cursor for the page after `last`: its id in lower-case hex. It names a place in the order, so it stays valid if the
-/// phone is gone. It gives no rights.
+/// Returns the cursor for the page after `last`: its id in lower-case hex. It is a place in the
+/// order, so it stays valid if the phone is gone. It does not grant any rights.
 fn cursor_after(last: &DeviceId) -> Cursor {
     let Ok(cursor) = Cursor::new(&hex::encode(last.as_str().as_bytes())) else {
         unreachable!("64 characters of an id are 128 of hex, a cursor holds 256")
@@ -106,7 +106,7 @@ fn cursor_after(last: &DeviceId) -> Cursor {
     cursor
 }
 
-/// Returns the id that [`cursor_after`] was given.
+/// Returns the id that [`cursor_after`] encoded.
 fn position(cursor: &Cursor) -> Option<DeviceId> {
     DeviceId::new(&String::from_utf8(hex::decode(cursor.as_str())?).ok()?).ok()
 }
@@ -127,7 +127,7 @@ mod tests {
         (Phones::new(Arc::new(sim), ProxyHosts::Public, clock), phones)
     }
 
-    /// The devices of a page, and the rest of it.
+    /// Returns the devices of a page, and the other fields of the result.
     fn list(phones: &Phones, args: ListDevicesArgs) -> Result<(Vec<Arc<Seen>>, DevicePage), ListDevicesError> {
         let mut listed = Vec::new();
         let see = &mut |phones: &[&Arc<Seen>]| listed.extend(phones.iter().copied().cloned());

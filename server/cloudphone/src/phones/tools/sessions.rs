@@ -39,7 +39,7 @@ async fn issue(
     Ok(ScreenSession { device_id: device.id.clone(), token, url, mode, expires_at, next_step })
 }
 
-/// Returns what a client may know of a failure.
+/// Returns the description of a failure that a client may see.
 fn what(error: &SessionError) -> &'static str {
     match error {
         SessionError::Unreachable(_) => "the platform could not be reached",
