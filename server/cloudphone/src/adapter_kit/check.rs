@@ -1,8 +1,10 @@
-//! `platform check`: whether an account works, step by step, and what a reading on it really follows.
+//! `platform check`: tests step by step that an account works, and proves what a reading on it
+//! follows.
 //!
-//! The checks go to the platform directly: they make no task and cost an application nothing. What changes a phone is asked for by an
-//! operator, and tells what it saw. Only here is it recorded that a reading follows the effect of a command there and back: until
-//! then no missing effect on this account is evidence of anything. Start at [`check`] and [`prove`].
+//! The checks call the platform directly: they do not create a task, and no application is charged.
+//! An operator must ask for a check that changes a phone; its findings say what it saw. Only this
+//! module records that a reading follows the effect of a command in both directions. Until then, a
+//! missing effect on this account is not evidence. Start at [`check`] and [`prove`].
 
 use crate::phones::contract::{
     ClearProxyArgs, Command, DeviceCapability, DeviceId, DeviceState, PowerAction, SessionMode, SetPowerArgs,
@@ -12,15 +14,16 @@ use crate::phones::port::{Control, Direction, Exits, Finding, Pace, Snapshot, Th
 use std::time::Duration;
 use toolwarrant::{Clock, Random, Sent, TaskId, Timestamp};
 
-/// Phones that are listed to find one that can be read.
+/// The number of phones that are listed to find one that can be read.
 const SOUGHT: u16 = 1_000;
 
-/// Time between two looks, and the longest time for a change that the phone's pace says nothing of.
+/// The time between two looks, and the longest time for a change whose pace the phone does not
+/// give.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Checks credentials, clock, listing, reading and session of a platform. Changes no phone; the one session that is issued expires by
-/// itself.
+/// Checks credentials, clock, listing, reading and session of a platform. Does not change a phone.
+/// The check issues one session, which expires by itself.
 pub async fn check(control: &dyn Control) -> Vec<Finding> {
     let mut findings = control.account().await;
     if findings.iter().any(|finding| !finding.sound) {
@@ -50,7 +53,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
     findings
 }
 
-/// Reads what a phone shows of its start and of its address.
+/// Reads the start and the address of a phone.
 async fn read(control: &dyn Control, phone: &Snapshot) -> [Finding; 2] {
     const NO_COMMAND: &str = "restarts cannot be verified; see that commands are allowed on this account";
     const NO_ECHO: &str = "proxies cannot be verified; --echo-listen and --echo-url say where phones reach this server";
@@ -78,7 +81,8 @@ async fn session(control: &dyn Control, phone: &Snapshot) -> Finding {
     }
 }
 
-/// Restarts a phone and sets and clears a proxy on it, to see whether readings follow, and records the directions that were seen.
+/// Restarts a phone, and sets and clears a proxy on it, to see whether readings follow. Records the
+/// directions that are proven.
 pub async fn prove(control: &dyn Control, clock: &Clock, random: &Random, proxy: &SetProxyArgs) -> Vec<Finding> {
     let prover = Prover { control, clock, random, id: &proxy.device_id };
     let phone = match control.read_anew(prover.id).await {
@@ -153,7 +157,7 @@ impl Prover<'_> {
             (through.map(Through::address) == Some(ordinary)).then(|| ordinary.to_string())
         };
         let followed = self.wait(until, through_proxy).await;
-        // Whatever was seen, the phone is left without the proxy.
+        // In every case, the phone is left without the proxy.
         let clear = ClearProxyArgs { device_id: self.id.clone(), idempotency_key: None };
         let until = self.clock.now().plus(within);
         let cleared = self.carry_out(&Command::ClearProxy(clear), until).await;
@@ -181,7 +185,7 @@ impl Prover<'_> {
         vec![there, back]
     }
 
-    /// Sends a command, and waits until the platform says how it went.
+    /// Sends a command, and waits until the platform reports the outcome.
     async fn carry_out(&self, command: &Command, until: Timestamp) -> Result<(), String> {
         let random = self.random.bytes().map_err(|error| error.to_string())?;
         let request = TaskId::new(self.clock.now(), random);
@@ -198,7 +202,7 @@ impl Prover<'_> {
         }
     }
 
-    /// Looks again and again for a sign of an effect.
+    /// Repeats `look` until it finds a sign of the effect, or until the time is over.
     async fn wait<F>(&self, until: Timestamp, look: impl Fn() -> F) -> Option<String>
     where
         F: Future<Output = Option<String>>,

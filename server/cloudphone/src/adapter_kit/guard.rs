@@ -1,8 +1,10 @@
-//! The guard before a platform: when a call may start, so that neither side is overwhelmed. For any adapter.
+//! The guard of a platform: decides when a call may start, so that neither side is overloaded. It
+//! works for any adapter.
 //!
-//! A call asks for a [`Pass`] before it starts, and says with it how it ended. The line holds the platform's limits; the circuit is open
-//! while the platform cannot be reached or refuses the credentials. Nothing here sends anything, and no write
-//! is ever a trial: while the circuit is not closed writes are refused, and a read finds out whether the platform is back.
+//! A call asks for a [`Pass`] before it starts, and reports its end with it. The line applies the
+//! platform's limits. The circuit is open while the platform cannot be reached or refuses the
+//! credentials. The guard does not send anything. A write is never a trial: while the circuit is
+//! not closed, writes are refused, and a read tests whether the platform is available again.
 
 mod call;
 mod circuit;
@@ -24,14 +26,15 @@ use toolwarrant::{Clock, Timestamp, unpoisoned};
 pub struct Guard {
     clock: Clock,
     state: Mutex<State>,
-    /// Wakes those who wait, so that they look again.
+    /// Wakes the waiting calls, so that they check again.
     changed: Notify,
 }
 
-/// What a monitor may know of a guard.
+/// The state of a guard, for a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardState {
-    /// `None` if calls may start; else why they may not. After the time that it names, reads try.
+    /// `None` if calls may start; otherwise the reason that they may not. After the time in it,
+    /// reads try.
     pub open: Option<Withheld>,
     /// Calls that wait for their turn.
     pub waiting: usize,
@@ -39,7 +42,7 @@ pub struct GuardState {
     pub calls: CallCounts,
 }
 
-/// Calls by how they ended, since the start.
+/// The number of calls since the start, by their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     /// [`CallEnd::Answered`].
@@ -52,7 +55,7 @@ pub struct CallCounts {
     pub limited: u64,
     /// Given up by the caller.
     pub abandoned: u64,
-    /// Never started.
+    /// Calls that never started.
     pub withheld: u64,
     /// Reads that were tried again.
     pub retried: u64,
@@ -62,22 +65,22 @@ pub struct CallCounts {
 struct State {
     line: Line,
     circuit: Circuit,
-    /// Tenths of a retry.
+    /// The saved budget for retries, in calls. A retry costs [`CALLS_A_RETRY`].
     retries: u32,
     counts: CallCounts,
 }
 
-/// A longer pause of the platform makes a write not worth accepting.
+/// The longest pause of the platform for which a write is still accepted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Calls that pay for a retry, so that an outage is not doubled by those who try again.
+/// The number of calls that pay for one retry, so that retries do not double the load in an outage.
 const CALLS_A_RETRY: u32 = 10;
 
-/// Most that is saved up for retries, in calls.
+/// The largest budget for retries, in calls.
 const RETRIES_MAX: u32 = 10 * CALLS_A_RETRY;
 
 impl Guard {
-    /// A guard under which nothing has run yet.
+    /// Creates a guard without any running call.
     #[must_use]
     pub fn new(limits: GuardLimits, clock: Clock) -> Self {
         let (line, circuit) = (Line::new(limits), Circuit::default());
@@ -85,10 +88,11 @@ impl Guard {
         Self { clock, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Waits until a call may start, for which it has its turn in the line.
+    /// Waits in the line until a call may start.
     ///
     /// # Errors
-    /// It may not, or not before `deadline`. Where that is known at once, nothing waits.
+    /// The call may not start, or not before `deadline`. If that is known at once, the method does
+    /// not wait.
     pub async fn admit(&self, class: Class, deadline: Timestamp) -> Result<Pass<'_>, Withheld> {
         let admitted = self.wait(class, deadline).await;
         if admitted.is_err() {
@@ -97,7 +101,8 @@ impl Guard {
         admitted
     }
 
-    /// Returns why a write could not start soon. Charges nothing.
+    /// Returns the reason that a write could not start soon, if there is one. Does not charge
+    /// anything.
     #[must_use]
     pub fn would_refuse(&self) -> Option<Withheld> {
         let now = self.clock.now();
@@ -107,7 +112,7 @@ impl Guard {
         state.circuit.check(Class::Write, now).err().or(paused).or(crowded)
     }
 
-    /// Takes a retry out of the budget. `false` if there is none.
+    /// Takes a retry out of the budget. Returns false if the budget does not suffice.
     pub fn may_retry(&self) -> bool {
         let mut state = self.state();
         let left = state.retries.checked_sub(CALLS_A_RETRY);
@@ -118,7 +123,7 @@ impl Guard {
         left.is_some()
     }
 
-    /// Returns what a monitor may know.
+    /// Returns the state for a monitor.
     #[must_use]
     pub fn observe(&self) -> GuardState {
         let State { line, circuit, retries: _, counts } = &*self.state();
@@ -134,7 +139,7 @@ impl Guard {
         let place = Place { guard: self, number, class };
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // From here on a change is not missed.
+            // From here on, a change is not missed.
             changed.as_mut().enable();
             let until = match self.turn(&place, deadline)? {
                 Turn::Now(pass) => return Ok(pass),
@@ -145,7 +150,7 @@ impl Guard {
         }
     }
 
-    /// What is to be done by who stands at this place.
+    /// Returns what the call at this place has to do.
     fn turn<'a>(&'a self, place: &Place<'_>, deadline: Timestamp) -> Result<Turn<Pass<'a>>, Withheld> {
         let now = self.clock.now();
         let mut state = self.state();
@@ -187,18 +192,19 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Leave for one call. Dropping it without [`Self::end`] says that the call was given up.
+/// Permission for one call. Dropping it without [`Self::end`] reports that the caller gave the call
+/// up.
 #[derive(Debug)]
 pub struct Pass<'a> {
     guard: &'a Guard,
     class: Class,
-    /// Whether this call finds out if the platform is back.
+    /// True if this call tests whether the platform is available again.
     is_trial: bool,
     end: Option<CallEnd>,
 }
 
 impl Pass<'_> {
-    /// Says how the call ended.
+    /// Reports the end of the call.
     pub fn end(mut self, end: CallEnd) {
         self.end = Some(end);
     }

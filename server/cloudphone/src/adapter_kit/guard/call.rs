@@ -1,10 +1,11 @@
-//! A call as the guard sees it: how many an account takes, what each is for, how it ended, and why it may not start.
+//! Calls as the guard sees them: the limits of an account, the classes of calls, their ends, and
+//! the reasons that withhold them.
 
 use std::fmt;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// What an account may take. Zeros are taken for ones.
+/// The limits of an account. A zero counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardLimits {
     /// Calls at a time.
@@ -22,31 +23,32 @@ impl Default for GuardLimits {
     }
 }
 
-/// What a call is for. Where calls must wait, writes and reads come before the background, but for one in eight.
+/// The purpose of a call. If calls must wait, writes and reads go before the background. One start
+/// in eight goes to the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It changes something.
+    /// A call that changes something.
     Write,
-    /// Somebody waits for what it reads.
+    /// A read whose result a caller waits for.
     Read,
-    /// It keeps a list fresh.
+    /// A read that refreshes a list.
     Background,
 }
 
-/// How a call ended, as far as it says something of the platform.
+/// The end of a call, as far as it tells something about the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallEnd {
-    /// The platform answered, be it with a refusal of this request.
+    /// The platform answered. A refusal of this request counts, too.
     Answered,
     /// It could not be reached, or gave no answer that can be understood.
     Failed,
     /// It refused the credentials.
     Denied,
-    /// It answered that calls come too often, and for how long to wait if it said so.
+    /// It answered that calls come too often, with the time to wait if the answer contains one.
     Limited(Option<Duration>),
 }
 
-/// Why a call may not start. Nothing was sent.
+/// The reason that a call may not start. Nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld {
     /// The platform could not be reached several times in a row. It is tried again at this time.
@@ -55,12 +57,12 @@ pub enum Withheld {
     Denied(Timestamp),
     /// It asked not to be called before this time.
     Paused(Timestamp),
-    /// Too many calls wait, or its turn would not come before its deadline.
+    /// Too many calls are waiting, or the call's turn would not come before its deadline.
     Crowded,
 }
 
 impl Withheld {
-    /// When it is worth asking again, if that is known.
+    /// Returns the time from which it is worth asking again, if known.
     #[must_use]
     pub fn until(self) -> Option<Timestamp> {
         match self {

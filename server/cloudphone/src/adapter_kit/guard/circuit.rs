@@ -1,11 +1,12 @@
-//! Whether a platform is there: a circuit breaker. It opens after several failures in a row, or at once where the credentials are
-//! refused. After a pause one read at a time tries; the pause grows while that fails.
+//! A circuit breaker for one platform. It opens after several failures in a row, or at once if the
+//! credentials are refused. After a pause, one read at a time tries. The pause grows while that
+//! fails.
 
 use super::call::{CallEnd, Class, Withheld};
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// The circuit of one account. Closed: calls may start.
+/// The circuit of one account. While it is closed, calls may start.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
     /// Failures in a row.
@@ -13,27 +14,29 @@ pub(super) struct Circuit {
     open: Option<Open>,
 }
 
-/// Why it is open, and until when.
+/// The reason that the circuit is open, and the end of the pause.
 #[derive(Debug)]
 struct Open {
     until: Timestamp,
     pause: Duration,
     denied: bool,
-    /// A read is on its way to find out.
+    /// True while a read tests the platform.
     tried: bool,
 }
 
-/// So many failures in a row open the circuit.
+/// The number of failures in a row that opens the circuit.
 pub(super) const FAILURES: u32 = 5;
 
-/// First and longest pause of a platform that does not answer. A list that is kept fresh recovers within the longest.
+/// The first and the longest pause for a platform that does not answer. A list that is refreshed
+/// recovers within the longest.
 pub(super) const SILENT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(30)];
 
-/// First and longest pause of a platform that refuses the credentials: each repeat brings the account nearer to being locked.
+/// The first and the longest pause for a platform that refuses the credentials. Each repeat brings
+/// the account nearer to being locked.
 pub(super) const DENIED: [Duration; 2] = [Duration::from_mins(15), Duration::from_hours(1)];
 
 impl Circuit {
-    /// Whether such a call may start.
+    /// Checks whether a call of this class may start.
     pub(super) fn check(&self, class: Class, now: Timestamp) -> Result<(), Withheld> {
         match &self.open {
             Some(open) if now < open.until || open.tried || class == Class::Write => {
@@ -43,7 +46,7 @@ impl Circuit {
         }
     }
 
-    /// A call starts that [`Self::check`] let through. Returns whether it is a trial.
+    /// Counts a call that [`Self::check`] admitted. Returns true if the call is a trial.
     pub(super) fn start(&mut self) -> bool {
         if let Some(open) = &mut self.open {
             open.tried = true;
@@ -51,7 +54,8 @@ impl Circuit {
         self.open.is_some()
     }
 
-    /// A call has ended; `None` if it was given up. Calls from before the circuit opened say nothing of now, unless they were denied.
+    /// Counts the end of a call; `None` if it was given up. Calls from before the circuit opened do
+    /// not describe the present, except those that were denied.
     pub(super) fn end(&mut self, is_trial: bool, end: Option<CallEnd>, now: Timestamp) {
         if let (Some(open), true) = (&mut self.open, is_trial) {
             open.tried = false;
