@@ -1,9 +1,12 @@
-//! PhoneReadings on a phone that nobody can forge by what he prints: from which address it makes requests, and since when it runs.
+//! Measurements on a phone that its output cannot forge: the address from which it makes requests,
+//! and the time of its start.
 //!
-//! An address is never what a phone or a proxy says. It is the one from which this server saw a request to a one-time path
-//! ([`EchoPaths`]). A phone is asked to make an ordinary request, which takes the way that all its traffic takes, and, where that
-//! needs no password, requests that go explicitly through the proxy. What such readings show is [`Exits::verdict`]'s to say; an absence
-//! is refunded, so it needs more than a presence. Start at [`PhoneReadings::exits`].
+//! An address is never taken from the output of a phone or the answer of a proxy. It is the address
+//! from which this server saw a request to a one-time path ([`EchoPaths`]). The server asks a phone
+//! to make an ordinary request, which takes the route of all its traffic. If that needs no
+//! password, it also asks for requests that go explicitly through the proxy. [`Exits::verdict`]
+//! interprets such readings. An absence leads to a refund, so it needs more evidence than a
+//! presence. Start at [`PhoneReadings::exits`].
 
 mod direct;
 mod means;
@@ -25,7 +28,7 @@ use toolwarrant::{EchoPaths, Means, Random, SeenFrom};
 /// Takes readings on phones.
 #[derive(Debug)]
 pub struct PhoneReadings {
-    /// The echo, and how phones reach it.
+    /// The callback listener, and the URL at which phones reach it.
     echo: Option<(EchoPaths, EchoUrl)>,
     random: Random,
     tools: Tools,
@@ -33,22 +36,25 @@ pub struct PhoneReadings {
 }
 
 impl PhoneReadings {
-    /// Takes readings of starts, and of addresses at the echo, if there is one, which phones reach at the URL.
+    /// Creates readings of starts and of addresses. Addresses need a callback listener, which
+    /// phones reach at the URL.
     #[must_use]
     pub fn new(echo: Option<(EchoPaths, EchoUrl)>, random: Random) -> Self {
         Self { echo, random, tools: Tools::default(), by_server: None }
     }
 
-    /// Lets this server ask through proxies itself, where a phone cannot.
+    /// Lets this server make requests through proxies itself if a phone cannot.
     #[must_use]
     pub fn with_proxy_reader(self, reader: ProxyReader) -> Self {
         Self { by_server: Some(reader), ..self }
     }
 
-    /// Reads from which address an ordinary request leaves the phone and, with a proxy, which address that shows.
+    /// Reads the address from which an ordinary request leaves the phone and, with a proxy, the
+    /// address that the proxy shows.
     ///
     /// # Errors
-    /// The phone cannot run commands or make requests, or the ordinary request did not arrive, or from several addresses.
+    /// The phone cannot run commands or make requests, or the ordinary request did not arrive, or
+    /// it arrived from several addresses.
     pub async fn exits(
         &self,
         shell: &dyn Shell,
@@ -69,7 +75,7 @@ impl PhoneReadings {
         {
             tracing::debug!(device = id.as_str(), why = why.as_str(), "nothing was read through a proxy");
         }
-        // Last, so that who repeats a request from elsewhere has had the time to.
+        // Last, so that a repeat of the request from another address has time to arrive.
         let ordinary = match (ordinary.seen(Duration::ZERO).await, tool) {
             (SeenFrom::One(address), _) => Ok(address),
             (_, Some(Tool::Missing)) => Err("the phone has no program that makes a request"),
@@ -92,7 +98,8 @@ impl PhoneReadings {
         Ok(Exits { ordinary, through, direct: None })
     }
 
-    /// Says what [`Self::exits`] can show of this proxy on this phone, by what is known of the phone so far.
+    /// Returns the provability of this proxy on this phone: what [`Self::exits`] can show, given
+    /// what is known of the phone.
     #[must_use]
     pub fn means(&self, id: &DeviceId, proxy: &SetProxyArgs) -> Means {
         match self.echo {
@@ -101,24 +108,25 @@ impl PhoneReadings {
         }
     }
 
-    /// The program with which the phone made its last request, where that is known.
+    /// Returns the program that made the phone's last request, if known.
     #[must_use]
     pub fn tool(&self, id: &DeviceId) -> Option<Tool> {
         self.tools.known(id)
     }
 
-    /// Reads what changes when the phone starts: the boot id of its kernel, abbreviated, and when its first process started, in ticks
-    /// since. Containers share their host's boot id.
+    /// Reads a value that changes when the phone starts: the boot id of its kernel, abbreviated,
+    /// and the time from then until the start of its first process, in ticks. Containers share the
+    /// boot id of their host, so the boot id alone does not suffice.
     ///
     /// # Errors
-    /// The phone cannot run commands, or one of both could not be read.
+    /// The phone cannot run commands, or one of the two could not be read.
     pub async fn start(&self, shell: &dyn Shell, id: &DeviceId) -> Result<String, Unreachable> {
         let ran = run_whole(shell, &self.random, id, script::START).await?;
         script::start_of(&ran.output).ok_or_else(|| Unreachable("the start of the phone is not readable".into()))
     }
 }
 
-/// Why no address is read where the operator has set no echo up.
+/// The reason that no address is read if the operator has not set up a callback listener.
 const NO_ECHO: &str = "this server has no echo for phones to ask";
 
 #[cfg(test)]

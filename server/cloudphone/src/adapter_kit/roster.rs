@@ -1,8 +1,10 @@
-//! The phones of one platform, in the order of our ids, in memory and in a file.
+//! The device registry of one platform: its phones in the order of our ids, in memory and in a
+//! file.
 //!
-//! An id is given once: it stays with its phone while the platform gives that another name, and it leads to no other phone
-//! ([`book`] says how). Reads never wait for the platform or for the disk. What a row means is its adapter's to say; when to read
-//! the platform is [`refresh`]'s. Start at [`Roster`].
+//! An id is assigned once. It stays with its phone even if the platform renames the phone, and it
+//! never leads to another phone ([`book`] has the rules). Reads never wait for the platform or for
+//! the disk. The adapter interprets a row; [`refresh`] decides when to read the platform. Start at
+//! [`Roster`].
 
 mod book;
 mod file;
@@ -25,14 +27,15 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use toolwarrant::{Clock, Timestamp, unpoisoned};
 
-/// A phone of a roster.
+/// A phone of a device registry.
 #[derive(Debug)]
 pub struct Listed<R: Row> {
-    /// Our id of it.
+    /// The phone's id.
     pub id: DeviceId,
-    /// What the platform told of it.
+    /// The row that the platform returned for it.
     pub row: Arc<KeptRow<R>>,
-    /// When the reading of the row began. What an earlier process read is never current.
+    /// The time when the reading of the row began. A row that an earlier process read is never
+    /// current.
     pub read_at: Timestamp,
 }
 
@@ -42,16 +45,17 @@ pub struct Roster<R: Row> {
     name: PlatformName,
     clock: Clock,
     path: PathBuf,
-    /// Changes wait here for each other, and for the disk where ids change.
+    /// Changes wait here for each other, and for the disk if ids change.
     book: Arc<Mutex<Book<R>>>,
-    /// What the book shows. Locked for as long as it takes to show a page.
+    /// The phones that the book shows. Locked for as long as it takes to show a page.
     shown: Arc<RwLock<Shown<R>>>,
 }
 
-/// KnownPhones of a roster one after the other: id, row, and when the reading of the row began.
+/// An iterator over phones of a device registry: id, row, and the time when the reading of the row
+/// began.
 pub type KnownPhones<'a, R> = &'a mut dyn Iterator<Item = (&'a DeviceId, &'a KeptRow<R>, Timestamp)>;
 
-/// What readers see.
+/// The part of a device registry that readers see.
 #[derive(Debug)]
 struct Shown<R: Row> {
     phones: BTreeMap<DeviceId, Phone<R>>,
@@ -59,11 +63,12 @@ struct Shown<R: Row> {
 }
 
 impl<R: Row> Roster<R> {
-    /// Opens the roster of a platform that is kept in the file at `path`. A file that is damaged is set aside, beside it, and the log says
-    /// so: then ids are given as if no phone had been seen before.
+    /// Opens the device registry of a platform from the file at `path`. A damaged file is renamed
+    /// in its folder, and the log says so. Ids are then assigned as if no phone had been seen
+    /// before.
     ///
     /// # Errors
-    /// The file cannot be read, or be set aside.
+    /// The file cannot be read, or cannot be renamed.
     pub fn open(path: &Path, name: PlatformName, clock: Clock) -> io::Result<Self> {
         let book = file::read(path, &name, clock.now())?;
         let shown = Shown { phones: book.shown(), listed_at: book.listed_at };
@@ -82,14 +87,16 @@ impl<R: Row> Roster<R> {
         &self.name
     }
 
-    /// Shows the next phones in the order of their ids, each with its row and when the reading of that began: `limit` of them, or fewer at
-    /// the end. `after` need not exist any more. A change of the roster waits for `see`.
+    /// Shows the next phones in the order of their ids: `limit` phones, or fewer at the end. Each
+    /// comes with its row and the time when the reading of the row began. The phone `after` may
+    /// have disappeared. Changes of the registry wait for `see`.
     pub fn page<T>(&self, after: Option<&DeviceId>, limit: u16, see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         see(&mut self.shown().phones.range::<DeviceId, _>((after, Bound::Unbounded)).take(limit.into()).map(flat))
     }
 
-    /// As [`Self::page`], the phones that there are among these ids, in the order of `ids`.
+    /// Does the same as [`Self::page`] for the phones that exist among these ids, in the order of
+    /// `ids`.
     pub fn find<T>(&self, ids: &[&str], see: impl FnOnce(KnownPhones<'_, R>) -> T) -> T {
         let shown = self.shown();
         see(&mut ids.iter().filter_map(|id| shown.phones.get_key_value(*id)).map(flat))
@@ -109,34 +116,37 @@ impl<R: Row> Roster<R> {
         self.shown().phones.len()
     }
 
-    /// Whether the whole platform was ever read, by this process or an earlier one.
+    /// Returns true if the whole platform was ever read, by this process or an earlier one.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.shown().listed_at.is_some()
     }
 
-    /// Returns the time since the beginning of the last reading of the whole platform; `None` if it was never read. An earlier process
-    /// may have read it later than this says.
+    /// Returns the time since the beginning of the last reading of the whole platform; `None` if it
+    /// was never read. After a restart it may be too long, because an earlier process may have read
+    /// the platform later.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         let listed_at = self.shown().listed_at?;
         Some(self.clock.now().since(listed_at))
     }
 
-    /// Whether a list has a phone without a seat and with a new code, and lacks one that is known: then changes of codes matter.
+    /// Returns true if a list contains a phone without a seat and with a new code, and lacks a
+    /// known phone. Then changes of codes matter.
     pub async fn is_puzzled_by(&self, rows: &[R]) -> bool {
         self.book.lock().await.is_puzzled_by(rows)
     }
 
-    /// Drops from a list the phones without a seat and with a new code: each may be one that is known.
+    /// Removes from a list the phones without a seat and with a new code, because each may be a
+    /// known phone.
     pub async fn withhold_strangers(&self, rows: &mut Vec<R>) {
         let book = self.book.lock().await;
         rows.retain(|row| !book.is_stranger(row));
     }
 
-    /// Takes over a list of the whole platform whose reading `began` then, and the platform's records of codes that changed. A phone is
-    /// gone when two lists in a row do not have it. Rows that were read later stay as they are. What this does is whole even if
-    /// the caller goes away.
+    /// Takes over a list of the whole platform, whose reading began at `began`, and the platform's
+    /// records of changed codes. A phone is gone when two lists in a row lack it. Rows that were
+    /// read later stay as they are. The change completes even if the caller goes away.
     pub async fn take(&self, rows: Vec<R>, recoded: Vec<Recoded>, began: Timestamp) {
         self.change(move |book| {
             book.list(rows, &recoded, began);
@@ -145,14 +155,15 @@ impl<R: Row> Roster<R> {
         .await;
     }
 
-    /// Takes over the row of one phone whose reading `began` then, and what was recorded of its code. As [`Self::take`], but no other
-    /// phone is missed.
+    /// Takes over the row of one phone, whose reading began at `began`, and the records about its
+    /// code. Works like [`Self::take`], but does not count other phones as missing.
     pub async fn note(&self, row: R, recoded: Vec<Recoded>, began: Timestamp) {
         self.change(move |book| Some(book.merge(vec![row], &recoded, began).touched)).await;
     }
 
-    /// Changes the book; then the file, where ids or members have changed; then what readers see: all of it, or those phones. An id that
-    /// was shown is never given to another phone, even by the next process.
+    /// Changes the book, then the file if ids or members have changed, and then what readers see:
+    /// all phones, or those that `work` returns. An id that was shown is never assigned to another
+    /// phone, even by the next process.
     async fn change(&self, work: impl FnOnce(&mut Book<R>) -> Option<Vec<usize>> + Send + 'static) {
         let mut book = Arc::clone(&self.book).lock_owned().await;
         let (path, shown) = (self.path.clone(), Arc::clone(&self.shown));
@@ -175,7 +186,7 @@ impl<R: Row> Roster<R> {
                     None => drop(shown.phones.remove(&id)),
                 }
             }
-            // The old ones are dropped after the lock.
+            // The old phones are dropped after the lock is released.
             let old = whole.map(|phones| std::mem::replace(&mut shown.phones, phones));
             shown.listed_at = book.listed_at;
             drop(shown);

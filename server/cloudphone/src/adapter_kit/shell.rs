@@ -1,40 +1,43 @@
 //! Commands on a phone, for every platform that can run one.
 //!
-//! Platforms give the output of a command and no exit status, and may lose, cut or replace the output without a word. So a script is
-//! put between two marks that nobody can know before: an output without both is an unknown outcome. What a phone prints is still its
-//! own word. Scripts are ours, in the words that POSIX sh and mksh share, on one line. No password is ever in one: a platform keeps the
-//! commands that it runs. Start at [`run_whole`].
+//! Platforms return the output of a command without its exit status, and may lose, cut or replace
+//! the output silently. So a script is placed between two random marks: an output without both
+//! marks is an unknown outcome. The phone can still print anything between them. Scripts are ours,
+//! use only the common subset of POSIX sh and mksh, and fit on one line. A script never contains a
+//! password, because platforms store the commands that they run. Start at [`run_whole`].
 
 use crate::phones::contract::DeviceId;
 use crate::phones::port::Unreachable;
 use toolwarrant::{BoxFuture, Random, hex};
 
-/// Longest command that platforms take, in bytes.
+/// The longest command that platforms accept, in bytes.
 pub const COMMAND_MAX: usize = 4_000;
 
-/// Longest output that platforms pass on whole, in characters.
+/// The longest output that platforms pass on in full, in characters.
 pub const OUTPUT_MAX: usize = 2_000;
 
-/// A platform that can run commands on its phones. The adapter sets a deadline and repeats nothing.
+/// A platform that can run commands on its phones. The adapter sets a deadline and does not repeat
+/// a command.
 pub trait Shell: Send + Sync {
-    /// Runs a script in a POSIX shell on the phone and returns its raw output, as the platform gives it.
+    /// Runs a script in a POSIX shell on the phone and returns its raw output, as the platform
+    /// returns it.
     fn run<'a>(&'a self, id: &'a DeviceId, script: &'a str) -> BoxFuture<'a, Result<String, Unreachable>>;
 }
 
-/// A script that ran to its end, by the phone's own word.
+/// The result of a script that ran to its end, as the phone reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// What it printed, errors included, without white space around it.
+    /// The output, including errors, without surrounding white space.
     pub output: String,
     /// Its exit status.
     pub status: u8,
 }
 
-/// Runs a script of one line on a phone. It may end in `&`, but not within a comment or a quotation, and what it leaves running may
-/// print nothing.
+/// Runs a script of one line on a phone. The script may end in `&`, but not within a comment or a
+/// quotation. Processes that it leaves running must not print.
 ///
 /// # Errors
-/// The platform gave no answer, or one that is not the whole output of this script.
+/// The platform did not answer, or the answer is not the whole output of this script.
 pub async fn run_whole(shell: &dyn Shell, random: &Random, id: &DeviceId, script: &str) -> Result<Ran, Unreachable> {
     let nonce: [u8; 8] = random.bytes().map_err(|_| Unreachable("the system has no randomness".into()))?;
     let nonce = hex::encode(&nonce);
@@ -46,18 +49,20 @@ pub async fn run_whole(shell: &dyn Shell, random: &Random, id: &DeviceId, script
     between(&nonce, &raw).ok_or_else(|| Unreachable("the output of a command is not whole".into()))
 }
 
-/// Quotes a value for a script. A shell takes it as one word, whatever is in it. It has no NUL.
+/// Quotes a value for a script. A shell reads it as one word, whatever it contains. The value must
+/// not contain NUL.
 #[must_use]
 pub fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-/// The script between two marks. As text it contains neither, so that an echo of the command is not taken for its output.
+/// Puts a script between two marks. The text of the command contains neither mark, so that an echo
+/// of the command is not taken for its output.
 fn marked(nonce: &str, script: &str) -> String {
     format!("echo {nonce}'<';( {script} ) 2>&1;echo {nonce}'>'$?.")
 }
 
-/// What stands between the marks, and the status in the second one; nothing follows that.
+/// Returns the text between the marks, and the status in the second one, which must end the output.
 fn between(nonce: &str, raw: &str) -> Option<Ran> {
     let (_, rest) = raw.split_once(&format!("{nonce}<"))?;
     let (output, status) = rest.rsplit_once(&format!("{nonce}>"))?;

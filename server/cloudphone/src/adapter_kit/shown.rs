@@ -1,8 +1,11 @@
-//! Which readings have been shown to follow the truth on an account of a platform.
+//! The proven directions of an account of a platform: the readings that were seen to follow the
+//! truth.
 //!
-//! Whether a phone's shell takes the way of its applications, and whether what changes at a start does so on this platform, nobody can know
-//! beforehand. As long as a direction was not shown, a missing effect is no evidence of absence. What was shown is kept in a small file,
-//! and holds for the account that it was shown on: other credentials begin anew. Start at [`Shown::open`].
+//! Two things are unknown until they are tested: whether requests of a phone's shell take the route
+//! of its applications, and whether the value that is read for a start changes at each start on
+//! this platform. Until a direction is proven, a missing effect is not evidence of absence. The
+//! proofs are stored in a small file and hold for the account that they were made on: other
+//! credentials need new ones. Start at [`Shown::open`].
 
 use crate::phones::port::Direction;
 use serde::{Deserialize, Serialize};
@@ -13,19 +16,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant::{Timestamp, durable, hex, unpoisoned};
 
-/// When and how a direction was shown.
+/// The time and the circumstances of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Showing {
-    /// When.
+    /// The time of the proof.
     pub at: Timestamp,
-    /// The phone that it was shown on.
+    /// The phone on which the direction was proven.
     pub device: String,
-    /// The program on the phone that made the requests; what was read, for a start.
+    /// The program on the phone that made the requests; for a start, what was read.
     pub tool: String,
 }
 
-/// What was shown on one account.
+/// The proven directions of one account.
 #[derive(Debug)]
 pub struct Shown {
     path: PathBuf,
@@ -33,7 +36,7 @@ pub struct Shown {
     held: Mutex<Held>,
 }
 
-/// The file.
+/// The content of the file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Held {
@@ -44,13 +47,14 @@ struct Held {
 }
 
 impl Shown {
-    /// Reads what the file at `path` holds of the account with this access key at this base URL. A file that is missing, or of another
-    /// account, holds nothing of it; one that is damaged is set aside, under its name and `.damaged`.
+    /// Reads the proofs in the file at `path` for the account with this access key at this base
+    /// URL. A missing file, or one of another account, has no proof for it. A damaged file is
+    /// renamed, with `.damaged` after its name.
     ///
     /// # Errors
-    /// The file cannot be read, or not be set aside.
+    /// The file cannot be read, or cannot be renamed.
     pub fn open(path: &Path, base_url: &str, access_key: &str) -> io::Result<Self> {
-        // The length keeps what is hashed in two parts.
+        // The length separates the two parts that are hashed.
         let parts = format!("{}:{base_url}{access_key}", base_url.len());
         let account = hex::encode(&Sha256::digest(parts));
         let held = match fs::read(path) {
@@ -70,7 +74,7 @@ impl Shown {
         Ok(Self { path: path.to_owned(), account, held: Mutex::new(held) })
     }
 
-    /// When and how a direction was shown; `None` if it was not.
+    /// Returns the proof of a direction; `None` if it is not proven.
     #[must_use]
     pub fn has(&self, direction: Direction) -> Option<Showing> {
         let held = self.held();
@@ -80,10 +84,10 @@ impl Shown {
         }
     }
 
-    /// Records that a direction was shown, durably: after a crash the file is this one or the one before.
+    /// Records the proof of a direction durably: after a crash the file is the new or the old one.
     ///
     /// # Errors
-    /// The file cannot be written. Then nothing was recorded.
+    /// The file cannot be written. Then the proof is not recorded.
     pub fn record(&self, direction: Direction, showing: Showing) -> io::Result<()> {
         let mut held = self.held();
         let mut next = Held { account: self.account.clone(), ..held.clone() };

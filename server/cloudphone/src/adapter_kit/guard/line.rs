@@ -1,7 +1,9 @@
-//! Whose turn it is: a limit of calls at a time, the platform's limits of calls by time, and the pauses that it asks for.
+//! The order of calls: the limit of calls at a time, the platform's limits of calls per second and
+//! minute, and the pauses that it asks for.
 //!
-//! The windows slide and are exact: of the starts in any second and in any minute there are never more than the limits. What the network
-//! does to the times of arrival is the platform's to refuse; then it asks for a pause.
+//! The windows slide and are exact: the starts within any second and any minute never exceed the
+//! limits. The network can still delay calls so that they arrive closer together. The platform then
+//! refuses some and asks for a pause.
 
 use super::call::{Class, GuardLimits};
 use std::collections::VecDeque;
@@ -13,7 +15,7 @@ use toolwarrant::Timestamp;
 pub(super) struct Line {
     limits: GuardLimits,
     next: u64,
-    /// Those whom somebody waits for, in their order.
+    /// Calls that a caller waits for, in their order.
     urgent: VecDeque<u64>,
     background: VecDeque<u64>,
     /// Urgent starts in a row while the background waited.
@@ -25,7 +27,7 @@ pub(super) struct Line {
     paused_until: Timestamp,
 }
 
-/// What is to be done by who waits.
+/// The next step of a waiting call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn<T> {
     /// Start.
@@ -36,16 +38,17 @@ pub(super) enum Turn<T> {
     AfterOthers,
 }
 
-/// One start in so many is the background's, however many wait: a list that is never read is of no use to those either.
+/// One start in this many goes to the background, however many urgent calls wait. They need a
+/// current list, too.
 pub(super) const SHARE: u32 = 8;
 
-/// Most that wait, of each kind.
+/// The most calls that wait, per kind.
 const WAITING_MAX: usize = 256;
 
-/// Pause where the platform does not say how long.
+/// The pause if the platform does not say how long to wait.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Longest pause that a platform can ask for.
+/// The longest pause that a platform can ask for.
 pub(super) const PAUSE_MAX: Duration = Duration::from_mins(5);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -83,12 +86,12 @@ impl Line {
         Some(number)
     }
 
-    /// Gives a place up.
+    /// Gives up a place.
     pub(super) fn leave(&mut self, number: u64, class: Class) {
         self.queue(class).retain(|other| *other != number);
     }
 
-    /// Whether it is the turn of who has this place.
+    /// Returns the turn of the call at this place.
     pub(super) fn turn(&self, number: u64, class: Class, now: Timestamp) -> Turn<()> {
         let Self { limits, urgent, background, passed_over, running, paused_until, .. } = self;
         let is_background = class == Class::Background;
@@ -108,7 +111,7 @@ impl Line {
         if free > now { Turn::At(free) } else { Turn::Now(()) }
     }
 
-    /// Counts a start of who has its turn. Its place is given up by [`Self::leave`].
+    /// Counts a start. [`Self::leave`] gives up the place of the call.
     pub(super) fn start(&mut self, class: Class, now: Timestamp) {
         self.running += 1;
         if class == Class::Background {
@@ -131,13 +134,13 @@ impl Line {
         }
     }
 
-    /// Lets nobody start for a while.
+    /// Stops all starts for a while.
     pub(super) fn pause(&mut self, pause: Option<Duration>, now: Timestamp) {
         let pause = pause.unwrap_or(PAUSE).clamp(SECOND, PAUSE_MAX);
         self.paused_until = self.paused_until.max(now.plus(pause));
     }
 
-    /// The end of the latest pause, if there was one.
+    /// Returns the end of the latest pause, if there was one.
     pub(super) fn paused_until(&self) -> Option<Timestamp> {
         Some(self.paused_until).filter(|until| until.0 > 0)
     }
@@ -150,12 +153,13 @@ impl Line {
         self.urgent.len() >= WAITING_MAX
     }
 
-    /// The background runs on half of the room at most.
+    /// Returns true if one more background call may run. The background uses at most half of the
+    /// capacity.
     fn has_room_for_background(&self) -> bool {
         self.running_background < (self.limits.concurrent / 2).max(1)
     }
 
-    /// When one more start keeps to this many in a span.
+    /// Returns the earliest time at which one more start stays within `most` starts per `span`.
     fn free_at(&self, most: u32, span: Duration) -> Timestamp {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let oldest = self.starts.len().checked_sub(most).and_then(|at| self.starts.get(at));

@@ -1,9 +1,10 @@
-//! From which address each phone makes requests without any proxy of ours, for as long as that is known.
+//! The address from which each phone makes requests without a proxy that this server set, if known.
 //!
-//! A proxy chooses the address that its users are seen from. So who has one in force already and sets another could have ordinary requests
-//! come from the address of before, and would be refunded what has happened. An absence is therefore measured against an address that
-//! was read before a proxy was ever set through this server. It is written down before the proxy is sent; a phone whose address was
-//! not read by then has none for ever.
+//! The operator of a proxy chooses the address from which its users are seen. Suppose that a client
+//! has such a proxy in force and sets another. It could make ordinary requests come from the
+//! address before the send, and would get a refund for a write that took effect. So an absence is
+//! measured against an address that was read before this server ever set a proxy. The address is
+//! stored before the proxy is sent. A phone whose address was not read by then never gets one.
 
 use crate::phones::contract::DeviceId;
 use std::collections::HashMap;
@@ -15,8 +16,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant::unpoisoned;
 
-/// The addresses of the phones of one platform: a line for each, `ID ADDRESS;` or `ID -;`. Each begins a line of its own, so that one that
-/// was cut spoils no other.
+/// The addresses of the phones of one platform. The file has a line per phone, `ID ADDRESS;` or `ID
+/// -;`. Each entry starts a new line, so that a truncated entry does not spoil the next one.
 #[derive(Debug)]
 pub struct DirectAddresses(Mutex<Written>);
 
@@ -27,10 +28,11 @@ struct Written {
 }
 
 impl DirectAddresses {
-    /// Reads the file at `path`, or makes it. Of two lines about a phone the first counts; a line that was cut says that nothing is known.
+    /// Reads the file at `path`, or creates it. If there are two lines about a phone, the first
+    /// counts. A truncated line means that the address is not known.
     ///
     /// # Errors
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let mut text = String::new();
@@ -46,23 +48,24 @@ impl DirectAddresses {
         Ok(Self(Mutex::new(written)))
     }
 
-    /// The address of a phone; `None` if it is not known.
+    /// Returns the address of a phone; `None` if it is not known.
     #[must_use]
     pub fn of(&self, id: &DeviceId) -> Option<IpAddr> {
         self.written().phones.get(id).copied().flatten()
     }
 
-    /// Whether there is nothing to note of a phone any more.
+    /// Returns true if the entry of the phone is final.
     #[must_use]
     pub fn is_settled(&self, id: &DeviceId) -> bool {
         self.written().phones.contains_key(id)
     }
 
-    /// Notes, durably, the address of a phone to which no proxy was sent yet; `None`: one is about to be, and the address was not read. What
-    /// was noted before stays. Blocks on the disk.
+    /// Stores the address of a phone durably, before the first proxy is sent to it. `None` means
+    /// that a proxy is about to be sent and the address was not read. An earlier entry stays.
+    /// Blocks on the disk.
     ///
     /// # Errors
-    /// It cannot be written. Then nothing was noted.
+    /// The file cannot be written. Then the entry is not stored.
     pub fn note(&self, id: &DeviceId, address: Option<IpAddr>) -> io::Result<()> {
         let mut written = self.written();
         if written.phones.contains_key(id) {

@@ -1,4 +1,5 @@
-//! What can be shown of a proxy on a phone: by the programs that the phone has, and by what the proxy asks for.
+//! The provability of a proxy on a phone. It depends on the programs that the phone has, and on
+//! what the proxy requires.
 
 use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use std::collections::HashMap;
@@ -6,13 +7,14 @@ use std::net::Ipv6Addr;
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant::{Means, unpoisoned};
 
-/// Most phones whose program is remembered. What is not remembered is found out at the next reading.
+/// The most phones whose program is remembered. The next reading finds out the program of any other
+/// phone.
 const REMEMBERED_MAX: usize = 16_384;
 
 /// A program with which a phone makes requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// The only one that can be told to go through a proxy.
+    /// The only program that can be told to use a proxy.
     Curl,
     /// toybox's wget.
     ToyboxWget,
@@ -26,7 +28,7 @@ pub enum Tool {
     Missing,
 }
 
-/// Who can ask explicitly through a proxy.
+/// The machine that can make a request explicitly through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     Phone,
@@ -41,7 +43,7 @@ impl Tool {
     /// Every program, in the order in which a phone tries them.
     pub const ALL: [Self; 6] = [Self::Curl, Self::ToyboxWget, Self::Wget, Self::Nc, Self::ToyboxNc, Self::Missing];
 
-    /// Its name, for records and in scripts.
+    /// Returns the name of the program, for records and in scripts.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -84,7 +86,7 @@ impl Tools {
     }
 }
 
-/// Host and port of a proxy as they stand in URLs.
+/// Returns host and port of a proxy as written in URLs.
 pub(super) fn authority(proxy: &SetProxyArgs) -> String {
     let host = proxy.host.as_str();
     match host.parse::<Ipv6Addr>() {
@@ -93,11 +95,12 @@ pub(super) fn authority(proxy: &SetProxyArgs) -> String {
     }
 }
 
-/// A proxy as curl takes it; `None` if that would take a password, or more than curl can do everywhere.
+/// Returns a proxy as an argument for curl. Returns `None` if it would contain a password, or need
+/// something that not every curl can do.
 pub(super) fn explicit(proxy: &SetProxyArgs) -> Option<String> {
     let SetProxyArgs { device_id: _, scheme, host: _, port: _, username, password, idempotency_key: _ } = proxy;
     let scheme = match (scheme, username, password) {
-        // The proxy looks the name up, as it does for all of the phone's traffic.
+        // The proxy resolves the name, as it does for all traffic of the phone.
         (ProxyScheme::Socks5, None, None) => "socks5h",
         (ProxyScheme::Http, None, None) => "http",
         _ => return None,
@@ -105,7 +108,8 @@ pub(super) fn explicit(proxy: &SetProxyArgs) -> Option<String> {
     Some(format!("{scheme}://{}", authority(proxy)))
 }
 
-/// Who can ask through a proxy, where a phone has `tool`. As long as that is not known, the phone is taken to have curl.
+/// Returns the machine that can make requests through a proxy if the phone has `tool`. While the
+/// tool is not known, the phone is assumed to have curl.
 pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Option<Asker> {
     if explicit(proxy).is_some() && matches!(tool, None | Some(Tool::Curl)) {
         return Some(Asker::Phone);
@@ -113,7 +117,8 @@ pub(super) fn asker(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -
     (by_server && matches!(proxy.scheme, ProxyScheme::Socks5 | ProxyScheme::Http)).then_some(Asker::Server)
 }
 
-/// What can be shown of a proxy on a phone that has `tool`. [`Exits::verdict`](super::Exits::verdict) says why.
+/// Returns what can be proven about a proxy on a phone that has `tool`.
+/// [`Exits::verdict`](super::Exits::verdict) explains why.
 pub(super) fn means(proxy: &SetProxyArgs, tool: Option<Tool>, by_server: bool) -> Means {
     let literal = proxy.host_address().is_some();
     match (tool, asker(proxy, tool, by_server)) {

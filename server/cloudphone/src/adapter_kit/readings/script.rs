@@ -1,7 +1,7 @@
-//! The scripts of readings, and what their output is worth.
+//! The scripts of readings, and the parser of their output.
 //!
-//! They use what phones have: a shell, and one of curl, wget and nc. The values in them are our own URL and the host and port of a proxy
-//! that was judged.
+//! The scripts use what phones have: a shell, and one of curl, wget and nc. The values in them are
+//! our own URL, and the host and port of a proxy that was checked.
 
 use super::Tool;
 use crate::adapter_kit::shell::quoted;
@@ -10,8 +10,9 @@ use std::str::FromStr;
 use toolwarrant::Expected;
 use url::{Host, Url};
 
-/// How phones reach the echo: an `http` URL of a host and a port, and nothing more. No proxy for TLS can stand in front of the echo, because
-/// its address would be the one that is seen.
+/// The URL at which phones reach the callback listener: `http`, a host and a port, and nothing
+/// more. A TLS proxy must not stand in front of the listener, because the listener would see the
+/// address of that proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EchoUrl {
     base: String,
@@ -19,19 +20,19 @@ pub struct EchoUrl {
     pub(super) port: u16,
 }
 
-/// A text is no [`EchoUrl`].
+/// The error for a text that is not an [`EchoUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an echo is reached at a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
 pub struct NoEchoUrl;
 
 impl EchoUrl {
-    /// The URL without a slash at its end.
+    /// Returns the URL without a slash at its end.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.base
     }
 
-    /// Host and port, as they stand in the URL.
+    /// Returns host and port as written in the URL.
     pub(super) fn authority(&self) -> &str {
         &self.base["http://".len()..]
     }
@@ -59,16 +60,18 @@ impl FromStr for EchoUrl {
     }
 }
 
-/// Seconds that a phone's request may take.
+/// The seconds that a phone's request may take.
 const SECONDS: u8 = 8;
 
-/// Makes an ordinary request and, at the same time, two through a proxy. Prints the name of the program that was found.
+/// Returns a script that makes an ordinary request and, at the same time, two through a proxy. It
+/// prints the name of the program that it used.
 ///
-/// A program that is not there ends with 127, or 126. Any other failure is that of the network, and no reason to try the next one.
+/// A missing program ends with 127 or 126. Any other failure comes from the network, and the script
+/// does not try the next program.
 pub(super) fn requests(url: &EchoUrl, ordinary: &Expected, explicit: Option<(&str, &[Expected; 2])>) -> String {
     let (own, path) = (quoted(&ordinary.url(url.as_str())), quoted(ordinary.path()));
     let (authority, host, port) = (quoted(url.authority()), quoted(&url.host), url.port);
-    // A proxy in the shell's environment is not the phone's.
+    // A proxy in the environment of the shell is not the phone's proxy.
     let mut script = "unset http_proxy HTTP_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY;".to_owned();
     let _ = write!(script, r#"c() {{ curl -s -m {SECONDS} -o /dev/null "$@"; }};"#);
     let _ = write!(
@@ -85,7 +88,7 @@ pub(super) fn requests(url: &EchoUrl, ordinary: &Expected, explicit: Option<(&st
     for tool in Tool::ALL {
         let request = match tool {
             Tool::Curl => format!("c {own}"),
-            // Not all of them know `-q` and `-T`.
+            // Not every version knows `-q` and `-T`.
             Tool::ToyboxWget => format!("toybox wget -O - {own}"),
             Tool::Wget => format!("wget -O - {own}"),
             Tool::Nc => "n nc".to_owned(),
@@ -98,16 +101,18 @@ pub(super) fn requests(url: &EchoUrl, ordinary: &Expected, explicit: Option<(&st
     script + ";wait;echo $t"
 }
 
-/// Prints the boot id of the kernel, and the state of the first process.
+/// A script that prints the boot id of the kernel and the state of the first process.
 pub(super) const START: &str = "cat /proc/sys/kernel/random/boot_id;cat /proc/1/stat";
 
-/// Characters of a boot id that tell it from another.
+/// The number of characters that identify a boot id.
 const BOOT_ID_SHOWN: usize = 8;
 
-/// Which field after the name of a process is its start: the 22nd in all, of which the name is the second.
+/// The index of the start time among the fields after the name of a process. It is field 22, and
+/// the name is field 2.
 const START_AFTER_NAME: usize = 22 - 2 - 1;
 
-/// What [`START`] printed, as one short text. `None` if it is not both, or nonsense.
+/// Returns the output of [`START`] as one short text. Returns `None` if a part is missing or
+/// malformed.
 pub(super) fn start_of(output: &str) -> Option<String> {
     let (boot_id, stat) = output.split_once('\n')?;
     let boot_id = boot_id.trim_end();
@@ -116,7 +121,7 @@ pub(super) fn start_of(output: &str) -> Option<String> {
             8 | 13 | 18 | 23 => byte == b'-',
             _ => byte.is_ascii_hexdigit(),
         });
-    // The name is in brackets, and may contain blanks and brackets itself.
+    // The name is in brackets, and may itself contain blanks and brackets.
     let (front, fields) = stat.rsplit_once(')')?;
     let start: u64 = fields.split_ascii_whitespace().nth(START_AFTER_NAME)?.parse().ok()?;
     (is_uuid && front.starts_with("1 (")).then(|| format!("{}:{start}", &boot_id[..BOOT_ID_SHOWN]))

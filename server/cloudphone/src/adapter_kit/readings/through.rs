@@ -1,8 +1,10 @@
-//! Asks the echo through a proxy from this server, where an operator allows it: SOCKS5 (RFC 1928, 1929) and HTTP CONNECT (RFC 9110).
+//! Makes requests to the callback listener through a proxy from this server, if an operator allows
+//! it: SOCKS5 (RFC 1928, 1929) and HTTP CONNECT (RFC 9110).
 //!
-//! The proxy's host is a client's choice, so the server connects only to what [`ProxyHosts`] passes: a name is resolved once, all of its
-//! addresses are judged, and one of them is used. What the proxy answers counts for nothing; the echo sees who asks. A password is in
-//! no error and no log, and the buffers that it is written to are wiped.
+//! A client chooses the proxy's host, so the server connects only to addresses that [`ProxyHosts`]
+//! admits. A name is resolved once, all of its addresses are checked, and one of them is used. The
+//! proxy's own answer is not evidence; the callback listener sees the address of the request.
+//! Errors and logs never contain a password, and the buffers that held it are wiped.
 
 use super::EchoUrl;
 use crate::phones::contract::{ProxyScheme, SetProxyArgs};
@@ -21,20 +23,21 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use toolwarrant::{Expected, Secret};
 
-/// Time for both requests, from the look-up of the host on.
+/// The time for both requests, including the look-up of the host.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Readings at a time. Others wait for their turn, within their patience.
+/// The number of readings at a time. Others wait for their turn, and the wait counts as part of
+/// their time.
 const AT_ONCE: usize = 16;
 
-/// Longest answer of a proxy to CONNECT, in bytes.
+/// The longest answer of a proxy to CONNECT, in bytes.
 const HEAD_BYTES: usize = 8 * 1024;
 
 /// Reads through proxies, a few at a time.
 #[derive(Debug)]
 pub struct ProxyReader {
     hosts: ProxyHosts,
-    /// [`ProxyHosts::judge`], but in tests, whose proxies are on loopback.
+    /// [`ProxyHosts::judge`], except in tests, whose proxies are on loopback.
     judge: Judge,
     turns: Arc<Semaphore>,
 }
@@ -42,16 +45,16 @@ pub struct ProxyReader {
 type Judge = fn(ProxyHosts, &str) -> Result<String, &'static str>;
 
 impl ProxyReader {
-    /// Connects to the proxies that `hosts` passes, and to no other.
+    /// Creates a reader that connects only to the proxies that `hosts` admits.
     #[must_use]
     pub fn new(hosts: ProxyHosts) -> Self {
         Self { hosts, judge: ProxyHosts::judge, turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Requests both paths through `proxy`. The echo tells what came of it.
+    /// Requests both paths through `proxy`. The callback listener sees the result.
     ///
     /// # Errors
-    /// The proxy could not be asked.
+    /// The requests could not be made through the proxy.
     pub(super) async fn ask(
         &self,
         proxy: &SetProxyArgs,
@@ -62,7 +65,8 @@ impl ProxyReader {
             let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return Err("no turn") };
             let port = u16::try_from(proxy.port.get()).map_err(|_| "the port is none")?;
             let host = proxy.host.as_str().to_owned();
-            // The turn goes along: the system's resolver may be more patient than this.
+            // The look-up owns the turn, because the system's resolver may take longer than this
+            // method waits.
             let look_up = spawn_blocking(move || ((host, port).to_socket_addrs(), turn));
             let Ok((Ok(found), _turn)) = look_up.await else { return Err("the host was not found") };
             let at = self.pinned(found)?;
@@ -74,7 +78,7 @@ impl ProxyReader {
         asked.map_err(|why| Unreachable(why.into()))
     }
 
-    /// One of the addresses of a host, if all of them may be used.
+    /// Returns one of the addresses of a host if all of them are allowed.
     fn pinned(&self, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, &'static str> {
         let mut one = None;
         for address in found {
@@ -86,7 +90,8 @@ impl ProxyReader {
     }
 }
 
-/// Requests `path` of the echo through the proxy at `at`. Reads what comes back, since the request may still be on its way.
+/// Requests `path` of the callback listener through the proxy at `at`. Reads the answer, because
+/// the request may still be on its way.
 async fn request(at: SocketAddr, proxy: &SetProxyArgs, url: &EchoUrl, path: &str) -> io::Result<()> {
     let mut stream = TcpStream::connect(at).await?;
     stream.set_nodelay(true)?;
@@ -100,7 +105,8 @@ async fn request(at: SocketAddr, proxy: &SetProxyArgs, url: &EchoUrl, path: &str
     stream.read(&mut [0; 512]).await.map(drop)
 }
 
-/// User name and password; either may be empty, but not both missing.
+/// Returns user name and password. One of them may be missing and is then empty; `None` if both are
+/// missing.
 fn login(proxy: &SetProxyArgs) -> Option<(&str, &str)> {
     let name = proxy.username.as_ref().map(|name| name.as_str());
     let password = proxy.password.as_ref().map(|password| password.expose().as_str());
@@ -161,7 +167,7 @@ async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) ->
     let mut head = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
     if let Some((name, password)) = login(proxy) {
         let pair = Secret::new(format!("{name}:{password}"));
-        // Room for all of it, so that no copy stays behind where it grows.
+        // Reserves the whole size, so that growing does not leave a copy behind.
         head.reserve(64 + 2 * pair.expose().len());
         head += "Proxy-Authorization: Basic ";
         STANDARD.encode_string(pair.expose(), &mut head);
@@ -170,7 +176,7 @@ async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) ->
     head += "\r\n";
     stream.write_all(Secret::new(head).expose().as_bytes()).await?;
     let mut answer = Vec::new();
-    // Byte by byte: what follows the head is not the proxy's.
+    // Byte by byte, because what follows the head does not belong to the proxy's answer.
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() == HEAD_BYTES {
             return Err(refused());
@@ -181,7 +187,7 @@ async fn connect(stream: &mut TcpStream, proxy: &SetProxyArgs, url: &EchoUrl) ->
     if accepted { Ok(()) } else { Err(refused()) }
 }
 
-/// Appends a text behind its length.
+/// Appends the length of a text and the text.
 fn put(bytes: &mut Vec<u8>, text: &str) -> io::Result<()> {
     bytes.push(u8::try_from(text.len()).map_err(|_| refused())?);
     bytes.extend_from_slice(text.as_bytes());

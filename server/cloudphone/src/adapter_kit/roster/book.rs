@@ -1,14 +1,17 @@
-//! Which id leads to which phone. Pure: no clock, no file, no platform.
+//! The assignment of ids to phones. Pure: it does not use a clock, a file or a platform.
 //!
-//! A phone is known by its seat, or by its code where it has no seat. An id is made of the code that the phone had when it was first
-//! seen, and is never given again:
+//! A phone is identified by its seat, or by its code if it has no seat. An id is made of the code
+//! that the phone had when it was first seen, and is never assigned again:
 //!
 //! * A seat that shows another code keeps its id, so the id no longer looks like the code.
-//! * A code that turns up on another seat is another phone: it gets an id of its own, with `-2` or more at its end where the plain one
-//!   was given before. The phone that had the code is hidden until its seat is seen with a code; one without a seat, for good.
-//! * A record of a changed code moves the id of a phone without a seat, where the old code is not listed and no one else is moved to it.
-//! * A code that several seats show in one list says nothing of any: those phones are hidden until a list is consistent. A seat that shows
-//!   several codes is no seat for as long.
+//! * A code that appears on another seat is another phone. It gets its own id, which ends with `-2`
+//!   or more if the plain id was assigned before. The phone that had the code is hidden until its
+//!   seat is seen with a code. A phone without a seat stays hidden for good.
+//! * A record of a changed code moves the id of a phone without a seat, if the old code is not
+//!   listed and no other record moves a phone to it.
+//! * A code that several seats show in one list does not identify any of them: those phones are
+//!   hidden until a list is consistent. A seat that shows several codes does not count as a seat
+//!   meanwhile.
 //! * A phone that is gone keeps its id, and has it again when it comes back.
 
 use super::row::{KeptRow, Phone, Recoded, Row};
@@ -18,30 +21,33 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use toolwarrant::Timestamp;
 
-/// Lists in a row that lack a phone before it is gone. Pages shift while they are read.
+/// The number of lists in a row that must lack a phone before it is gone. Pages shift while they
+/// are read.
 const MISSED_MAX: u8 = 2;
 
-/// Most ids of one platform, of phones that are gone too. More phones are left out, as a forgotten id might be given to another.
+/// The most ids of one platform, including those of phones that are gone. Further phones are left
+/// out, because a forgotten id might be assigned to another phone.
 const IDS_MAX: usize = 200_000;
 
-/// Most phones whose codes differ in case only, or were used by one seat after another.
+/// The most phones whose codes differ only in case, or whose code one seat used after another.
 const NAMESAKES_MAX: u32 = 99;
 
 /// All phones that were ever seen.
 #[derive(Debug)]
 pub(super) struct Book<R: Row> {
     pub(super) name: PlatformName,
-    /// When the last list began that was taken over.
+    /// The time when the last accepted list began.
     pub(super) listed_at: Option<Timestamp>,
-    /// Phones of the last list without an id.
+    /// The number of phones of the last list that have no id.
     pub(super) left_out: usize,
     pub(super) holders: Vec<Holder<R>>,
     by_seat: HashMap<String, usize>,
     by_code: HashMap<String, usize>,
     ids: HashSet<DeviceId>,
-    /// When codes that no phone has were seen to be given up; a reading that began before knows nothing of it.
+    /// Codes that no phone has now, with the time at which they were seen to be given up. A reading
+    /// that began before that time does not know of the change.
     given_up: HashMap<String, Timestamp>,
-    /// Whether the file lacks something that decides about ids or members.
+    /// True if the file lacks a change that affects ids or members.
     pub(super) dirty: bool,
 }
 
@@ -50,44 +56,45 @@ pub(super) struct Book<R: Row> {
 pub(super) struct Holder<R: Row> {
     pub(super) id: DeviceId,
     pub(super) seat: Option<String>,
-    /// `None`: another phone has it.
+    /// The code; `None` if another phone has it.
     pub(super) code: Option<String>,
-    /// When the reading began that the code, or that it is another's, comes from.
+    /// The time when the reading began that gave the code, or that showed that the code is another
+    /// phone's.
     pub(super) read_at: Timestamp,
-    /// `None`: it is hidden or gone.
+    /// The row; `None` if the phone is hidden or gone.
     pub(super) row: Option<Arc<KeptRow<R>>>,
-    /// Lists in a row that did not have it.
+    /// The number of lists in a row that lacked the phone.
     pub(super) missed: u8,
 }
 
-/// What a row says of its seat.
+/// The seat in a row.
 enum Seat {
     None,
     One(String),
-    /// Others of the same list say so too.
+    /// Other rows of the same list have it, too.
     Shared(String),
 }
 
-/// What became of rows.
+/// The result of taking over rows.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
-    /// The slots that may be shown otherwise.
+    /// The slots whose phones may have changed.
     pub(super) touched: Vec<usize>,
     /// The number of phones without an id.
     left_out: usize,
 }
 
 impl<R: Row> Book<R> {
-    /// Makes a book of no phone.
+    /// Creates an empty book.
     pub(super) fn empty(name: PlatformName) -> Self {
         let (by_seat, by_code, ids, given_up) = Default::default();
         Self { name, listed_at: None, left_out: 0, holders: Vec::new(), by_seat, by_code, ids, given_up, dirty: false }
     }
 
-    /// Makes a book of what a file has.
+    /// Creates a book from the content of a file.
     ///
     /// # Errors
-    /// What contradicts itself.
+    /// The contradiction in the content.
     pub(super) fn new(
         name: PlatformName,
         listed_at: Option<Timestamp>,
@@ -114,19 +121,19 @@ impl<R: Row> Book<R> {
         Ok(book)
     }
 
-    /// All phones that are shown.
+    /// Returns all phones that are shown.
     pub(super) fn shown(&self) -> BTreeMap<DeviceId, Phone<R>> {
         let all = (0..self.holders.len()).map(|slot| self.shown_at(slot));
         all.filter_map(|(id, phone)| Some((id, phone?))).collect()
     }
 
-    /// The id at `slot`, and its phone if it is shown.
+    /// Returns the id at `slot`, and its phone if it is shown.
     pub(super) fn shown_at(&self, slot: usize) -> (DeviceId, Option<Phone<R>>) {
         let Holder { id, row, read_at, .. } = &self.holders[slot];
         (id.clone(), row.as_ref().map(|row| (Arc::clone(row), *read_at)))
     }
 
-    /// Whether a row has no seat and a code that no phone has at present.
+    /// Returns true if a row has no seat, and its code belongs to no phone now.
     pub(super) fn is_stranger(&self, row: &R) -> bool {
         row.seat().is_none() && self.by_code.get(row.code()).is_none_or(|slot| self.holders[*slot].row.is_none())
     }
@@ -139,7 +146,8 @@ impl<R: Row> Book<R> {
         rows.iter().any(|row| self.is_stranger(row)) && self.holders.iter().any(lacks)
     }
 
-    /// Takes over a list of the whole platform whose reading `began` then. A list that began before the last one misses no phone.
+    /// Takes over a list of the whole platform whose reading began at `began`. A list that began
+    /// before the last one does not count phones as missing.
     pub(super) fn list(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) {
         let Merged { touched: _, left_out } = self.merge(rows, recoded, began);
         if self.listed_at.is_some_and(|listed_at| began < listed_at) {
@@ -160,7 +168,7 @@ impl<R: Row> Book<R> {
         }
     }
 
-    /// Takes over rows whose reading `began` then.
+    /// Takes over rows whose reading began at `began`.
     pub(super) fn merge(&mut self, rows: Vec<R>, recoded: &[Recoded], began: Timestamp) -> Merged {
         let (rows, contested) = consistent(rows);
         let moved = self.moved(&rows, recoded);
@@ -177,14 +185,14 @@ impl<R: Row> Book<R> {
         for (row, seat) in rows {
             self.place(row, seat, &moved, began, &mut merged);
         }
-        // A list that began before may still have the codes between.
+        // A list that began earlier may still contain the intermediate codes.
         for Recoded { from, to: _ } in recoded.iter().filter(|record| !self.by_code.contains_key(&record.from)) {
             self.given_up.insert(from.clone(), began);
         }
         merged
     }
 
-    /// For each code that a phone was moved to, by a record: the slot of that phone.
+    /// Returns, per code to which a record moved a phone, the slot of that phone.
     fn moved(&self, rows: &[(R, Seat)], recoded: &[Recoded]) -> HashMap<String, usize> {
         let listed: HashSet<&str> = rows.iter().map(|(row, _)| row.code()).collect();
         let mut before = HashMap::<&str, Option<&str>>::new();
@@ -195,7 +203,7 @@ impl<R: Row> Book<R> {
         let mut moved = HashMap::<usize, Vec<&str>>::new();
         for (row, _) in rows.iter().filter(|(row, seat)| matches!(seat, Seat::None) && self.is_stranger(row)) {
             let mut code = row.code();
-            // As many steps as there are records: they may go in a circle.
+            // At most as many steps as there are records, because records may form a cycle.
             for _ in recoded {
                 let Some(Some(from)) = before.get(code).copied() else { break };
                 if listed.contains(from) {
@@ -215,7 +223,7 @@ impl<R: Row> Book<R> {
         moved.into_iter().filter_map(only).collect()
     }
 
-    /// Finds or makes the holder of a row, and gives it the row, unless something later is known.
+    /// Finds or creates the holder of a row and gives it the row, unless a later reading is known.
     fn place(&mut self, row: R, seat: Seat, moved: &HashMap<String, usize>, began: Timestamp, merged: &mut Merged) {
         let code = row.code();
         let by_code = self.by_code.get(code).copied();
@@ -257,7 +265,7 @@ impl<R: Row> Book<R> {
             self.by_seat.insert(seat.clone(), slot);
             holder.seat = Some(seat);
         }
-        // A row that tells the same stays, with what was made of it.
+        // An equal row keeps the old one, together with the value that was made of it.
         if holder.row.as_ref().is_none_or(|kept| kept.row != row) {
             holder.row = Some(Arc::new(row.into()));
         }
@@ -265,7 +273,8 @@ impl<R: Row> Book<R> {
         merged.touched.push(slot);
     }
 
-    /// Takes its code and its row from a holder: by the reading that `began` then, the code is another's.
+    /// Removes code and row of a holder. The reading that began at `began` showed that the code is
+    /// another phone's.
     fn hide(&mut self, slot: usize, began: Timestamp) {
         let holder = &mut self.holders[slot];
         if let Some(code) = holder.code.take() {
@@ -277,7 +286,8 @@ impl<R: Row> Book<R> {
         self.dirty = true;
     }
 
-    /// Gives a phone that was never seen an id, without a seat and a code yet. `None` if there is none to give.
+    /// Assigns an id to a phone that was never seen, still without a seat and a code. Returns
+    /// `None` if no id is available.
     fn admit(&mut self, row: &R) -> Option<usize> {
         if self.holders.len() >= IDS_MAX || row.code().is_empty() {
             return None;
@@ -292,7 +302,8 @@ impl<R: Row> Book<R> {
     }
 }
 
-/// The rows of a list, one for each code, with their seats; and the codes that several phones have in it.
+/// Returns the rows of a list, one per code, with their seats, and the codes that several phones
+/// have in it.
 fn consistent<R: Row>(rows: Vec<R>) -> (Vec<(R, Seat)>, Vec<String>) {
     let mut of_seat = HashMap::<String, HashSet<String>>::new();
     let mut of_code = BTreeMap::<String, (R, Option<String>)>::new();
@@ -302,7 +313,7 @@ fn consistent<R: Row>(rows: Vec<R>) -> (Vec<(R, Seat)>, Vec<String>) {
         if let Some(seat) = &seat {
             of_seat.entry(seat.clone()).or_default().insert(code.clone());
         }
-        // A page that has shifted shows a phone twice; the second time it was read later.
+        // If a page has shifted, a list shows a phone twice. The second row was read later.
         if let Some((_, other)) = of_code.insert(code.clone(), (row, seat.clone()))
             && other != seat
         {

@@ -1,4 +1,5 @@
-//! The file of a roster: one document of JSON, replaced as a whole. After a crash it is the one before or the one after.
+//! The file of a device registry: one JSON document that is replaced as a whole. After a crash it
+//! is the old or the new one.
 
 use super::book::{Book, Holder};
 use super::row::{Row, SHOWN_FOR};
@@ -14,7 +15,7 @@ use toolwarrant::{Timestamp, durable};
 
 const VERSION: u32 = 1;
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Document<T> {
@@ -24,7 +25,7 @@ struct Document<T> {
     phones: T,
 }
 
-/// What it holds of one phone.
+/// The entry of one phone.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Kept<S, R> {
@@ -35,11 +36,11 @@ struct Kept<S, R> {
     row: Option<R>,
 }
 
-/// Reads the file; a missing one is an empty book. What it holds was read by an earlier process: at `now` none of it is current, even
-/// if a clock was set back in between.
+/// Reads the file. A missing file gives an empty book. An earlier process read the rows in it, so
+/// at `now` none is current, even if a clock was set back in between.
 ///
 /// # Errors
-/// The file cannot be read, or is damaged and cannot be set aside.
+/// The file cannot be read, or is damaged and cannot be renamed.
 pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> io::Result<Book<R>> {
     let failed = |error: Error| Error::new(error.kind(), format!("`{}` {error}", path.display()));
     // Reading from a pipe would wait for a writer.
@@ -63,7 +64,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
 /// Writes the file durably.
 ///
 /// # Errors
-/// It cannot be written. The file stays as it was.
+/// The file cannot be written. It stays as it was.
 pub(super) fn write<R: Row>(path: &Path, book: &Book<R>) -> io::Result<()> {
     let Book { name, listed_at, holders, .. } = book;
     let phones: Vec<Kept<&str, &R>> = holders.iter().map(kept).collect();

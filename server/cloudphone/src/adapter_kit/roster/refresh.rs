@@ -1,7 +1,8 @@
-//! When a platform is listed: at rest each half minute, one list at a time, and more and more seldom while that fails.
+//! The schedule of lists of a platform: one list at a time, every half minute at rest, and at
+//! growing intervals while lists fail.
 //!
-//! What a list is made of is its [`Source`]'s to say. Limits of calls and repeats of single calls are not its concern. Start at
-//! [`Refresh::run`].
+//! A [`Source`] reads the list. It also deals with limits of calls and with repeats of single
+//! calls. Start at [`Refresh::run`].
 
 use super::{Recoded, Roster, Row};
 use crate::phones::port::Unreachable;
@@ -11,14 +12,14 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 use toolwarrant::{BoxFuture, Clock, SplitMix, Timestamp, unpoisoned};
 
-/// From the beginning of a list to the next one at rest. With the time that a list takes, no row is shown that is older than
-/// [`SHOWN_FOR`](super::SHOWN_FOR).
+/// The time from the beginning of a list to the next one at rest. Even with the time that a list
+/// takes, no row that is shown is older than [`SHOWN_FOR`](super::SHOWN_FOR).
 pub const EVERY: Duration = Duration::from_secs(30);
 
-/// From the beginning of a list to the next one after a write.
+/// The time from the beginning of a list to the next one after a write.
 pub const SOONEST: Duration = Duration::from_secs(10);
 
-/// The pause after the first list that failed. It doubles up to [`EVERY`]; half of it is drawn.
+/// The pause after the first list that failed. It doubles up to [`EVERY`]; half of it is random.
 pub const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Lists a platform. Sets its own deadlines.
@@ -26,40 +27,43 @@ pub trait Source<R>: Send + Sync + 'static {
     /// Reads all phones.
     fn list(&self) -> BoxFuture<'_, Result<Vec<R>, Unreachable>>;
 
-    /// Reads which phones have another code than before. A platform that keeps no such records has none.
+    /// Reads which phones have a new code. Returns an empty list if the platform does not store
+    /// such records.
     fn recoded(&self) -> BoxFuture<'_, Result<Vec<Recoded>, Unreachable>>;
 
-    /// Returns until when it reads nothing, to spare the platform, if it says so. After a failure the next list begins then, so that
-    /// two pauses do not add up. Default: it leaves that to the pauses of lists.
+    /// Returns the time until which the source does not read, to spare the platform, if there is
+    /// such a time. After a failure, the next list begins then, so that two pauses do not add up.
+    /// Default: `None`, so the pauses of lists apply.
     fn paused_until(&self) -> Option<Timestamp> {
         None
     }
 }
 
-/// Keeps a roster fresh.
+/// Keeps a device registry fresh.
 pub struct Refresh<R: Row> {
     roster: Arc<Roster<R>>,
     source: Arc<dyn Source<R>>,
     clock: Clock,
     jitter: Lock<SplitMix>,
-    /// The last list. Whoever holds it reads; who waits for it finds what was read meanwhile.
+    /// The last list. The caller that holds the lock reads; a caller that waited for it finds what
+    /// was read meanwhile.
     last: Mutex<Option<Attempt>>,
     reachable: AtomicBool,
     woken: Notify,
 }
 
-/// A list that was read or could not be.
+/// A list that was read or failed.
 struct Attempt {
     began: Timestamp,
     outcome: Result<(), Unreachable>,
-    /// How many have failed in a row.
+    /// The number of failures in a row.
     failed: u32,
-    /// No other begins before.
+    /// The earliest time of the next list.
     next: Timestamp,
 }
 
 impl<R: Row> Refresh<R> {
-    /// Creates what keeps `roster` as `source` says. Reads nothing yet.
+    /// Creates the refresh of `roster` from `source`. Does not read yet.
     #[must_use]
     pub fn new(roster: Arc<Roster<R>>, source: Arc<dyn Source<R>>, clock: Clock, jitter: SplitMix) -> Self {
         Self {
@@ -73,21 +77,24 @@ impl<R: Row> Refresh<R> {
         }
     }
 
-    /// Whether this process has listed the platform, and could do so the last time that it tried.
+    /// Returns true if this process has listed the platform, and its last attempt succeeded.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         self.reachable.load(Relaxed)
     }
 
-    /// Has the next list read sooner, as phones have changed. Does not shorten a pause after a failure.
+    /// Makes the next list start sooner, because phones have changed. Does not shorten a pause
+    /// after a failure.
     pub fn wake(&self) {
         self.woken.notify_one();
     }
 
-    /// Returns once the roster has a list that began at `moment` or later: at once, with the list that is being read, or with one of its
-    /// own. In the pause after a failure nothing is read.
+    /// Returns when the device registry has a list that began at `moment` or later. That list may
+    /// exist already, may be running, or is read by this call. In the pause after a failure, the
+    /// platform is not read.
     ///
     /// # Errors
+    /// The platform could not be listed.
     /// The platform could not be listed.
     pub async fn at_least(&self, moment: Timestamp) -> Result<(), Unreachable> {
         let mut last = self.last.lock().await;
@@ -111,7 +118,7 @@ impl<R: Row> Refresh<R> {
         outcome
     }
 
-    /// Lists the platform for as long as it is polled. The framework runs it beside the server.
+    /// Lists the platform for as long as it is polled. The framework runs it next to the server.
     pub async fn run(&self) {
         loop {
             if self.at_least(self.clock.now()).await.is_ok() {
@@ -144,17 +151,17 @@ impl<R: Row> Refresh<R> {
         Ok(())
     }
 
-    /// When to list again after a failure before which so many have failed.
+    /// Returns the time of the next list after a failure, given the number of failures before it.
     fn again(&self, failed: u32) -> Timestamp {
         let now = self.clock.now();
         match self.source.paused_until() {
-            // Past: somebody else is finding out.
+            // In the past: another call is testing the platform.
             Some(until) => until.max(now.plus(FIRST_PAUSE)),
             None => now.plus(self.pause(failed)),
         }
     }
 
-    /// The pause after a failure before which so many have failed.
+    /// Returns the pause after a failure, given the number of failures before it.
     fn pause(&self, failed: u32) -> Duration {
         let whole = EVERY.min(FIRST_PAUSE.saturating_mul(1 << failed.min(8)));
         let half = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX) / 2;

@@ -1,4 +1,5 @@
-//! The row of a phone: what its platform told of it, and what its adapter made of that.
+//! The row of a phone: the data that the platform returned, and the value that the adapter made of
+//! it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,41 +9,46 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// Greatest age of a row whose state is shown, counted from the beginning of its reading.
+/// The greatest age of a row whose state is shown, counted from the start of its reading.
 pub const SHOWN_FOR: Duration = Duration::from_mins(1);
 
-/// Whether the state in a row that was read then may still be shown. Clients see an older one as `unknown`.
+/// Returns true if the state in a row that was read at `read_at` may still be shown. Clients see an
+/// older one as `unknown`.
 #[must_use]
 pub fn is_current(read_at: Timestamp, now: Timestamp) -> bool {
     now.since(read_at) <= SHOWN_FOR
 }
 
-/// What a platform tells of one phone. It is written to the roster's file.
+/// The data that a platform returns about one phone. It is stored in the file of the device
+/// registry.
 pub trait Row: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// What its adapter makes of a row. It stays with the row until the platform tells something else of the phone.
+    /// The value that the adapter makes of a row. It stays with the row until the platform returns
+    /// other data about the phone.
     type Made: Default + fmt::Debug + Send + Sync;
 
-    /// The platform's own id of the phone, as it is sent to the platform. It may pass to another phone.
+    /// Returns the platform's own id of the phone, as sent to the platform. It may pass to another
+    /// phone.
     fn code(&self) -> &str;
 
-    /// What stays with the phone while its code changes; `None` where the platform has nothing of this kind.
+    /// Returns an id that stays with the phone when its code changes; `None` if the platform has no
+    /// such id.
     fn seat(&self) -> Option<String>;
 }
 
-/// The platform says that a phone has another code than before.
+/// The platform's record that a phone's code has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recoded {
-    /// The code before.
+    /// The old code.
     pub from: String,
-    /// The code since.
+    /// The new code.
     pub to: String,
 }
 
-/// A row, with what was made of it. Dereferences to the row.
+/// A row with the value that was made of it. Dereferences to the row.
 #[derive(Debug)]
 pub struct KeptRow<R: Row> {
     pub(super) row: R,
-    /// What was made of it.
+    /// The value that was made of it.
     pub made: R::Made,
 }
 
@@ -59,5 +65,5 @@ impl<R: Row> Deref for KeptRow<R> {
     }
 }
 
-/// What is shown of a phone: its row, and when the reading of that began.
+/// The data that is shown of a phone: its row, and the time when the reading of the row began.
 pub(super) type Phone<R> = (Arc<KeptRow<R>>, Timestamp);
