@@ -115,8 +115,8 @@ impl PhoneReadings {
     }
 
     /// Reads a value that changes when the phone starts: the boot id of its kernel, abbreviated,
-    /// and the time from then until the start of its first process, in ticks. Containers share the
-    /// boot id of their host, so the boot id alone does not suffice.
+    /// and the start of its first process, in ticks since the boot. Containers share the boot id of
+    /// their host, so the boot id alone does not suffice.
     ///
     /// # Errors
     /// The phone cannot run commands, or one of the two could not be read.

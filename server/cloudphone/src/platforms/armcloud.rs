@@ -1,8 +1,10 @@
 //! The family ARMCloud, VMOS Cloud and VSPhone: one interface on three hosts.
 //!
-//! It has no request id, so a lost answer stays lost: what came of it is read on the phone. It says "done" once a command is delivered, and
-//! its lists lag, so each claim is checked by what a request of the phone itself shows. A mutating call names one pad. Whatever may
-//! have been carried out is no answer; only what provably was not counts as not sent. Start at [`Armcloud`].
+//! The interface has no request id, so a lost answer stays lost, and the outcome is read on the
+//! phone. The platform reports "done" when a command is delivered, and its lists lag. So each
+//! report is checked by what a request of the phone itself shows. A call that changes something
+//! names one pad. A command that may have been carried out counts as unanswered. It counts as not
+//! sent only if it was provably not carried out. Start at [`Armcloud`].
 
 pub mod api;
 mod control;
@@ -50,41 +52,46 @@ pub struct Armcloud {
     clock: Clock,
 }
 
-/// An account, and what an operator says of it.
+/// An account and its settings by the operator.
 pub struct Account {
     /// `https://` and a host.
     pub base_url: Url,
-    /// What stands before the names of calls.
+    /// The prefix of the paths of calls.
     pub prefix: String,
-    /// Which names the calls have.
+    /// The family, which decides the names of the calls.
     pub family: Family,
-    /// How requests are signed.
+    /// The scheme that signs requests.
     pub scheme: Scheme,
     /// The access key.
     pub access_key: Secret<String>,
     /// The secret key.
     pub secret_key: Secret<String>,
-    /// How often the platform may be called.
+    /// The limits of calls to the platform.
     pub limits: GuardLimits,
-    /// Beginnings of the codes of pads that can be booted and shut down. `None`: what is usual there.
+    /// Prefixes of the codes of pads that can be booted and shut down. `None` means the usual ones
+    /// of the platform.
     pub on_off: Option<Vec<String>>,
-    /// Longest time until a phone is up again after the platform has reported success, in seconds.
+    /// The longest time until a phone is up again after the platform has reported success, in
+    /// seconds.
     pub power_seconds: u32,
-    /// Longest time until a proxy is in force after the platform has reported success, in seconds.
+    /// The longest time until a proxy is in force after the platform has reported success, in
+    /// seconds.
     pub proxy_seconds: u32,
 }
 
-/// Longest time until a call that somebody waits for leaves.
+/// The longest time until a call that a caller waits for is sent.
 const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
-/// From the report of success to the latest end of a write there is the time to settle, and this for the report itself and for readings.
+/// The time for the report of success and for readings, in seconds. The deadline of a write is this
+/// plus the settle time.
 const ROOM_SECONDS: u32 = 90;
 
 impl Armcloud {
-    /// Sets an account up. Nothing is sent. `folder` keeps its roster and what was shown on it, under names with `name`.
+    /// Sets up an account. Does not send anything. `folder` stores its device registry and its
+    /// proofs, under names that begin with `name`.
     ///
     /// # Errors
-    /// What of the account or the folder cannot be used.
+    /// The part of the account or the folder that cannot be used.
     pub fn new(
         name: PlatformName,
         account: Account,
@@ -125,19 +132,19 @@ impl Armcloud {
         Ok(Self { api, family, roster, listing, refresh, readings, shown: Arc::new(shown), direct, abilities, clock })
     }
 
-    /// Keeps the list of its phones fresh for as long as it is polled.
+    /// Refreshes the list of its phones for as long as it is polled.
     pub fn kept_fresh(&self) -> impl Future<Output = ()> + Send + 'static {
         let refresh = Arc::clone(&self.refresh);
         async move { refresh.run().await }
     }
 
-    /// The platform's own name of a phone, at present.
+    /// Returns the platform's own name of a phone as it is now.
     fn code(&self, id: &DeviceId) -> Result<String, Unreachable> {
         let listed = self.roster.get(id).ok_or_else(|| Unreachable(format!("{id} is in no list").into()))?;
         Ok(listed.row.code().to_owned())
     }
 
-    /// Shows pads, each as its row is to be believed at present.
+    /// Shows pads, each according to the age of its row.
     fn show(&self, pads: KnownPhones<'_, Pad>, see: See<'_>) {
         let (reach, now) = (self.reach(), self.clock.now());
         let mut seen = Vec::with_capacity(pads.size_hint().1.unwrap_or_default());
@@ -150,7 +157,7 @@ impl Armcloud {
         Arc::clone(self.abilities.seen(&listed.id, &listed.row, reach))
     }
 
-    /// Whether calls could go out at present.
+    /// Checks whether calls could go out now.
     fn reach(&self) -> Reach {
         if self.api.guard().would_refuse().is_some() { Reach::Unreachable } else { Reach::Reachable }
     }
@@ -195,7 +202,7 @@ impl Upstream for Armcloud {
         if self.roster.is_known() { Vec::new() } else { vec![self.roster.name().clone()] }
     }
 
-    /// Name and password stand in a list that is separated so on the pad.
+    /// On the pad, name and password are stored in a list that `|` separates.
     fn inexpressible(&self, args: &SetProxyArgs) -> Option<Words> {
         let username = args.username.as_ref().map(|name| ("username", name.as_str()));
         let password = args.password.as_ref().map(|password| ("password", password.expose().as_str()));
@@ -226,7 +233,7 @@ struct Issued {
     token: String,
 }
 
-/// A list of everything is the background's; somebody waits for one pad.
+/// A list of all pads is background work. A caller waits for a list of one pad.
 impl Lists for Arc<Api> {
     fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>> {
         let class = if ask.pad_codes.is_empty() { Class::Background } else { Class::Read };
@@ -267,7 +274,7 @@ mod tests {
     fn only_a_request_that_the_platform_does_not_take_is_tried_in_another_form() {
         let of = |code| NoList::from(ApiError::NotDone { code, why: "why".into() });
         assert!(matches!(of(Some(100_000)), NoList::Refused(_)));
-        // Wrong signature, too many calls, and what never left.
+        // Wrong signature, too many calls, and a call that was never sent.
         for code in [Some(2019), Some(429), None] {
             assert!(matches!(of(code), NoList::Failed(_)), "{code:?}");
         }

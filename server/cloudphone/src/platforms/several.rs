@@ -1,7 +1,9 @@
-//! Several platforms as one fleet: which platform a phone belongs to, and pages across all of them in the order of ids.
+//! Several platforms as one fleet: finds the platform of a phone, and pages across all platforms in
+//! the order of ids.
 //!
-//! An id is the name of its platform, `-`, and the platform's own id. Names have no `-`, so an id leads to one platform, and the ids of a
-//! platform stand together. A platform that fails takes nothing from the others. Start at [`Platforms`].
+//! An id is the name of its platform, `-`, and the platform's own id. Names do not contain `-`, so
+//! an id leads to one platform, and the ids of a platform are contiguous. A platform that fails
+//! does not affect the others. Start at [`Platforms`].
 
 use crate::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use crate::phones::port::{
@@ -18,7 +20,7 @@ pub struct Platforms(BTreeMap<PlatformName, Member>);
 
 struct Member {
     control: Arc<dyn Control>,
-    /// Whether its last list failed.
+    /// True if its last list failed.
     failed: AtomicBool,
 }
 
@@ -30,14 +32,15 @@ impl Platforms {
         Self(members.into_iter().map(member).collect())
     }
 
-    /// The platform of a phone, if it is configured.
+    /// Returns the platform of a phone, if it is configured.
     fn owner(&self, id: &DeviceId) -> Option<&dyn Control> {
         Some(&*self.0.get(owner_of(id.as_str())?)?.control)
     }
 }
 
 impl Member {
-    /// Keeps whether a list failed. Writes only what changes: pages on all threads read it.
+    /// Stores the outcome of a list. Writes only if it changes, because pages on all threads read
+    /// it.
     fn note(&self, name: &PlatformName, listed: Result<(), Unreachable>) {
         if self.failed.load(Relaxed) != listed.is_err() {
             self.failed.store(listed.is_err(), Relaxed);
@@ -48,12 +51,12 @@ impl Member {
     }
 }
 
-/// The name of the platform that a phone belongs to.
+/// Returns the name of the platform of a phone.
 fn owner_of(id: &str) -> Option<&str> {
     Some(id.split_once('-')?.0)
 }
 
-/// Checks whether all ids of a platform come before `id`, or are it.
+/// Returns true if all ids of a platform come before `id`, or are equal to it.
 fn is_before(name: &PlatformName, id: &DeviceId) -> bool {
     match id.as_str().strip_prefix(name.as_str()) {
         // `.` follows `-`.
@@ -62,12 +65,12 @@ fn is_before(name: &PlatformName, id: &DeviceId) -> bool {
     }
 }
 
-/// The platform of a phone, if it is not configured any more.
+/// Returns the error for a phone whose platform is no longer configured.
 fn gone(id: &DeviceId) -> Unreachable {
     Unreachable(format!("the platform of {id} is not configured").into())
 }
 
-/// What is answered for such a phone.
+/// Returns the answer for such a phone.
 fn refused<'a, T: Send + 'a, E: From<Unreachable> + Send + 'a>(id: &DeviceId) -> BoxFuture<'a, Result<T, E>> {
     Box::pin(ready(Err(gone(id).into())))
 }

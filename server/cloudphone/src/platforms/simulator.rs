@@ -1,11 +1,14 @@
-//! The built-in upstream: a fleet without phones, for development, demonstration and tests.
+//! The built-in upstream: a fleet without real phones, for development, demonstration and tests.
 //!
-//! Every phone is a function of the seed, its index, the commands that it took and the time. A phone that nobody wrote to and that nobody
-//! has seen takes no storage, so a large fleet costs no more than a small one, and a page costs what it shows. What was shown of a phone is
-//! kept, and shown again until it looks otherwise (`table`). The first phones play one [`Part`] each,
-//! whatever the seed; the others draw theirs. Time and randomness come only from what [`Sim::new`] is given.
+//! Every phone is a function of the seed, its index, the commands that it received and the time. A
+//! phone that was neither written to nor shown takes no storage. So a large fleet costs no more
+//! than a small one, and the cost of a page depends only on the phones that it shows. The JSON of a
+//! phone is stored and shown again until the phone looks different (`table`). The first phones play
+//! one [`Part`] each, with any seed; the others draw theirs. Time and randomness come only from the
+//! arguments of [`Sim::new`].
 //!
-//! What a phone reports follows a script; [`Sim::deeds`] returns what really happened. Start at [`CAST`].
+//! The reports of a phone follow a script; [`Sim::deeds`] returns what really happened. Start at
+//! [`CAST`].
 
 mod cast;
 mod control;
@@ -37,7 +40,7 @@ use table::{Look, Shown, Table};
 use toolwarrant::{BoxFuture, Clock, Facts, Flag, Secret, TaskId, Timestamp, Untrusted, hex, unpoisoned};
 use truth::{State, Truth};
 
-/// Lifetime of a session. A phone with [`Part::Reticent`] does not tell it.
+/// The lifetime of a session. A phone with [`Part::Reticent`] does not report it.
 const SESSION_LIFETIME: Duration = Duration::from_mins(10);
 
 /// A simulated fleet, `phone-0000001` to at most `phone-1000000`.
@@ -63,7 +66,7 @@ struct Record {
 }
 
 impl Record {
-    /// Folds a journal that has grown. It is as good as before if that fails, so it is only logged.
+    /// Folds a journal that has grown. A failure is only logged, because the journal is still good.
     fn fold_if_grown(&mut self, now: Timestamp) {
         let Self { truth, journal } = self;
         if journal.has_grown()
@@ -90,8 +93,9 @@ impl Phone {
 }
 
 impl Sim {
-    /// Creates a fleet of `devices` phones, at most [`DEVICES_MAX`], without a journal: it forgets all commands when the process ends.
-    /// Session tokens are as hard to guess as `token_key`. A service draws that key at random; a test that compares tokens fixes it.
+    /// Creates a fleet of `devices` phones, at most [`DEVICES_MAX`], without a journal: it forgets
+    /// all commands when the process ends. Session tokens are as hard to guess as `token_key`. A
+    /// service draws that key at random; a test that compares tokens fixes it.
     #[must_use]
     pub fn new(seed: u64, devices: u32, clock: Clock, token_key: &[u8; 32]) -> Self {
         let Ok(tokens) = Hmac::new_from_slice(token_key) else { unreachable!("HMAC takes keys of any length") };
@@ -109,10 +113,12 @@ impl Sim {
         }
     }
 
-    /// Repeats the commands in the journal at `path`, and writes all further ones there. No other process may have it open.
+    /// Repeats the commands in the journal at `path`, and writes all further ones to it. No other
+    /// process may have it open.
     ///
     /// # Errors
-    /// The file cannot be read or written, is no journal or that of another seed, or is damaged.
+    /// The file cannot be read or written, is not a journal, belongs to another seed, or is
+    /// damaged.
     pub fn journaled(self, path: &Path) -> io::Result<Self> {
         let (journal, truth) = Journal::open(path, self.seed, |phone| self.part(phone).untouched())?;
         let mut record = Record { truth, journal };
@@ -122,21 +128,22 @@ impl Sim {
         Ok(Self { record: Mutex::new(record), ..self })
     }
 
-    /// Checks whether the journal at `path` is sound. Does not change it; a fleet may have it open.
+    /// Checks that the journal at `path` is sound. Does not change it; a fleet may have it open.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The defect of the journal.
     pub fn examine(path: &Path) -> io::Result<()> {
         journal::examine(path)
     }
 
-    /// Sets what the platform can do about a request whose answer is lost. The default is nothing.
+    /// Sets what the platform can do about a request whose answer is lost. By default, it can do
+    /// nothing.
     #[must_use]
     pub fn with_facts(self, facts: Facts) -> Self {
         Self { facts, ..self }
     }
 
-    /// Makes the platform unreachable. Commands that it has taken go on.
+    /// Makes the platform unreachable. Commands that it has accepted continue.
     pub fn cut(&self) {
         self.cut.store(true, Relaxed);
     }
@@ -146,7 +153,7 @@ impl Sim {
         self.cut.store(false, Relaxed);
     }
 
-    /// Returns what a request has really done so far, in order of time.
+    /// Returns the real effects of a request so far, in order of time.
     #[must_use]
     pub fn deeds(&self, request: TaskId) -> Vec<Deed> {
         self.record().truth.deeds(self.clock.now(), |taken| taken.request == request)
@@ -158,7 +165,7 @@ impl Sim {
         self.find(id).map_or(0, |phone| phone.state.deeds)
     }
 
-    /// Returns what has really been done on a phone so far, in order of time. Old commands may be forgotten.
+    /// Returns the real effects on a phone so far, in order of time. Old commands may be forgotten.
     #[must_use]
     pub fn deeds_of(&self, id: &DeviceId) -> Vec<Deed> {
         let index = fleet::index(id.as_str(), self.devices).unwrap_or_default();
@@ -194,7 +201,7 @@ impl Sim {
         part.readable(now, |pair| mix([self.seed, index.into(), pair]).is_multiple_of(2))
     }
 
-    /// Shows phones of one piece of the table.
+    /// Shows phones of one part of the table.
     fn show(&self, indices: impl Iterator<Item = u32> + Clone, see: See<'_>) {
         let (Some(first), Some(last)) = (indices.clone().min(), indices.clone().max()) else { return };
         let now = LazyCell::new(|| self.clock.now());
@@ -220,7 +227,8 @@ impl Sim {
         self.table.show(indices, is_so, make, see);
     }
 
-    /// Returns what a reading of the phone finds. While the phone cannot be read, its flags stay as they were last offered.
+    /// Returns what a reading of the phone finds. While the phone cannot be read, its flags stay as
+    /// they were last offered.
     fn snapshot(&self, phone: &Phone) -> Snapshot {
         let Phone { index, part, state: State { power, proxy, boots: _, deeds: _ }, readable } = phone;
         let running = match power {
@@ -312,7 +320,7 @@ impl Upstream for Sim {
     }
 }
 
-/// A proxy as clients see it.
+/// Converts a proxy into the form that clients see.
 fn shown(endpoint: &ProxyEndpoint) -> Proxy {
     let ProxyEndpoint { scheme, host, port } = endpoint;
     Proxy { scheme: *scheme, host: Untrusted::clean(host), port: *port }

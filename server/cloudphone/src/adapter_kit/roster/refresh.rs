@@ -95,7 +95,6 @@ impl<R: Row> Refresh<R> {
     ///
     /// # Errors
     /// The platform could not be listed.
-    /// The platform could not be listed.
     pub async fn at_least(&self, moment: Timestamp) -> Result<(), Unreachable> {
         let mut last = self.last.lock().await;
         let began = self.clock.now();

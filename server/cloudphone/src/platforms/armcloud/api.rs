@@ -1,9 +1,12 @@
-//! The typed calls of the platform: a request is signed, guarded and sent, and its answer judged by one table.
+//! The typed calls of the platform. A request is signed, guarded and sent, and one table interprets
+//! its answer.
 //!
-//! Reads may be tried again, as far as the guard's budget goes. A call that changes something goes out once. What comes of it is one of
-//! three: the platform's answer, that it was provably not done, or that nobody can tell. Whatever is not in the table is the last.
+//! Reads may be retried within the guard's budget. A call that changes something is sent once. It
+//! has one of three outcomes: the platform's answer, provably not done, or unknown. A code that is
+//! not in the table means unknown.
 //!
-//! No body, no header and no answer is logged; the vendor's texts leave as [`Remark`]s alone. Start at [`Api::read`] and [`Api::start`].
+//! Bodies, headers and answers are never logged; the vendor's texts leave only as [`Remark`]s.
+//! Start at [`Api::read`] and [`Api::start`].
 
 mod answer;
 mod calls;
@@ -29,7 +32,7 @@ use std::time::Duration;
 use toolwarrant::{Clock, HttpClient, HttpFailure, HttpLimits, Remark, Timestamp, Untrusted, unpoisoned};
 use url::Url;
 
-/// One account of a platform, and the way to it.
+/// One account of a platform, and the connection to it.
 #[derive(Debug)]
 pub struct Api {
     origin: String,
@@ -39,28 +42,32 @@ pub struct Api {
     http: HttpClient,
     guard: Guard,
     clock: Clock,
-    /// Calls that the platform does not have, and until when that is believed.
+    /// Calls that the platform does not have, with the time until which they are not tried again.
     missing: Mutex<BTreeMap<ApiCall, Timestamp>>,
-    /// Whether the account's V2 signatures cover the bodies of commands.
+    /// True if the account's V2 signatures cover the bodies of commands.
     signs_commands: AtomicBool,
-    /// By how many milliseconds the platform's clock was ahead of this machine's at the latest answer.
+    /// The milliseconds by which the platform's clock was ahead of this machine's at the latest
+    /// answer.
     skew: Mutex<Option<i64>>,
 }
 
-/// Where an account's platform is and how it is spoken to.
+/// The address of an account's platform, and the settings of calls to it.
 #[derive(Clone, Debug)]
 pub struct ApiSettings {
-    /// `https://` and the host, without a path. Plain http for this machine alone.
+    /// `https://` and the host, without a path. Plain http only for this machine.
     pub base_url: Url,
-    /// What stands before the paths of [`ApiCall`]: `/vcpcloud/api/padApi` (VMOS Cloud), `/vsphone/api/padApi` (VSPhone) or nothing (ARMCloud).
+    /// The prefix of the paths of [`ApiCall`]: `/vcpcloud/api/padApi` (VMOS Cloud),
+    /// `/vsphone/api/padApi` (VSPhone) or empty (ARMCloud).
     pub prefix: String,
-    /// Which names the calls have.
+    /// The family, which decides the names of the calls.
     pub family: Family,
-    /// How requests are signed.
+    /// The scheme that signs requests.
     pub scheme: Scheme,
-    /// Time for one exchange of a read, usually [`READ_WITHIN`]. A read with its waits and repeats has twice as much.
+    /// The time for one exchange of a read, usually [`READ_WITHIN`]. A read with its waits and
+    /// retries has twice as much.
     pub read_within: Duration,
-    /// Time for the exchange of a call that changes something, usually [`WRITE_WITHIN`]. After it, nobody can tell what became of it.
+    /// The time for the exchange of a call that changes something, usually [`WRITE_WITHIN`]. After
+    /// it, the outcome is unknown.
     pub write_within: Duration,
 }
 
@@ -70,10 +77,10 @@ pub const READ_WITHIN: Duration = Duration::from_secs(10);
 /// Long, because an answer that comes too late costs certainty.
 pub const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Checks that nothing but a scheme and a host stands in a base URL.
+/// Checks that a base URL consists of a scheme and a host only.
 ///
 /// # Errors
-/// What is expected.
+/// The expected form.
 pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
     let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if is_bare && url.username().is_empty() && url.password().is_none() {
@@ -82,16 +89,16 @@ pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
     Err("only a scheme and a host stand in the base URL; expected one like https://api.vmoscloud.com")
 }
 
-/// What one attempt came to.
+/// The result of one attempt.
 type Attempt<T> = Result<T, Trouble>;
 
-/// What is to be exchanged.
+/// A request to be exchanged.
 struct Order<'a> {
     class: Class,
     call: ApiCall,
     path: &'a str,
     body: &'a str,
-    /// Nothing is sent after it.
+    /// The latest time at which it may be sent.
     deadline: Timestamp,
 }
 
@@ -99,23 +106,23 @@ struct Order<'a> {
 #[derive(Debug)]
 struct Trouble {
     error: ApiError,
-    /// Whether the same read may succeed a moment later.
+    /// True if the same read may succeed a moment later.
     may_pass: bool,
 }
 
-/// Pause before a read is tried again; it grows by [`PAUSE_GROWTH`] each time.
+/// The pause before a read is tried again; it grows by [`PAUSE_GROWTH`] each time.
 const PAUSE: Duration = Duration::from_millis(250);
 
 const PAUSE_GROWTH: u32 = 4;
 
-/// For so long a call that was answered with 404 is not tried again.
+/// The time for which a call that was answered with 404 is not tried again.
 const MISSING_FOR: Duration = Duration::from_hours(1);
 
 impl Api {
-    /// Sets an account up. Nothing is sent.
+    /// Sets up an account. Does not send anything.
     ///
     /// # Errors
-    /// The base URL or the prefix is none, or the system has no certificate authorities.
+    /// The base URL or the prefix is not valid, or the system has no certificate authorities.
     pub fn new(settings: ApiSettings, keys: AccountKeys, limits: GuardLimits, clock: Clock) -> anyhow::Result<Self> {
         let ApiSettings { base_url, prefix, .. } = &settings;
         judge_base_url(base_url).map_err(anyhow::Error::msg)?;
@@ -136,23 +143,27 @@ impl Api {
         })
     }
 
-    /// The guard of this account.
+    /// Returns the guard of this account.
     #[must_use]
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// By how many milliseconds the platform's clock was ahead of this machine's at the latest answer; negative if it was behind. `None`
-    /// before the first answer that says its time. Refusals say it as well. Signatures are refused from 5 minutes on.
+    /// Returns the milliseconds by which the platform's clock was ahead of this machine's at the
+    /// latest answer; negative if it was behind. `None` before the first answer that contains a
+    /// time. Refusals contain it, too. The platform refuses signatures that differ by 5 minutes or
+    /// more.
     #[must_use]
     pub fn skew(&self) -> Option<i64> {
         *lock(&self.skew)
     }
 
-    /// Reads. A failure to reach or to answer is tried again within the guard's budget.
+    /// Reads. If the platform cannot be reached or gives no answer, the read is retried within the
+    /// guard's budget.
     ///
     /// # Errors
-    /// There is no answer that can be read as `T`; for a read, the kinds differ in words alone.
+    /// There is no answer that can be read as `T`. For a read, the kinds of error differ only in
+    /// their text.
     pub async fn read<T: DeserializeOwned>(
         &self,
         class: Class,
@@ -175,10 +186,10 @@ impl Api {
         }
     }
 
-    /// Sends what changes something, once. Nothing leaves after `not_after`.
+    /// Sends a call that changes something, once and not after `not_after`.
     ///
     /// # Errors
-    /// As [`ApiError`] says. An answer of success that is no `T` is [`ApiError::Unknown`].
+    /// See [`ApiError`]. An answer of success that is not a `T` is [`ApiError::Unknown`].
     pub async fn write<T: DeserializeOwned>(
         &self,
         call: ApiCall,
@@ -190,11 +201,13 @@ impl Api {
         typed(&data)
     }
 
-    /// Starts a task of the platform on one pad, which is the only one that `body` names. Sent once, and not after `not_after`.
+    /// Starts a task of the platform on one pad, which must be the only one that `body` names.
+    /// Sends the call once, and not after `not_after`.
     ///
     /// # Errors
-    /// As [`ApiError`] says. It is unknown what became of the call if the answer has no task for just this pad, and also if it says that
-    /// such a task is queued already: that can be an earlier request whose answer was lost, so the effect may come; but it can have other
+    /// See [`ApiError`]. The outcome is unknown if the answer has no task for exactly this pad. It
+    /// is also unknown if the answer says that such a task is queued already. That task can be an
+    /// earlier request whose answer was lost, so the effect may come. But it can have other
     /// arguments, so its end is not the end of this call.
     pub async fn start(
         &self,
@@ -206,7 +219,7 @@ impl Api {
         self.write::<Started>(call, body, not_after).await?.on(pad_code)
     }
 
-    /// One try: the data of a success, as JSON.
+    /// Makes one attempt. Returns the data of a success as JSON.
     async fn attempt(&self, class: Class, call: ApiCall, body: &str, deadline: Timestamp) -> Attempt<Box<str>> {
         let last = |error| Trouble { error, may_pass: false };
         let Some(path) = call.path(self.settings.family) else {
@@ -221,7 +234,8 @@ impl Api {
         let signs_body = !may_leave_out || self.signs_commands.load(Relaxed);
         let signed = |signs_body| if signs_body { body } else { "" };
         let (mut judged, mut pass) = self.exchange(&order, signed(signs_body)).await?;
-        // Which of the two an account wants is not documented. A wrong signature has done nothing, so the other one is tried, once.
+        // The vendor does not document which of the two an account wants. A request with a wrong
+        // signature was not carried out, so the other one is tried, once.
         if may_leave_out && judged.code == Some(codes::WRONG_SIGNATURE) {
             pass.end(CallEnd::Answered);
             (judged, pass) = self.exchange(&order, signed(!signs_body)).await?;
@@ -247,7 +261,8 @@ impl Api {
         })
     }
 
-    /// One exchange under the guard, which is still to be told how it ended. Of the body, `signed` is signed.
+    /// Makes one exchange under the guard. The caller must report its end to the returned pass.
+    /// `signed` is the part of the body that is signed.
     async fn exchange(&self, order: &Order<'_>, signed: &str) -> Attempt<(Judged, Pass<'_>)> {
         let Order { class, call, path, body, deadline } = *order;
         let pass = self.guard.admit(class, deadline).await.map_err(|withheld| unsent(&withheld.to_string()))?;
@@ -279,7 +294,7 @@ impl Api {
             Err(failure) => {
                 tracing::debug!(?call, %failure, millis = took.as_millis(), "the platform did not answer");
                 match failure {
-                    // Neither says that it could not be reached.
+                    // Neither means that the platform could not be reached.
                     HttpFailure::TooLate => drop(pass),
                     HttpFailure::TooLarge(_) => pass.end(CallEnd::Answered),
                     _ => pass.end(CallEnd::Failed),
@@ -307,13 +322,14 @@ fn unsent(why: &str) -> Trouble {
     Trouble { error: ApiError::NotDone { code: None, why: why.into() }, may_pass: false }
 }
 
-/// Compact JSON: what is signed is what is sent.
+/// Writes compact JSON, so that the signed bytes are the sent bytes.
 fn written(body: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(body)
         .map_err(|_| ApiError::NotDone { code: None, why: "the arguments cannot be written as JSON".into() })
 }
 
-/// The texts of such errors can quote an answer, so they are left out.
+/// Parses the data of an answer. The texts of parse errors can quote the answer, so they are left
+/// out.
 fn typed<T: DeserializeOwned>(data: &str) -> Result<T, ApiError> {
     serde_json::from_str(data).map_err(|error| {
         ApiError::Unknown(format!("the data of the answer has another shape ({:?})", error.classify()).into())

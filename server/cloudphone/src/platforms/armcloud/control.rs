@@ -1,4 +1,4 @@
-//! What changes a pad, and what is read on it: [`Control`] and [`Shell`].
+//! Changes of pads and readings on them: [`Control`] and [`Shell`].
 
 use super::api::{Accepted, ApiCall, ApiError, Family};
 use super::operations::{Progress, progress};
@@ -18,15 +18,17 @@ use std::time::Duration;
 use tokio::task::{JoinError, spawn_blocking};
 use toolwarrant::{BoxFuture, Facts, Means, Sent, TaskId, Timestamp, UpstreamState};
 
-/// Time between two looks at a command on a phone, and the longest time that one may take.
+/// The time between two looks at a command on a phone, and the longest time for a command.
 const LOOK_EVERY: Duration = Duration::from_millis(1_500);
 const COMMAND_WITHIN: Duration = Duration::from_secs(25);
 
-/// The greatest difference to the platform's clock that `platform check` finds sound; from 5 minutes on, signatures are refused.
+/// The greatest difference to the platform's clock that `platform check` accepts. From 5 minutes
+/// on, the platform refuses signatures.
 const SKEW_MAX_SECONDS: i64 = 60;
 
 impl Armcloud {
-    /// Sends a command to its pad. `None`: it was accepted, and the platform names no task.
+    /// Sends a command to its pad. Returns `None` if it was accepted and the platform does not name
+    /// a task.
     async fn transmit(&self, command: &Command, not_after: Timestamp) -> Result<Option<Accepted>, ApiError> {
         let not_done = |why| ApiError::NotDone { code: None, why };
         if let Command::SetProxy(SetProxyArgs { device_id, .. }) = command {
@@ -54,7 +56,7 @@ impl Armcloud {
             }
         };
         match call {
-            // What these answer is not documented; a double and a client have seen nothing.
+            // The answer of these calls is not documented, and no task has been seen in it.
             ApiCall::TimingPadOn | ApiCall::TimingPadOff => {
                 self.api.write::<Value>(call, &body, not_after).await.map(|_| None)
             }
@@ -62,7 +64,7 @@ impl Armcloud {
         }
     }
 
-    /// Notes the address that a phone has before a proxy is ever sent to it.
+    /// Stores the address that a phone has before the first proxy is sent to it.
     async fn settle_address(&self, id: &DeviceId, address: Option<IpAddr>) -> Result<(), Unreachable> {
         if self.direct.is_settled(id) {
             return Ok(());
@@ -71,7 +73,7 @@ impl Armcloud {
         written(spawn_blocking(move || direct.note(&id, address)).await)
     }
 
-    /// Restricts what a reading can show to what was shown on this account.
+    /// Limits the provability of a reading to the directions that are proven on this account.
     fn trusted(&self, direction: Direction, means: Means) -> Means {
         match means {
             Means::Both if self.shown.has(direction).is_none() => Means::Presence,
@@ -80,7 +82,8 @@ impl Armcloud {
     }
 }
 
-/// The body of `setProxy`; `None` where the platform has no words for it. Members of other names would be ignored without a word.
+/// Returns the body of `setProxy`, or `None` if the platform cannot express the proxy. The platform
+/// would silently ignore members of other names.
 fn proxy(code: &str, args: &SetProxyArgs) -> Option<Value> {
     let SetProxyArgs { device_id: _, scheme, host, port, username, password, idempotency_key: _ } = args;
     let name = match scheme {
@@ -107,7 +110,7 @@ impl Control for Armcloud {
             Command::SetPower(SetPowerArgs { action: PowerAction::Restart, .. }) => {
                 self.trusted(Direction::Start, Means::Both)
             }
-            // The platform's own list says it, which lags.
+            // Only the platform's own list shows it, and that list lags.
             Command::SetPower(_) => Means::Presence,
             Command::ClearProxy(_) => Means::Both,
         };
@@ -153,7 +156,7 @@ impl Control for Armcloud {
         Box::pin(async move {
             let exits = self.readings.exits(self, id, proxy).await?;
             if proxy.is_none() {
-                // If it cannot be written, no absence is ever evidence on this phone.
+                // If it cannot be stored, an absence is never evidence on this phone.
                 let _ = self.settle_address(id, Some(exits.ordinary)).await;
             }
             Ok(Exits { direct: self.direct.of(id), ..exits })
@@ -227,7 +230,7 @@ impl Control for Armcloud {
     }
 }
 
-/// What came of writing to the disk.
+/// Converts the outcome of writing to the disk.
 fn written(outcome: Result<io::Result<()>, JoinError>) -> Result<(), Unreachable> {
     let why = match outcome {
         Ok(Ok(())) => return Ok(()),

@@ -1,8 +1,9 @@
-//! Reads the whole list of pads, or one pad anew, from what the platform has for that.
+//! Reads the whole list of pads, or one pad again, from the platform's calls.
 //!
-//! `infos` has every pad, in pages; `userPadList` has names and seats where there are seats. Neither is believed more than it can be: a
-//! page is the last one only if it brings nothing, whatever totals and sizes say; and what is not whole is an error, as pads would else
-//! pass for gone. How a call is made, repeated and limited is [`Lists`]' to know. Start at [`Listing`].
+//! `infos` has every pad, in pages. `userPadList` has names and seats if the platform has seats.
+//! Totals and sizes in the answers are not trusted: a page is the last one only if it has no new
+//! pad. An incomplete list is an error, because missing pads would otherwise count as gone.
+//! [`Lists`] makes, retries and limits the calls. Start at [`Listing`].
 
 use super::rows::{CodeChanges, Pad, PadRows};
 use crate::adapter_kit::roster::refresh::Source;
@@ -14,19 +15,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Clock, Timestamp};
 
-/// Rows of a page: the most that ARMCloud takes.
+/// The rows of a page: the most that ARMCloud accepts.
 const ROWS: u32 = 1_000;
 
-/// Rows of a page for platforms that refuse or cut larger ones.
+/// The rows of a page for platforms that refuse or cut larger ones.
 const ROWS_REFUSED: u32 = 100;
 
-/// Most pages of a list. A longer one does not end.
+/// The most pages of a list. A longer one counts as endless.
 const PAGES_MAX: u32 = 1_000;
 
-/// Most pads of a list.
+/// The most pads of a list.
 const PADS_MAX: usize = 100_000;
 
-/// The calls that lists are made of.
+/// The calls from which lists are made.
 pub trait Lists: Send + Sync + 'static {
     /// Calls `infos`.
     fn infos<'a>(&'a self, ask: &'a InfosQuery) -> BoxFuture<'a, Result<PadRows, NoList>>;
@@ -37,7 +38,7 @@ pub trait Lists: Send + Sync + 'static {
     /// Calls `queryPadIdChangeRecords`.
     fn change_records(&self) -> BoxFuture<'_, Result<CodeChanges, NoList>>;
 
-    /// Until when no call goes out, if that is known.
+    /// Returns the time until which no call is sent, if known.
     fn paused_until(&self) -> Option<Timestamp>;
 }
 
@@ -45,41 +46,41 @@ pub trait Lists: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InfosQuery {
-    /// Counts from 1.
+    /// The number of the page, from 1.
     pub page: u32,
     /// Rows of a page.
     pub rows: u32,
-    /// The pads that are asked for; empty asks for all.
+    /// The pads to list; empty for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pad_codes: Vec<String>,
 }
 
-/// The body of `userPadList`. Empty asks for all.
+/// The body of `userPadList`. An empty one lists all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SeatsQuery {
-    /// Counts from 1. Sent only to platforms that answer with pages.
+    /// The number of the page, from 1. Sent only to platforms that answer in pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<u32>,
     /// Rows of a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<u32>,
-    /// The seats that are asked for.
+    /// The seats to list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub equipment_ids: Vec<i64>,
-    /// The pad that is asked for.
+    /// The pad to list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad_code: Option<String>,
 }
 
-/// Why a call brought no rows.
+/// The reason that a call returned no rows.
 #[derive(Clone, Debug)]
 pub enum NoList {
     /// The platform does not have this call (HTTP 404).
     Unsupported,
     /// There is no such pad.
     NoSuchPad,
-    /// The platform does not take these parameters.
+    /// The platform does not accept these parameters.
     Refused(Unreachable),
     /// There was no usable answer.
     Failed(Unreachable),
@@ -88,22 +89,22 @@ pub enum NoList {
 /// Reads lists through `L`.
 pub struct Listing<L> {
     lists: L,
-    /// Whether pages of 1,000 rows were refused or cut.
+    /// True if pages of 1,000 rows were refused or cut.
     has_small_pages: AtomicBool,
     no_seats: AtomicBool,
     no_records: AtomicBool,
 }
 
 impl<L: Lists> Listing<L> {
-    /// Reads nothing yet.
+    /// Creates a listing that has not read yet.
     #[must_use]
     pub fn new(lists: L) -> Self {
         let [has_small_pages, no_seats, no_records] = [false; 3].map(AtomicBool::new);
         Self { lists, has_small_pages, no_seats, no_records }
     }
 
-    /// Reads the phone of an id anew, and has the roster take it over. `None`: there is no such phone, or the roster cannot tell any more
-    /// which one it is.
+    /// Reads the phone of an id again, and updates the device registry. Returns `None` if there is
+    /// no such phone, or if the registry can no longer tell which phone it is.
     ///
     /// # Errors
     /// The platform gave no usable answer.
@@ -117,12 +118,13 @@ impl<L: Lists> Listing<L> {
         let began = clock.now();
         let Some((pad, recoded)) = self.read_one(&known.row).await? else { return Ok(None) };
         roster.note(pad, recoded, began).await;
-        // What was read may have turned out to be another phone.
+        // The reading may have shown that this is another phone.
         Ok(roster.get(id).filter(|listed| listed.read_at >= began))
     }
 
-    /// Reads one pad anew: its row, and what was recorded of its code. A pad whose code has changed is found by its seat, or by the records
-    /// of changed codes. `None`: there is no such pad.
+    /// Reads one pad again: its row, and the records about its code. A pad whose code has changed
+    /// is found by its seat, or by the records of changed codes. Returns `None` if there is no such
+    /// pad.
     ///
     /// # Errors
     /// The platform gave no usable answer.
@@ -150,13 +152,13 @@ impl<L: Lists> Listing<L> {
         Ok(found.filter(|pad| !pad.is_deleted()).map(|pad| (pad, recoded)))
     }
 
-    /// Finds a pad that has another code by the records of changed codes.
+    /// Finds the new code of a pad in the records of changed codes.
     async fn recorded(&self, code: &str) -> Result<(Option<Pad>, Vec<Recoded>), Unreachable> {
         let records = self.records().await?;
         let changed: HashMap<&str, &str> =
             records.iter().map(|Recoded { from, to }| (from.as_str(), to.as_str())).collect();
         let (mut last, mut way) = (code, Vec::new());
-        // They may go in a circle.
+        // The records may form a cycle.
         while let Some(to) = changed.get(last).filter(|_| way.len() < records.len()) {
             way.push(Recoded { from: last.to_owned(), to: (*to).to_owned() });
             last = to;
@@ -165,7 +167,7 @@ impl<L: Lists> Listing<L> {
         Ok((found, way))
     }
 
-    /// The row of one pad in `infos`. Rows that were not asked for are another's.
+    /// Returns the row of one pad in `infos`. Rows of other pads are ignored.
     async fn info(&self, code: &str) -> Result<Option<Pad>, Unreachable> {
         let ask = InfosQuery { page: 1, rows: ROWS_REFUSED, pad_codes: vec![code.to_owned()] };
         match self.lists.infos(&ask).await {
@@ -174,7 +176,7 @@ impl<L: Lists> Listing<L> {
         }
     }
 
-    /// One answer of `userPadList`; an empty one where there are no seats.
+    /// Returns one answer of `userPadList`, which is empty if the platform has no seats.
     async fn seats(&self, ask: &SeatsQuery) -> Result<PadRows, Unreachable> {
         if self.no_seats.load(Relaxed) {
             return Ok(PadRows::default());
@@ -189,7 +191,7 @@ impl<L: Lists> Listing<L> {
         }
     }
 
-    /// All rows of `userPadList`. It has no pages where it is as documented.
+    /// Returns all rows of `userPadList`. As documented, it has no pages.
     async fn all_seats(&self) -> Result<Vec<Pad>, Unreachable> {
         let (mut ask, mut all) = (SeatsQuery::default(), Collected::default());
         for page in 1..=PAGES_MAX {
@@ -203,7 +205,7 @@ impl<L: Lists> Listing<L> {
         Err(endless())
     }
 
-    /// The rows of `infos`, all pages of it.
+    /// Returns the rows of all pages of `infos`.
     async fn infos(&self) -> Result<Vec<Pad>, Unreachable> {
         loop {
             let small = self.has_small_pages.load(Relaxed);
@@ -215,7 +217,8 @@ impl<L: Lists> Listing<L> {
         }
     }
 
-    /// As [`Self::infos`], with so many rows a page. `None`: the platform does not take so many.
+    /// Does the same as [`Self::infos`] with this number of rows per page. Returns `None` if the
+    /// platform does not accept that many.
     async fn infos_by(&self, rows: u32) -> Result<Option<Vec<Pad>>, Unreachable> {
         let mut all = Collected::default();
         let mut short = false;
@@ -229,7 +232,8 @@ impl<L: Lists> Listing<L> {
                 return Ok(Some(all.into_pads()));
             }
             if short && rows > ROWS_REFUSED {
-                // A page that was short was not the last: pages are cut, and what was cut off may be missing.
+                // A short page was not the last one. So pages are cut, and the rows that were cut
+                // off may be missing.
                 return Ok(None);
             }
             short = count < rows as usize;
@@ -284,12 +288,13 @@ impl<L: Lists> Source<Pad> for Listing<L> {
     }
 }
 
-/// The rows of several pages. Of rows that stand there twice, as pages shift while they are read, the later one counts.
+/// The rows of several pages. Pages shift while they are read, so a row can come twice; the later
+/// one counts.
 #[derive(Default)]
 struct Collected(BTreeMap<(String, Option<String>), Pad>);
 
 impl Collected {
-    /// Adds a page. Returns whether it brought a pad.
+    /// Adds a page. Returns true if it brought a new pad.
     ///
     /// # Errors
     /// No row can be read, or there are too many.

@@ -1,4 +1,5 @@
-//! What the platform says of a task that it has taken: `padTaskDetail`, and how its numbers are read.
+//! The progress of a task that the platform has accepted: `padTaskDetail`, and the meaning of its
+//! numbers.
 
 use super::api::{Api, ApiCall, ApiError, Int, Rows};
 use crate::adapter_kit::guard::Class;
@@ -19,23 +20,24 @@ struct Row {
     error_msg: Value,
 }
 
-/// What has become of a task.
+/// The progress of a task.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It waits, runs, or is not known yet: a fresh one may be absent for a moment.
+    /// It waits, runs, or is not known yet: a new task may be absent for a moment.
     Open,
-    /// The platform has done what it was told, which is no effect on the phone yet; with the output of a command.
+    /// The platform has done what it was asked, which does not yet prove an effect on the phone.
+    /// Contains the output of a command.
     Done(String),
-    /// The platform says that it failed, or was cancelled.
+    /// The platform reports that it failed, or was cancelled.
     Failed(Remark),
-    /// The platform does not know how it went.
+    /// The platform does not know the outcome.
     Unknown(Remark),
 }
 
-/// Asks what has become of a task.
+/// Asks the platform for the progress of a task.
 ///
 /// # Errors
-/// No usable answer came.
+/// The platform gave no usable answer.
 pub(super) async fn progress(api: &Api, task_id: i64) -> Result<Progress, ApiError> {
     let asked = json!({"taskIds": [task_id]});
     let rows: Rows<Row> = api.read(Class::Read, ApiCall::TaskDetail, &asked).await?;
@@ -43,8 +45,9 @@ pub(super) async fn progress(api: &Api, task_id: i64) -> Result<Progress, ApiErr
 }
 
 impl Row {
-    /// 1 waiting, 2 running, 3 done, 9 queued, -1 all failed, -2 part failed, -3 cancelled, -4 timed out, -5 abnormal. Of one pad, "part
-    /// failed" says nothing, and neither does a number that is not known.
+    /// Interprets the status: 1 waiting, 2 running, 3 done, 9 queued, -1 all failed, -2 part
+    /// failed, -3 cancelled, -4 timed out, -5 abnormal. For one pad, "part failed" is not
+    /// conclusive, and neither is an unknown number.
     fn progress(self) -> Progress {
         let Self { task_id: _, task_status, task_result, error_msg } = self;
         let text = |value: Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -59,7 +62,7 @@ impl Row {
 }
 
 impl Progress {
-    /// The same as the engine has it.
+    /// Converts the progress for the engine.
     pub(super) fn sent(self, task_id: i64) -> Sent {
         match self {
             Self::Open => Sent::Pending(task_id.to_string()),

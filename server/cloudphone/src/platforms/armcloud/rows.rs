@@ -1,8 +1,10 @@
-//! What the platform's lists tell of a phone, a *pad*: read from whatever form the answer has, and shown in our terms.
+//! The rows of the platform's lists about phones, which it calls *pads*: parsed from any form of
+//! answer, and shown in the contract's terms.
 //!
-//! The lists are not of one mind: a number may be a string, a member may be missing, null or of another type, and the rows may be an
-//! array or stand in an object. What cannot be read is as if it were not there; a row without a code is none. [`conditions`] is the one
-//! table of states, [`shown`] makes a snapshot of a row. Sends nothing.
+//! The lists are inconsistent. A number may be a string. A member may be missing, null or of
+//! another type. The rows may be an array or a member of an object. A value that cannot be read
+//! counts as missing, and a row without a code is dropped. [`conditions`] is the only table of
+//! states, and [`shown`] makes a snapshot of a row. This module does not send anything.
 
 mod conditions;
 mod loose;
@@ -23,9 +25,9 @@ use serde_json::value::RawValue;
 pub struct PadRows {
     /// The pads that could be read.
     pub pads: Vec<Pad>,
-    /// All rows, those too that could not be read.
+    /// The number of all rows, including those that could not be read.
     pub count: usize,
-    /// Whether they came as a page, an object, and not as a plain array.
+    /// True if they came as a page, in an object, and not as a plain array.
     pub paged: bool,
 }
 
@@ -61,7 +63,7 @@ impl<'de> Deserialize<'de> for CodeChanges {
     }
 }
 
-/// The rows of a list. An object of another form must not pass for a platform without pads.
+/// Returns the rows of a list. An object of another form must not count as an empty list.
 fn listed<'de, D: Deserializer<'de>>(from: D) -> Result<Rows<&'de RawValue>, D::Error> {
     let rows = Rows::deserialize(from)?;
     if rows.form == Form::One { Err(D::Error::custom("an object without rows")) } else { Ok(rows) }

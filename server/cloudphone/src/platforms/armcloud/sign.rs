@@ -1,7 +1,9 @@
-//! Signatures of the platform's requests: what is signed, and the headers that say so. Both schemes take the same pair of keys.
+//! Signatures of the platform's requests: the signed data, and the headers that carry the
+//! signature. Both schemes use the same pair of keys.
 //!
-//! Neither protects as much as it seems to. V4 covers no path, so a signature fits each endpoint for as long as its time does; V2 leaves
-//! the bodies of commands out. What protects requests is TLS. What is signed is what is sent, byte for byte.
+//! Neither scheme protects as much as it seems. V4 does not cover the path, so a signature is valid
+//! for every endpoint until it expires; V2 leaves out the bodies of commands. TLS protects the
+//! requests. The signed bytes are exactly the sent bytes.
 
 #[cfg(test)]
 mod tests;
@@ -10,21 +12,22 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use toolwarrant::{Secret, Timestamp, hex};
 
-/// How requests are signed.
+/// A scheme that signs requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// HMAC-SHA256 with a key derived from the day. All three platforms have it.
+    /// HMAC-SHA256 with a key derived from the day. All three platforms support it.
     V4,
-    /// SHA-256 over the secret key, the time, the path and the body. VMOS Cloud and VSPhone have it.
+    /// SHA-256 over the secret key, the time, the path and the body. VMOS Cloud and VSPhone support
+    /// it.
     V2,
 }
 
 /// The keys of an account.
 #[derive(Debug)]
 pub struct AccountKeys {
-    /// Names the account.
+    /// The identifier of the account.
     pub access_key: String,
-    /// Signs, and is never sent.
+    /// The key that signs. It is never sent.
     pub secret_key: Secret<String>,
 }
 
@@ -35,21 +38,21 @@ pub struct Signable<'a> {
     pub host: &'a str,
     /// The whole path, with the platform's prefix.
     pub path: &'a str,
-    /// What is signed of the body: the body as it is sent, or nothing where the scheme leaves it out.
+    /// The signed part of the body: the body as it is sent, or nothing if the scheme leaves it out.
     pub body: &'a str,
-    /// The platform's time as far as it is known; it takes 5 minutes of difference.
+    /// The platform's time as far as it is known; the platform accepts a difference of 5 minutes.
     pub at: Timestamp,
 }
 
-/// The type of all bodies. V4 signs it as the text that it is.
+/// The content type of all bodies. V4 signs exactly this text.
 const CONTENT_TYPE: &str = "application/json;charset=UTF-8";
 
 const SERVICE: &str = "armcloud-paas";
 const SIGNED_HEADERS: &str = "content-type;host;x-content-sha256;x-date";
 
 impl AccountKeys {
-    /// Returns the headers of a signed request, names in lower case. Their values are not secret, but whoever has them can send the same
-    /// request for 5 minutes.
+    /// Returns the headers of a signed request, with names in lower case. Their values are not
+    /// secret, but anyone who has them can send the same request for 5 minutes.
     #[must_use]
     pub fn headers(&self, scheme: Scheme, request: Signable<'_>) -> Vec<(&'static str, String)> {
         match scheme {
@@ -82,7 +85,7 @@ impl AccountKeys {
         hex::encode(&mac(&self.signing_key(day), &text))
     }
 
-    /// The key of a day.
+    /// Returns the key of a day.
     fn signing_key(&self, day: &str) -> [u8; 32] {
         let by_day = mac(self.secret_key.expose().as_bytes(), day);
         mac(&mac(&by_day, SERVICE), "request")
@@ -111,7 +114,7 @@ fn string_to_sign(date: &str, canonical: &str) -> String {
     format!("HMAC-SHA256\n{date}\n{day}/{SERVICE}/request\n{}", hex::encode(&Sha256::digest(canonical)))
 }
 
-/// `20260102T030405Z`: RFC 3339 without what separates, and without fractions.
+/// Writes a time as `20260102T030405Z`: RFC 3339 without separators and fractions.
 fn date(at: Timestamp) -> String {
     let text = at.to_string();
     let digits = text.chars().take_while(|c| *c != '.').filter(|c| c.is_ascii_alphanumeric());

@@ -1,4 +1,5 @@
-//! [`Control`] for the simulated fleet: takes and answers commands, and reads their effects on the phones.
+//! [`Control`] for the simulated fleet: accepts and answers commands, and reads their effects on
+//! the phones.
 
 use super::cast::{Fate, Part, Script, WORK};
 use super::fleet::{self, Network, mix};
@@ -72,10 +73,11 @@ impl Control for Sim {
 }
 
 impl Sim {
-    /// Takes a command and decides all that will come of it. Returns its number, or `None` if the command gets lost.
+    /// Accepts a command and decides all of its consequences. Returns its number, or `None` if the
+    /// command is lost.
     ///
     /// # Errors
-    /// Why the command was not taken: it came too late or was refused.
+    /// The reason that the command was not accepted: it came too late or was refused.
     fn take(&self, request: TaskId, command: &Command, not_after: Timestamp) -> Result<Option<usize>, String> {
         self.reach().map_err(|error| error.to_string())?;
         let (device, change) = read(command);
@@ -105,7 +107,7 @@ impl Sim {
         Ok(Some(number))
     }
 
-    /// Checks whether a phone offers a change at present, and can make it.
+    /// Returns true if a phone offers a change now, and can make it.
     fn can(&self, phone: &Phone, change: &Change) -> bool {
         let snapshot = self.snapshot(phone);
         let power = |action| snapshot.offers(DeviceCapability::Power) && snapshot.power_actions.contains(&action);
@@ -123,7 +125,8 @@ impl Sim {
         }
     }
 
-    /// Returns what the platform says of an operation at present; `None` if there is none of this number.
+    /// Returns the platform's report about an operation now; `None` if there is no operation with
+    /// this number.
     fn said(&self, number: usize) -> Option<(Taken, Sent)> {
         let taken = self.record().truth.operation(number)?.clone();
         let sent = match taken.answer {

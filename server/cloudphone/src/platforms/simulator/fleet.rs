@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, LazyLock};
 use toolwarrant::{SplitMix, Untrusted};
 
-/// Most phones that a fleet has.
+/// The most phones that a fleet has.
 pub const DEVICES_MAX: u32 = 1_000_000;
 
 /// Returns the id of a phone. It has seven digits, so ids and indices have the same order.
@@ -21,7 +21,8 @@ pub(super) fn index(id: &str, devices: u32) -> Option<u32> {
     digits.parse().ok().filter(|index| (1..=devices).contains(index))
 }
 
-/// Finds the index of the first phone whose id is after `id`: by bisection, where `id` is that of no phone.
+/// Returns the index of the first phone whose id comes after `id`. Uses bisection if `id` belongs
+/// to no phone.
 pub(super) fn index_after(id: &DeviceId, devices: u32) -> u32 {
     if let Some(index) = index(id.as_str(), devices) {
         return index + 1;
@@ -42,7 +43,8 @@ impl Draw {
         Self(SplitMix(seed ^ (u64::from(index) << 32)))
     }
 
-    /// Draws the part. The first phones have those of the cast; of the others, every second is plain and the rest draw any part.
+    /// Draws the part. The first phones have those of the cast. Of the others, every second is
+    /// plain and the rest draw any part.
     pub(super) fn part(&mut self, index: u32) -> Part {
         match CAST.get(index as usize - 1) {
             Some(part) => *part,

@@ -1,8 +1,11 @@
-//! The journal: a file from which the truth is restored after a restart. A fleet may also have none.
+//! The journal: a file from which the truth is restored after a restart. A fleet may also have no
+//! journal.
 //!
-//! The first line says what the file is; each other line is one command as JSON. A line is written before its command is answered
-//! or takes effect, so the end of the process undoes nothing that a client could have seen. A file that has grown is rewritten as the
-//! states that its old commands led to, and the commands since then. It holds no user name and no password.
+//! The first line identifies the file; each other line is one command as JSON. A line is written
+//! before its command is answered or takes effect, so the end of the process does not undo anything
+//! that a client could have seen. A file that has grown is rewritten: it then has the states that
+//! its old commands led to, and the commands since then. It does not contain user names or
+//! passwords.
 
 use super::fleet::DEVICES_MAX;
 use super::truth::{Folded, SettledPhone, State, Taken, Truth};
@@ -19,22 +22,25 @@ const VERSION: u32 = 1;
 /// The version of a file that was folded: its second line is a [`Folded`].
 const FOLDED: u32 = 2;
 
-/// Bytes from which a journal is folded, or twice what is left of it then if that is more.
+/// The size in bytes at which a journal is folded. If twice the size after the last fold is more,
+/// that counts instead.
 const FOLD_AT: u64 = 16 << 20;
 
-/// How long a command can be asked about after all that came of it. Tasks end much sooner.
+/// The time for which the engine can ask about a command after its last consequence. Tasks end much
+/// sooner.
 const REMEMBERED: Duration = Duration::from_hours(24);
 
-/// Where commands are recorded.
+/// The place where commands are recorded.
 #[derive(Debug)]
 pub(super) enum Journal {
-    /// Nowhere: they are forgotten when the process ends.
+    /// In memory only: they are forgotten when the process ends.
     Memory,
-    /// In a file. Its first `length` bytes are whole lines. It is folded when it has `fold_at`.
+    /// In a file. Its first `length` bytes are whole lines. It is folded when `length` reaches
+    /// `fold_at`.
     File { path: PathBuf, file: File, seed: u64, length: u64, fold_at: u64 },
 }
 
-/// The first line. The commands make sense for one fleet only, which the seed identifies.
+/// The first line. The commands are valid for one fleet only, which the seed identifies.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -43,11 +49,13 @@ struct Header {
 }
 
 impl Journal {
-    /// Opens the journal of the fleet with this seed, or creates it, and returns the truth that it tells. `untouched` makes the state of a
-    /// phone without commands. A last line without a line break was never answered, and is cut off.
+    /// Opens the journal of the fleet with this seed, or creates it, and returns the truth that it
+    /// contains. `untouched` makes the state of a phone without commands. A last line without a
+    /// line break was never answered, and is cut off.
     ///
     /// # Errors
-    /// The file cannot be read or written, belongs to another fleet, has another version, or is damaged before its last line.
+    /// The file cannot be read or written, belongs to another fleet, has another version, or is
+    /// damaged before its last line.
     pub(super) fn open(path: &Path, seed: u64, untouched: impl Fn(u32) -> State) -> Result<(Self, Truth)> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
@@ -76,19 +84,19 @@ impl Journal {
         Ok((Self::File { path: path.to_owned(), file, seed, length, fold_at: FOLD_AT }, truth))
     }
 
-    /// Whether the journal has grown so large that it should be folded.
+    /// Returns true if the journal has grown so large that it should be folded.
     pub(super) fn has_grown(&self) -> bool {
         matches!(self, Self::File { length, fold_at, .. } if length >= fold_at)
     }
 
-    /// Forgets the old commands of `truth`, and rewrites the journal so that it tells what is left. After a crash the file is the one
-    /// before or the one after. Waits for the disk.
+    /// Forgets the old commands of `truth`, and rewrites the journal with the rest. After a crash
+    /// the file is the old or the new one. Waits for the disk.
     ///
     /// # Errors
     /// The file cannot be written. The journal stays as it is.
     pub(super) fn fold(&mut self, truth: &mut Truth, now: Timestamp) -> Result<()> {
         let Self::File { path, file, seed, length, fold_at } = self else { return Ok(()) };
-        // Whether it succeeds or not, it is not tried again with every command.
+        // Raised even if the fold fails, so that it is not tried again with every command.
         *fold_at = fold_at.saturating_mul(2);
         let (folded, phones, taken) = truth.fold(now, now.minus(REMEMBERED));
         let mut text = line(&Header { simulated_phones: FOLDED, seed: *seed })?;
@@ -105,8 +113,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends a command, to the page cache only: it survives the end of the process, as promised, but not a power cut. In return
-    /// nothing waits for the disk, so this may run under a lock and on a thread that serves requests.
+    /// Appends a command, to the page cache only: it survives the end of the process, as promised,
+    /// but not a power cut. So the call does not wait for the disk and may run under a lock, on a
+    /// thread that serves requests.
     ///
     /// # Errors
     /// The command could not be written. The next line overwrites any part of it.
@@ -119,10 +128,12 @@ impl Journal {
     }
 }
 
-/// Checks the journal at `path` without changing it; a fleet may have it open. A missing or empty file is sound.
+/// Checks the journal at `path` without changing it; a fleet may have it open. A missing or empty
+/// file is sound.
 ///
 /// # Errors
-/// The file cannot be read, is no journal, has another version, or is damaged before its last line.
+/// The file cannot be read, is not a journal, has another version, or is damaged before its last
+/// line.
 pub(super) fn examine(path: &Path) -> Result<()> {
     match path.metadata() {
         // Reading from a pipe would wait for a writer.
@@ -133,10 +144,10 @@ pub(super) fn examine(path: &Path) -> Result<()> {
     }
 }
 
-/// The contents of a journal.
+/// The content of a journal.
 struct Told {
     seed: u64,
-    /// Where its last whole line ends.
+    /// The end of its last whole line.
     length: u64,
     folded: Folded,
     phones: Vec<SettledPhone>,
@@ -172,7 +183,7 @@ fn told(path: &Path, text: &[u8]) -> Result<Told> {
     Ok(Told { seed, length: length as u64, folded, phones, taken: taken.collect::<Result<_>>()? })
 }
 
-/// Checks that there can be a phone of this index.
+/// Checks that a phone with this index can exist.
 fn known(path: &Path, n: u32, phone: u32) -> Result<()> {
     match (1..=DEVICES_MAX).contains(&phone) {
         true => Ok(()),
@@ -181,7 +192,7 @@ fn known(path: &Path, n: u32, phone: u32) -> Result<()> {
 }
 
 fn damaged(path: &Path, n: u32, why: &serde_json::Error) -> Error {
-    // It counts lines from the beginning of this one.
+    // The error counts lines from the beginning of this line.
     let why = why.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();
     wrong(path, &format!("is damaged in line {n}: {why}"))

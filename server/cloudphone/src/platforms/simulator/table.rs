@@ -1,8 +1,10 @@
-//! What was last shown of each phone, by index, with what it was made of: as long as that is the same, the same is shown.
+//! The last shown view of each phone, by index, with the inputs that it was made from. It is shown
+//! again while the inputs stay the same.
 //!
-//! It is in pieces, each of which takes storage from the first time that one of its phones is shown. Pages share a piece's lock, and hold
-//! it while they copy. Whoever finds a phone changed takes it alone, for as long as making that phone takes: at most once for each change.
-//! How phones look is not its concern. Start at [`Table::show`].
+//! The table consists of pieces. A piece takes storage when one of its phones is shown for the
+//! first time. Pages share the lock of a piece, and hold it while they copy. A caller that finds a
+//! changed phone takes the lock exclusively while it makes the new view: at most once per change.
+//! The table does not know how phones look. Start at [`Table::show`].
 
 use super::cast::Part;
 use crate::phones::contract::DeviceState;
@@ -11,31 +13,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockWriteGuard};
 use toolwarrant::unpoisoned;
 
-/// Phones of a piece.
+/// The number of phones of a piece.
 const PIECE: u32 = 128;
 
 /// The phones of a fleet, by indices that count from 1.
 #[derive(Debug)]
 pub(super) struct Table(Box<[Piece]>);
 
-/// Some phones that stand together, on cache lines of their own.
+/// Consecutive phones, on their own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Piece {
-    /// Whether a command ever reached one of them.
+    /// True if one of them has ever received a command.
     written: AtomicBool,
     /// Empty until one of them is shown.
     shown: RwLock<Box<[Option<Shown>]>>,
 }
 
-/// What was last shown of a phone.
+/// The last shown view of a phone.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) look: Look,
     pub(super) seen: Arc<Seen>,
 }
 
-/// All that decides what is shown of a phone, given its seed and index: what is drawn of these, and what time and commands change.
+/// The inputs that decide how a phone is shown, given its seed and index: its drawn part, and what
+/// time and commands change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) part: Part,
@@ -46,22 +49,23 @@ pub(super) struct Look {
 }
 
 impl Table {
-    /// Makes the table of a fleet.
+    /// Creates the table of a fleet.
     pub(super) fn of(devices: u32) -> Self {
         Self((0..devices.div_ceil(PIECE)).map(|_| Piece::default()).collect())
     }
 
-    /// Says that a command reached a phone.
+    /// Records that a phone has received a command.
     pub(super) fn write(&self, index: u32) {
         self.at(index).written.store(true, Ordering::Release);
     }
 
-    /// Whether a command ever reached a phone of the same piece.
+    /// Returns true if a phone of the same piece has ever received a command.
     pub(super) fn is_written(&self, index: u32) -> bool {
         self.at(index).written.load(Ordering::Acquire)
     }
 
-    /// Shows phones of one piece. `is_so` says whether a phone looks as it was shown; `make` makes what is new.
+    /// Shows phones of one piece. `is_so` returns true if a phone still looks as it was shown;
+    /// `make` makes a new view.
     pub(super) fn show(
         &self,
         indices: impl Iterator<Item = u32> + Clone,
@@ -97,7 +101,7 @@ impl Table {
             if !shown.as_ref().is_some_and(|shown| is_so(index, &shown.look)) {
                 let made = make(index);
                 match shown {
-                    // What has changed is nothing that anyone sees.
+                    // The change is not visible to clients.
                     Some(Shown { look, seen }) if *seen == made.seen => *look = made.look,
                     _ => *shown = Some(made),
                 }
@@ -117,7 +121,7 @@ pub(super) fn next_piece(index: u32) -> u32 {
     (index - 1) / PIECE * PIECE + PIECE + 1
 }
 
-/// The place of a phone in its piece.
+/// Returns the place of a phone in its piece.
 fn place(index: u32) -> usize {
     ((index - 1) % PIECE) as usize
 }

@@ -1,8 +1,9 @@
-//! The truth: the commands that were taken, and the state of each phone after them.
+//! The truth: the commands that were accepted, and the state of each phone after them.
 //!
-//! It is a function of the commands and the time, and knows neither clock nor file. A phone that no command reached costs nothing.
-//! Reading a phone costs the same however many commands reached it: due effects are folded into its state, the others wait. Old
-//! commands can be [forgotten](Truth::fold); the states that they led to stay.
+//! It is a function of the commands and the time, and does not use a clock or a file. A phone
+//! without commands takes no storage. The cost of reading a phone does not depend on the number of
+//! its commands: due effects are folded into its state, the others wait. Old commands can be
+//! [forgotten](Truth::fold); the states that they led to stay.
 
 use crate::phones::contract::{DeviceState, Port, ProxyScheme};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -11,7 +12,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use toolwarrant::{TaskId, Timestamp};
 
-/// Time before its effect at which a command begins to show in the state, as `booting`, `stopping` or `restarting`.
+/// The time before its effect at which a command begins to show in the state, as `booting`,
+/// `stopping` or `restarting`.
 const TRANSITION: Duration = Duration::from_secs(5);
 
 /// All commands and phones, with effects past and to come.
@@ -39,13 +41,13 @@ impl Log {
     }
 }
 
-/// What is left of commands that were forgotten. A line of the journal.
+/// A summary of forgotten commands. A line of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Folded {
-    /// How many commands were forgotten.
+    /// The number of forgotten commands.
     pub(super) forgotten: usize,
-    /// Effects up to then are in the states of the phones.
+    /// The time up to which effects are in the states of the phones.
     pub(super) settled: Timestamp,
     /// The number of phones whose states follow.
     pub(super) phones: usize,
@@ -62,7 +64,7 @@ pub(super) struct SettledPhone {
     pub(super) state: State,
 }
 
-/// A command that was taken, and all that will come of it. One line of the journal.
+/// An accepted command with all of its consequences. One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Taken {
@@ -75,11 +77,11 @@ pub(super) struct Taken {
     pub(super) reply: Reply,
     pub(super) answer: Answer,
     pub(super) answer_at: Timestamp,
-    /// When it takes effect; `None` if it never does.
+    /// The time when it takes effect; `None` if it never does.
     pub(super) acts_at: Option<Timestamp>,
 }
 
-/// What a command changes.
+/// The change that a command makes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -87,15 +89,15 @@ pub enum Change {
     SetProxy(ProxyEndpoint),
     /// Traffic goes out directly.
     ClearProxy,
-    /// A phone that does not run starts with another boot id. A running one stays as it is.
+    /// A phone that does not run starts with a new boot id. A running phone stays as it is.
     Boot,
     /// The phone stops, unless it has stopped already.
     Shutdown,
-    /// A running phone gets another boot id. Any other stays as it is.
+    /// A running phone gets a new boot id. Any other phone stays as it is.
     Restart,
 }
 
-/// A proxy without its credentials, which are never kept.
+/// A proxy without its credentials, which are never stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyEndpoint {
@@ -109,19 +111,19 @@ pub struct ProxyEndpoint {
     pub port: Port,
 }
 
-/// How a send is answered.
+/// The way in which a send is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     /// At once, with an operation that can be asked about.
     Operation,
-    /// Once it is done.
+    /// After the command is done.
     Held,
-    /// Not at all: the answer gets lost.
+    /// Never: the answer is lost.
     Lost,
 }
 
-/// What the platform finally says of a command, true or not.
+/// The platform's final report about a command, true or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
@@ -132,11 +134,11 @@ pub(super) enum Answer {
 /// An effect that a command really had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// When it took effect.
+    /// The time when it took effect.
     pub at: Timestamp,
     /// The index of the phone.
     pub phone: u32,
-    /// What took effect.
+    /// The change that took effect.
     pub change: Change,
 }
 
@@ -162,7 +164,7 @@ struct Phone {
 }
 
 impl Truth {
-    /// The truth after commands that were forgotten.
+    /// Creates the truth after commands that were forgotten.
     pub(super) fn after(folded: Folded, phones: Vec<SettledPhone>) -> Self {
         let phones =
             phones.into_iter().map(|SettledPhone { phone, state }| (phone, Phone { state, pending: Vec::new() }));
@@ -170,13 +172,15 @@ impl Truth {
         Self { log, requests: HashMap::new(), phones: phones.collect() }
     }
 
-    /// Takes a command and returns its number, which names its operation. `untouched` makes the state of a phone without commands.
+    /// Accepts a command and returns its number, which names its operation. `untouched` makes the
+    /// state of a phone without commands.
     pub(super) fn take(&mut self, taken: Taken, untouched: impl FnOnce() -> State) -> usize {
         let acts = taken.acts_at.is_some();
         self.take_settled(taken, acts, untouched)
     }
 
-    /// The same with a command whose effect, unless it has yet to `act`, is in the state of its phone.
+    /// Does the same for a restored command. If `acts` is false, its effect is already in the state
+    /// of its phone, or it never has one.
     pub(super) fn take_settled(&mut self, taken: Taken, acts: bool, untouched: impl FnOnce() -> State) -> usize {
         let number = self.log.forgotten + self.log.taken.len();
         let phone = self.phones.entry(taken.phone).or_insert_with(|| Phone { state: untouched(), pending: Vec::new() });
@@ -189,8 +193,8 @@ impl Truth {
         number
     }
 
-    /// Forgets the first commands, as far as all that came of them was over at `before`, and puts effects up to `now` into the states of
-    /// the phones. Returns what is left.
+    /// Forgets the first commands, as far as all of their consequences were over at `before`, and
+    /// applies effects up to `now` to the states of the phones. Returns the rest.
     pub(super) fn fold(&mut self, now: Timestamp, before: Timestamp) -> (Folded, Vec<SettledPhone>, &[Taken]) {
         let Self { log, requests, phones } = self;
         phones.values_mut().for_each(|phone| phone.settle(log, now));
@@ -213,8 +217,8 @@ impl Truth {
         Some(phone.seen(&self.log, now))
     }
 
-    /// Returns the phones of these indices that commands reached, in order, each with the power state that it shows at `now` and the number
-    /// of commands that took effect.
+    /// Returns the phones of these indices that have received commands, in order, each with the
+    /// power state that it shows at `now` and the number of commands that took effect.
     pub(super) fn reached(&mut self, phones: RangeInclusive<u32>, now: Timestamp) -> Vec<(u32, DeviceState, u64)> {
         let Self { log, requests: _, phones: all } = self;
         let reached = |(index, phone): (&u32, &mut Phone)| {
@@ -229,12 +233,13 @@ impl Truth {
         self.log.get(number)
     }
 
-    /// Returns the numbers of the commands that were taken under a request id, in order.
+    /// Returns the numbers of the commands that were accepted under a request id, in order.
     pub(super) fn numbers(&self, request: TaskId) -> &[usize] {
         self.requests.get(&request).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns what the commands that `is_asked` admits have really done by `now`, in order of time, except what was forgotten.
+    /// Returns the real effects up to `now` of the commands that `is_asked` admits, in order of
+    /// time, without those of forgotten commands.
     pub(super) fn deeds(&self, now: Timestamp, is_asked: impl Fn(&Taken) -> bool) -> Vec<Deed> {
         let done = |taken: &Taken| {
             let at = taken.acts_at.filter(|at| is_asked(taken) && *at <= now)?;
@@ -260,7 +265,7 @@ impl Phone {
         }
     }
 
-    /// Returns its state, which shows commands that are about to take effect.
+    /// Returns its state, including commands that are about to take effect.
     fn seen(&self, log: &Log, now: Timestamp) -> State {
         State { power: self.power(log, now), ..self.state.clone() }
     }
@@ -290,7 +295,8 @@ impl State {
         }
     }
 
-    /// Returns the state that the phone shows while a change is under way; `None` if it does not show.
+    /// Returns the state that the phone shows while a change is in progress; `None` if it does not
+    /// show.
     fn on_the_way(&self, change: &Change) -> Option<DeviceState> {
         let running = self.power == DeviceState::Running;
         match change {

@@ -1,4 +1,5 @@
-//! What an answer says. The platform's shapes waver: numbers come as texts, lists as single objects, members appear and vanish.
+//! Parsing of answers. The platform's shapes vary: numbers come as texts, lists as single objects,
+//! and members appear and disappear.
 
 use super::codes::{self, Meaning, meaning};
 use super::error::ApiError;
@@ -12,31 +13,33 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use toolwarrant::{Remark, Timestamp, Untrusted};
 
-/// A whole number, also one that comes as text.
+/// A whole number, possibly written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Int(pub i64);
 
-/// The rows of an answer, read from text: an array, the array in a member of an object, one object for one row, or nothing.
+/// The rows of an answer: an array, the array in a member of an object, one object for one row, or
+/// nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows<T> {
     /// The rows.
     pub rows: Vec<T>,
-    /// What they stood in.
+    /// The form in which they came.
     pub form: Form,
 }
 
-/// What rows stand in.
+/// The form in which rows come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// An array, or nothing.
     List,
     /// A member of an object.
     Page,
-    /// Nothing: an object without such a member is the one row.
+    /// One object, which is the only row because it has no such member.
     One,
 }
 
-/// Members in which rows were seen. `rows` is a number: the size of a page.
+/// The names of members that contain rows. `rows` is not one of them: it is a number, the size of a
+/// page.
 const ROWS: [&str; 3] = ["pageData", "records", "data"];
 
 /// A task that the platform has accepted.
@@ -47,7 +50,7 @@ pub struct Accepted {
 }
 
 impl Int {
-    /// Reads a number; `None` if it is no whole one.
+    /// Reads a number; `None` if it is not a whole number.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         value.as_i64().or_else(|| value.as_str()?.trim().parse().ok()).map(Self)
     }
@@ -74,24 +77,25 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
     }
 }
 
-/// An answer and what it says.
+/// An answer with its interpretation.
 #[derive(Debug)]
 pub(super) struct Judged {
     /// The data of a success, as JSON.
     pub(super) data: Result<Box<str>, ApiError>,
-    /// What it says of the platform.
+    /// What the answer shows about the platform, for the guard.
     pub(super) end: CallEnd,
-    /// Whether the same read may succeed a moment later.
+    /// True if the same read may succeed a moment later.
     pub(super) may_pass: bool,
     /// The platform's code, if the answer has one.
     pub(super) code: Option<i64>,
     /// The platform's time of the answer, in milliseconds since the epoch.
     pub(super) at: Option<i64>,
-    /// Its name of the request.
+    /// The platform's identifier of the request.
     pub(super) trace: Option<Untrusted>,
 }
 
-/// What stands around the data of each answer; one without a code is none.
+/// The envelope around the data of each answer. An object without a code does not count as an
+/// envelope.
 #[derive(Default, Deserialize)]
 struct Envelope<'a> {
     code: Option<Int>,
@@ -106,8 +110,9 @@ struct Envelope<'a> {
 }
 
 impl Judged {
-    /// Judges an answer that came at this time of the machine. One that is not in the platform's form is a gateway's, of which only three
-    /// statuses are certain to have done nothing.
+    /// Interprets an answer that arrived at the machine's time `now`. An answer that is not in the
+    /// platform's form comes from a gateway. Only three of its statuses prove that the request was
+    /// not carried out.
     pub(super) fn of(answer: &Response<impl AsRef<[u8]>>, now: Timestamp) -> Self {
         let (status, envelope) = (answer.status(), serde_json::from_slice::<Envelope<'_>>(answer.body().as_ref()));
         let envelope = envelope.ok().filter(|envelope| envelope.code.is_some()).unwrap_or_default();
@@ -118,7 +123,7 @@ impl Judged {
             (Some(code), None) => format!("code {code}"),
             (None, _) => format!("status {} and no answer in the platform's form", status.as_u16()),
         });
-        // A status that says more than the code beside it.
+        // A status that is more precise than the code next to it.
         let meaning = match (status, code.map_or(Meaning::Unknown, meaning)) {
             (StatusCode::TOO_MANY_REQUESTS, _) => Meaning::TooOften,
             (StatusCode::UNAUTHORIZED, _) => Meaning::Denied,
@@ -153,14 +158,16 @@ impl Judged {
     }
 }
 
-/// How long the platform asks to be left alone: until a moment of its clock, or for seconds.
+/// Returns the time for which the platform asks not to be called. It is given as a moment of its
+/// clock, or in seconds.
 fn pause(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     let until = |seconds: u64| Timestamp(seconds.saturating_mul(1_000)).since(now);
     number("x-ratelimit-reset").map(until).or_else(|| number("retry-after").map(Duration::from_secs))
 }
 
-/// What a call that starts tasks says of each pad: one list, or a list of those that were taken and one of those that were not.
+/// The answer to a call that starts tasks, with an entry per pad: one list, or a list of accepted
+/// pads and one of refused pads.
 #[derive(Debug)]
 pub(super) struct Started {
     taken: Vec<StartedRow>,
@@ -197,11 +204,11 @@ impl<'de> Deserialize<'de> for Started {
     }
 }
 
-/// Such a task was there already.
+/// The status of a task that existed already.
 const QUEUED_ALREADY: i64 = -1;
 
 impl Started {
-    /// What became of the call for the one pad that it named.
+    /// Returns the outcome of the call for the one pad that it named.
     pub(super) fn on(self, pad_code: &str) -> Result<Accepted, ApiError> {
         let Self { taken, refused } = self;
         let is_it = |row: &&StartedRow| row.pad_code.as_str() == Some(pad_code);

@@ -1,11 +1,12 @@
-//! The calls that this adapter makes, and their paths. All are POSTs. A call that is not documented for a family is not made there.
+//! The calls that this adapter makes, and their paths. All are POSTs. A call that is not documented
+//! for a family is not made to it.
 
 /// A call of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ApiCall {
-    /// Pads, by pages.
+    /// Lists pads, by pages.
     Infos,
-    /// Seats, all at once.
+    /// Lists seats, all at once.
     UserPadList,
     /// Restarts a pad.
     Restart,
@@ -19,27 +20,27 @@ pub enum ApiCall {
     NetStorageOff,
     /// Sets or removes the proxy of a pad.
     SetProxy,
-    /// What became of tasks.
+    /// Returns the progress of tasks.
     TaskDetail,
     /// Starts a command on a pad.
     AsyncCmd,
     /// Issues a token for a pad's screen.
     ScreenToken,
-    /// Which pads were replaced by which.
+    /// Lists the pads that were replaced, with their replacements.
     PadChanges,
 }
 
-/// Which names the calls have.
+/// A family of platforms, which decides the names of the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// VMOS Cloud and VSPhone, which differ in their prefix alone.
+    /// VMOS Cloud and VSPhone, which differ only in their prefix.
     PadApi,
     /// ARMCloud.
     Armcloud,
 }
 
 impl ApiCall {
-    /// Returns the path after the prefix, or `None` where the family has no such call.
+    /// Returns the path after the prefix, or `None` if the family has no such call.
     #[must_use]
     pub fn path(self, family: Family) -> Option<&'static str> {
         let [pad_api, armcloud] = match self {
@@ -62,12 +63,14 @@ impl ApiCall {
         }
     }
 
-    /// Whether V2 leaves its body out of the signature, by the vendor's table.
+    /// Returns true if V2 signatures leave out the body of this call, according to the vendor's
+    /// table.
     pub(super) fn is_command(self) -> bool {
         self == Self::AsyncCmd
     }
 
-    /// Largest answer, in bytes. The list of seats has no pages: some 1.5 KB for each seat.
+    /// Returns the size of the largest answer, in bytes. The list of seats has no pages: about 1.5
+    /// KB per seat.
     pub(super) fn largest_answer(self) -> usize {
         if self == Self::UserPadList { 64 << 20 } else { 4 << 20 }
     }

@@ -1,47 +1,49 @@
-//! Why a call of the platform has no result.
+//! Errors of calls of the platform.
 
 use super::codes;
 use toolwarrant::Remark;
 
-/// Why a call has no result.
+/// The reason that a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// Provably not done: nothing left, the guard refused it, or the platform's refusal says so. The code is the platform's, or 404 where
-    /// it has no such call.
+    /// Provably not done: the request was not sent, the guard refused it, or the platform's refusal
+    /// proves it. The code is the platform's, or 404 if it has no such call.
     #[error("not done: {}", .why.as_str())]
     NotDone {
         /// The platform's code, if it refused.
         code: Option<i64>,
-        /// Why, for the log and the operator.
+        /// The reason, for the log and the operator.
         why: Remark,
     },
-    /// The platform says that it tried and failed.
+    /// The platform reports that it tried and failed.
     #[error("failed with code {code}: {}", .why.as_str())]
     Failed {
         /// The platform's code.
         code: i64,
-        /// What it says.
+        /// The platform's text.
         why: Remark,
     },
-    /// It may have been done, and it may yet be.
+    /// The request may have been carried out, or may yet be.
     #[error("unknown: {}", .0.as_str())]
     Unknown(Remark),
 }
 
 impl ApiError {
-    /// Whether the platform says that there is no such pad, or none of this account.
+    /// Returns true if the platform says that there is no such pad, or that it belongs to another
+    /// account.
     #[must_use]
     pub fn is_missing_pad(&self) -> bool {
         matches!(self, Self::NotDone { code: Some(code), .. } if codes::is_missing_pad(*code))
     }
 
-    /// Whether the platform does not take this request: neither the account nor the number of calls is why.
+    /// Returns true if the platform refuses this request, and the cause is neither the account nor
+    /// the number of calls.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::NotDone { code: Some(code), .. } if codes::meaning(*code) == codes::Meaning::Refused)
     }
 
-    /// Whether the platform has no such call.
+    /// Returns true if the platform has no such call.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::NotDone { code: Some(codes::UNSUPPORTED), .. })

@@ -1,43 +1,45 @@
-//! The one table of states: `padStatus`, `cvmStatus` and `online` become one condition in our terms.
+//! The only table of states: `padStatus`, `cvmStatus` and `online` become one condition in the
+//! contract's terms.
 //!
-//! The numbers are the vendor's (`padStatus`: VMOS and ARMCloud documents of 2026 and 2025; `cvmStatus`: VMOS documents of 2025). Where
-//! two of them differ, the one holds that promises less; two that exclude each other, and a number that is not listed here, tell
-//! nothing. A state is evidence of a write, so what is not sure is none.
+//! The numbers are the vendor's (`padStatus`: VMOS and ARMCloud documents of 2026 and 2025;
+//! `cvmStatus`: VMOS documents of 2025). If two of them differ, the one that promises less holds.
+//! Two that contradict each other, and a number that is not listed here, give no state. A state is
+//! evidence of a write, so an uncertain one is not shown.
 
 use crate::phones::contract::DeviceState::{self, Booting, Restarting, Running, Stopped, Stopping};
 
 /// The pad was deleted.
 pub(super) const DELETED: i64 = 25;
 
-/// As [`DELETED`], in callbacks.
+/// Like [`DELETED`], in callbacks.
 pub(super) const DELETED_IN_CALLBACKS: i64 = -1;
 
-/// Of `cvmStatus`: it is loading, or nothing else is known of it.
+/// In `cvmStatus`: it is loading, or its state is not known.
 const LOADING: i64 = 99;
 
-/// What is known of a pad.
+/// The condition of a pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Condition {
-    /// Its state; `None` if that cannot be told.
+    /// Its state; `None` if that is not known.
     pub(super) state: Option<DeviceState>,
-    /// Why it does not run: a lower-case fragment.
+    /// The reason that it does not run: a lower-case fragment.
     pub(super) why: &'static str,
-    /// What can be done.
+    /// The way to make it run.
     pub(super) way: Way,
 }
 
-/// What can be done about a condition.
+/// The way to get a pad out of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Nothing need be: it runs.
+    /// None is needed: it runs.
     Up,
-    /// A boot, where the pad has one.
+    /// A boot, if the pad offers it.
     Boot,
-    /// A shutdown, where the pad has one.
+    /// A shutdown, if the pad offers it.
     Shutdown,
     /// To wait some minutes.
     Wait,
-    /// Nothing that is known here.
+    /// None that is known.
     None,
 }
 
@@ -45,7 +47,7 @@ const fn row(number: i64, state: Option<DeviceState>, way: Way, why: &'static st
     (number, Condition { state, why, way })
 }
 
-/// What `padStatus` says. Deleted pads are left out of lists before.
+/// The meanings of `padStatus`. Deleted pads are removed from lists earlier.
 pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(10, Some(Running), Way::Up, ""),
     row(11, Some(Restarting), Way::Wait, "the phone is restarting"),
@@ -59,7 +61,7 @@ pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(18, Some(Stopped), Way::Boot, "the phone is stopped"),
     row(19, Some(Stopping), Way::Wait, "the phone is stopping"),
     row(20, Some(Booting), Way::Wait, "the phone is booting"),
-    // By its errors 111071 and 111078 the platform takes a boot and a shutdown once more.
+    // According to its errors 111071 and 111078, the platform accepts a boot and a shutdown again.
     row(21, None, Way::Shutdown, "the platform could not shut the phone down"),
     row(22, None, Way::Boot, "the platform could not boot the phone"),
     row(23, None, Way::None, "the phone is being deleted"),
@@ -68,11 +70,11 @@ pub(super) const PAD_STATUS: [(i64, Condition); 17] = [
     row(26, None, Way::None, "the phone is being cloned"),
 ];
 
-/// What `cvmStatus` says. It has no number for a phone that is shut down.
+/// The meanings of `cvmStatus`. It has no number for a phone that is shut down.
 pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
     row(LOADING, None, Way::Wait, "the phone is being loaded"),
     row(100, Some(Running), Way::Up, ""),
-    // A screenshot is taken of what runs.
+    // A screenshot is taken of a running phone.
     row(101, Some(Running), Way::Up, ""),
     row(102, Some(Restarting), Way::Wait, "the phone is restarting"),
     row(103, Some(Restarting), Way::None, "the phone is being reset"),
@@ -100,14 +102,14 @@ pub(super) const CVM_STATUS: [(i64, Condition); 22] = [
 const UNLISTED: Condition =
     Condition { state: None, why: "the platform tells a state of the phone that is not known here", way: Way::None };
 
-/// No number at all.
+/// No number.
 const UNTOLD: Condition = Condition { state: None, why: "the platform tells no state of the phone", way: Way::None };
 
-/// Two that exclude each other.
+/// Two numbers that contradict each other.
 const TORN: Condition =
     Condition { state: None, why: "the platform tells two states of the phone at once", way: Way::None };
 
-/// Right after a start that is usual.
+/// Usual right after a start.
 const UNCONNECTED: Condition =
     Condition { state: None, why: "the platform is not connected to the phone", way: Way::Wait };
 
@@ -122,7 +124,8 @@ pub(super) fn condition(pad_status: Option<i64>, cvm_status: Option<i64>, online
         (Some(only), None) | (None, Some(only)) => only,
         (Some(pad), Some(cvm)) if pad.state == Some(Running) => cvm,
         (Some(pad), Some(cvm)) if cvm.state == Some(Running) || pad.state == cvm.state || pad.state.is_none() => pad,
-        // The other list has no number for a phone that is off, and this one says least.
+        // The other list has no number for a phone that is off, and `LOADING` is its least specific
+        // number.
         (Some(pad), Some(_)) if pad.state == Some(Stopped) && cvm_status == Some(LOADING) => pad,
         (Some(_), Some(cvm)) if cvm.state.is_none() => cvm,
         (Some(_), Some(_)) => TORN,

@@ -1,29 +1,30 @@
-//! Members that have the type of the day. What is neither a text nor a number is as if it were not there.
+//! Parsers for members whose type varies. A value that is neither a text nor a number counts as
+//! missing.
 
 use crate::platforms::armcloud::api::Int;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use toolwarrant::Untrusted;
 
-/// A whole number, or a text of one.
+/// Reads a whole number, or a text of one.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     Ok(Int::of(&Value::deserialize(from)?).map(|Int(number)| number))
 }
 
-/// Longest id, in bytes.
+/// The longest id, in bytes.
 const ID_MAX: usize = 64;
 
-/// An id of the platform, as it is. One that is empty, or too long for an id of ours, is none.
+/// Reads an id of the platform, unchanged. An id that is empty or too long counts as missing.
 pub(super) fn id<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(text(from)?.filter(|id| (1..=ID_MAX).contains(&id.len())))
 }
 
-/// A text that is shown. What is empty once it is cleaned is none.
+/// Reads a text that is shown. A text that is empty after cleaning counts as missing.
 pub(super) fn untrusted<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Untrusted>, D::Error> {
     Ok(text(from)?.map(|text| Untrusted::clean(&text)).filter(|text| !text.as_str().is_empty()))
 }
 
-/// A text, or a number as one.
+/// Reads a text, or a number as text.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Number(number) => Some(number.to_string()),

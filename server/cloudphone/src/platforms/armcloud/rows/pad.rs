@@ -1,4 +1,4 @@
-//! What the platform's lists tell of one pad.
+//! The row of one pad.
 
 use super::{conditions, loose};
 use crate::adapter_kit::roster::Row;
@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 use toolwarrant::Untrusted;
 
-/// What the lists tell of a pad. Members have the platform's names, in answers and in the roster's file.
+/// The data in the platform's lists about a pad. Members have the platform's names, in answers and
+/// in the file of the device registry.
 ///
-/// Its proxy is not among them: `proxyIp` belongs to proxies that the platform manages, without a port and a scheme.
+/// Its proxy is not among them: `proxyIp` is for proxies that the platform manages, and has no port
+/// and no scheme.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pad {
-    /// The platform's id of the pad, which may pass to another.
+    /// The platform's id of the pad, which may pass to another pad.
     #[serde(deserialize_with = "loose::id")]
     pub(super) pad_code: Option<String>,
     /// The seat that was purchased (VMOS, VSPhone).
@@ -27,7 +29,7 @@ pub struct Pad {
     /// `userPadList`.
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
     pub(super) cvm_status: Option<i64>,
-    /// Whether the platform is connected to the pad: 0 or 1 (ARMCloud).
+    /// 1 if the platform is connected to the pad, 0 if not (ARMCloud).
     #[serde(deserialize_with = "loose::number", skip_serializing_if = "Option::is_none")]
     pub(super) online: Option<i64>,
     /// `13` or `Android13`.
@@ -51,13 +53,13 @@ pub struct Pad {
 }
 
 impl Pad {
-    /// Whether the platform says that the pad was deleted.
+    /// Returns true if the platform says that the pad was deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self.pad_status, Some(conditions::DELETED | conditions::DELETED_IN_CALLBACKS))
     }
 
-    /// Joins what two lists tell of one pad. Where both tell something, `self` has it.
+    /// Joins the data of two lists about one pad. If both have a value, that of `self` counts.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -90,6 +92,7 @@ impl Row for Pad {
     }
 }
 
-/// What is shown of a pad, each made once for a row: while the row is to be believed, and while it is not.
+/// The views of a pad, each made once per row: one for a current row, and one for an old row or a
+/// platform that does not answer.
 #[derive(Debug, Default)]
 pub struct PadViews(pub(super) [OnceLock<Arc<Seen>>; 2]);

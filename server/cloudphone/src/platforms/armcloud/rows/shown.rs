@@ -1,4 +1,5 @@
-//! A row as clients see it: what the pad truly offers, and no state that may be out of date.
+//! A row as clients see it: the capabilities that the pad really has, and no state that may be out
+//! of date.
 
 use super::conditions::{Condition, Way, condition};
 use super::pad::{Pad, PadViews};
@@ -9,27 +10,29 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use toolwarrant::{Flag, Timestamp, Untrusted};
 
-/// What the pads of one account can do beyond what their rows say.
+/// The abilities of the pads of one account that their rows do not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
-    /// What the codes of pads begin with that can be booted and shut down. No list says which these are. On ARMCloud they are
-    /// network-storage pads, whose codes begin with `ACN`; on VMOS, pads that are paid by time.
+    /// The prefixes of the codes of pads that can be booted and shut down. Lists do not identify
+    /// these pads. On ARMCloud they are network-storage pads, whose codes begin with `ACN`; on
+    /// VMOS, pads that are paid by time.
     pub on_off: Vec<String>,
-    /// How long writes take.
+    /// The durations of writes.
     pub paces: Paces,
 }
 
-/// Whether the platform answers at present.
+/// The availability of the platform now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It does.
+    /// It answers.
     Reachable,
-    /// It does not, so nothing is known of its phones.
+    /// It does not answer, so the state of its phones is not known.
     Unreachable,
 }
 
 impl Reach {
-    /// Returns what holds of a row whose reading began then: nobody is known to be reached by one that is too old.
+    /// Returns the reach for a row whose reading began at `read_at`: an old row does not show that
+    /// its phone can be reached.
     #[must_use]
     pub fn of_row(self, read_at: Timestamp, now: Timestamp) -> Self {
         if is_current(read_at, now) { self } else { Self::Unreachable }
@@ -37,25 +40,25 @@ impl Reach {
 }
 
 impl Abilities {
-    /// What the pads of ARMCloud can do unless the operator says otherwise.
+    /// Returns the abilities of ARMCloud's pads, unless the operator configures others.
     #[must_use]
     pub fn of_network_storage() -> Self {
         Self { on_off: vec!["ACN".to_owned()], ..Self::default() }
     }
 
-    /// Whether a pad can be booted and shut down, and not only restarted.
+    /// Returns true if a pad can be booted and shut down, and not only restarted.
     #[must_use]
     pub fn has_on_off(&self, code: &str) -> bool {
         self.on_off.iter().any(|prefix| code.starts_with(prefix.as_str()))
     }
 
-    /// Returns a pad as clients see it, the same until it looks otherwise.
+    /// Returns a pad as clients see it: the same value until it looks different.
     pub fn seen<'a>(&self, id: &DeviceId, row: &'a KeptRow<Pad>, reach: Reach) -> &'a Arc<Seen> {
         let PadViews(views) = &row.made;
         views[reach as usize].get_or_init(|| Arc::new(self.snapshot(id, row, reach).into()))
     }
 
-    /// Makes what is shown of a pad.
+    /// Makes the snapshot of a pad.
     #[must_use]
     pub fn snapshot(&self, id: &DeviceId, row: &Pad, reach: Reach) -> Snapshot {
         let condition = condition(row.pad_status, row.cvm_status, row.online);
@@ -81,7 +84,7 @@ impl Abilities {
         }
     }
 
-    /// The flags of a pad in this condition. A restart is for pads that run.
+    /// Returns the flags of a pad in this condition. A restart requires a running pad.
     fn offers(&self, pad: &Pad, condition: Condition) -> Offers {
         let Condition { state: _, why, way } = condition;
         let has_on_off = self.has_on_off(pad.code());
@@ -115,12 +118,12 @@ impl Pad {
     }
 }
 
-/// One flag for each capability.
+/// Returns the same flag for each capability.
 fn all(flag: Flag) -> Offers {
     Offers { proxy: flag.clone(), power: flag.clone(), session: flag }
 }
 
-/// The flags of a phone whose state is not known at present.
+/// Returns the flags of a phone whose state is not known now.
 fn unreachable(Offers { proxy, power, session }: Offers) -> Offers {
     let [proxy, power, session] = [proxy, power, session].map(|flag| match flag {
         Flag::Offered | Flag::Unreachable => Flag::Unreachable,
@@ -129,7 +132,7 @@ fn unreachable(Offers { proxy, power, session }: Offers) -> Offers {
     Offers { proxy, power, session }
 }
 
-/// `android14` and `Android14` are 14.
+/// Returns the number of a version: 14 for `android14` and `Android14`.
 fn number_of(version: &Untrusted) -> Untrusted {
     let text = version.as_str();
     match text.split_at_checked("android".len()) {
