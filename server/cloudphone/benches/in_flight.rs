@@ -1,8 +1,8 @@
-//! What tasks in flight cost: `cargo bench --package cloudphone --bench in_flight`. Linux.
+//! The cost of tasks in flight: `cargo bench --package cloudphone --bench in_flight`. Linux.
 //!
-//! With 10, 10,000, 100,000 and 1,000,000 tasks in flight, on a disk: how long a new process takes to know of all of them, how
-//! much memory that takes by then, caches included, for each of them, and what it takes to look at one that is due: to read
-//! it, read its target, and wait on.
+//! Measured with 10, 10,000, 100,000 and 1,000,000 tasks in flight, on a disk: the time until a new
+//! process knows all of them, the memory that it then has per task, including caches, and the time
+//! of a look at a task that is due. A look reads the task, reads its target, and waits on.
 
 use anyhow::{Result, ensure};
 use std::fs;
@@ -26,13 +26,13 @@ use toolwarrant_tasks::task::{Phase, Probe, Reading, Task, TaskId, TaskPolicy, U
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-/// Tasks that are due; all others wait for an hour.
+/// The number of tasks that are due; all others wait for an hour.
 const DUE: u64 = 1_000;
 
-/// How often each of them is looked at.
+/// The number of looks at each of them.
 const ROUNDS: u32 = 20;
 
-/// Tasks that are written at a time.
+/// The number of tasks that are written at a time.
 const TOGETHER: usize = 512;
 
 #[tokio::main]
@@ -52,7 +52,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// What the tasks in flight of that folder cost a process that has just begun.
+/// Measures the cost of the tasks in flight of that folder in a new process.
 async fn measure(data: &Path) -> Result<()> {
     let (clock, target) = (Clock::manual(NOW), Arc::new(Target::default()));
     let (before, begin) = (memory()?, Instant::now());
@@ -85,7 +85,7 @@ async fn measure(data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A target of which nothing can be read, at once.
+/// A target that cannot be read, and answers so at once.
 #[derive(Debug, Default)]
 struct Target {
     looks: AtomicU64,
@@ -116,7 +116,7 @@ impl Executor for Target {
     }
 }
 
-/// Writes `count` tasks down: some verified at present, the others to begin in an hour.
+/// Stores `count` tasks: some are being verified now, the others begin in an hour.
 async fn fill(data: &Path, count: u64) -> Result<()> {
     let keyring = KeyRing::new("bench", &[7; 32], Random::System);
     let store =
@@ -170,7 +170,7 @@ async fn fill(data: &Path, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// The memory of this process that is in use, in bytes.
+/// Returns the memory of this process that is in use, in bytes.
 fn memory() -> Result<u64> {
     let pages: Option<u64> =
         fs::read_to_string("/proc/self/statm")?.split(' ').nth(1).and_then(|text| text.parse().ok());

@@ -1,8 +1,10 @@
-//! How many writes are accepted each second, and how long one waits: `cargo bench --package cloudphone --bench writes`.
+//! The number of writes accepted per second, and the wait of a client: `cargo bench --package
+//! cloudphone --bench writes`.
 //!
-//! Three ways to make a write durable, in turn on the same disk, with 1, 8, 64 and 256 clients that each wait for their answer:
-//! the engine (one task with its target lock, sealed and indexed); a bare loop that commits what arrives
-//! together; and a commit for each write. The two others insert one row of the size of what the engine writes.
+//! Compares three ways to make a write durable, in turn on the same disk, with 1, 8, 64 and 256
+//! clients that each wait for their answer: the engine (one task with its target lock, sealed and
+//! indexed), a bare loop that commits all writes that have arrived, and a commit per write. The two
+//! others insert one row of the size that the engine writes.
 
 use anyhow::{Context, Result};
 use cloudphone::phones::views::Views;
@@ -25,16 +27,18 @@ use toolwarrant_core::tasks::{Repeat, Tasks, WriteRequest};
 use toolwarrant_store::sqlite::{OpenOptions, Sqlite};
 use toolwarrant_tasks::engine::{Engine, Parts};
 
-/// Each way is measured that often for each number of clients, in turn.
+/// The number of measurements of each way per number of clients, taken in turn.
 const ROUNDS: usize = 3;
 
-/// How long one measurement takes.
+/// The duration of one measurement.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// About what the engine writes for a task: its row of some 610 bytes, and its places in two indexes.
+/// The approximate size of what the engine writes for a task, in bytes: its row of about 610, and
+/// its entries in two indexes.
 const ROW: i64 = 650;
 
-/// Targets, and how far the next is from the one before: it shares no divisor, so that each is new.
+/// The number of targets, and the distance from one to the next. They have no common divisor, so
+/// each target is new.
 const FLEET: u64 = 1_000_000;
 const STRIDE: u64 = 618_033;
 
@@ -70,7 +74,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Writes through the engine, each on a target of its own; nothing carries them out.
+/// Writes through the engine, each on its own target; the writes are not carried out.
 fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (clock, random) = (Clock::system(), Random::System);
@@ -94,7 +98,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
         runtime.spawn(async move {
             let mut waits = Vec::new();
             while Instant::now() < until {
-                // One after the other all over a fleet, as they would come.
+                // One after the other across the fleet, as they would arrive.
                 let target = format!("target-{:09}", next.fetch_add(1, Relaxed) * STRIDE % FLEET);
                 let begun = Instant::now();
                 let arguments = Secret::new(format!(
@@ -127,7 +131,7 @@ fn engine(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     Ok(waits)
 }
 
-/// One thread that writes, and commits all that arrived while it was at it.
+/// One thread that writes, and commits everything that arrived while it wrote.
 fn group(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let mut db = open(folder)?;
     let (ask, asked): (SyncSender<SyncSender<()>>, Receiver<_>) = sync_channel(1_024);
@@ -157,7 +161,7 @@ fn group(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     Ok(waits)
 }
 
-/// Every client commits for itself, one at a time.
+/// Each client commits its own write, one at a time.
 fn each(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     let db = Arc::new(Mutex::new(open(folder)?));
     on_threads(clients, move || {
@@ -171,7 +175,7 @@ fn each(folder: &Path, clients: usize) -> Result<Vec<Duration>> {
     })
 }
 
-/// How long each write of each client took.
+/// Returns the duration of each write of each client.
 fn on_threads<W: FnMut() -> Result<()> + Send + 'static>(
     clients: usize,
     client: impl Fn() -> W,

@@ -1,4 +1,5 @@
-//! Another platform: one phone, which does what it is told. Written against what `cloudphone` makes public.
+//! Another platform: one phone, which does what it is asked. Written against the public interface
+//! of `cloudphone`.
 
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, DeviceState, Proxy, ProxyScheme, SessionMode, SetProxyArgs,
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
     program::<OwnFlags>().run(|Setup { flags, clock, .. }| Ok(service(Arc::new(OnePhone::new()?), flags, clock)))
 }
 
-/// The platform. It keeps nothing: the phone starts anew with the program.
+/// The platform. It does not store anything: the phone is reset when the program starts.
 struct OnePhone {
     id: DeviceId,
     proxy: Mutex<Option<SetProxyArgs>>,
@@ -36,7 +37,8 @@ impl OnePhone {
         Sent::Ok
     }
 
-    /// The phone, made anew each time. An adapter of many phones keeps what it has shown for as long as that is so.
+    /// Returns the phone as it is now. An adapter of many phones would return the same value until
+    /// the phone changes.
     fn seen(&self) -> Arc<Seen> {
         Arc::new(Seen::from(Snapshot {
             id: self.id.clone(),

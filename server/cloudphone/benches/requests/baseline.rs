@@ -1,6 +1,8 @@
-//! The baseline: bare `axum::serve` and a handler that reads the body and returns bytes that it was given at its start.
+//! The baseline: bare `axum::serve` and a handler that reads the body and returns bytes that it
+//! received at its start.
 //!
-//! It knows no key, no limit and no deadline. Its reply has the body of the program's, and of its headers the type alone.
+//! It does not have keys, limits or deadlines. Its reply has the same body as the program's, and
+//! only the content type of its headers.
 
 use crate::cores;
 use crate::server::Server;
@@ -22,7 +24,7 @@ pub(crate) fn start(reply: &Reply) -> Result<Server> {
     Server::start(serving(cores::serving(std::env::current_exe()?)), reply.body()?)
 }
 
-/// Adds to a command that runs this program that it is a baseline.
+/// Adds to a command that runs this program the argument that makes it a baseline.
 pub(crate) fn serving(mut command: Command) -> Command {
     command.arg("baseline");
     command
@@ -37,7 +39,7 @@ pub(crate) fn serve() -> Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", json!({"listens": listener.local_addr()?}));
-        // As the program does it; without, a reply in two parts waits for an acknowledgement.
+        // As the program does it. Otherwise a reply in two parts waits for an acknowledgement.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         Ok(axum::serve(listener, Router::new().route("/mcp", post(answer))).await?)
     })

@@ -1,4 +1,4 @@
-//! Each operation beside the baseline, as fast as one connection and many take it.
+//! Each operation compared with the baseline, at full speed on one connection and on many.
 
 use crate::load::{Load, Pace, Stream, load, quantile};
 use crate::server::Server;
@@ -7,27 +7,27 @@ use crate::{Missed, baseline, folder, median};
 use anyhow::{Context, Result};
 use std::time::Duration;
 
-/// Most CPU time of a request, in that of its baseline, with [`MANY`] connections.
+/// The highest ratio of CPU time per request to that of the baseline, with [`MANY`] connections.
 const GATES: [(&str, f64); 4] = [("initialize", 1.3), ("tools/list", 1.3), ("get_device", 1.3), ("list_devices", 1.5)];
 const MANY: usize = 32;
 
-/// Each measurement is taken that often, the program's and the baseline's in turn.
+/// The number of measurements of the program and of the baseline, taken in turn.
 const ROUNDS: usize = 7;
-/// How long one load lasts.
+/// The duration of one load.
 const SPAN: Duration = Duration::from_millis(300);
 
-/// What came of the program and of the baseline, by rounds.
+/// The results of the program and of the baseline, by rounds.
 pub(crate) struct Rounds(pub(crate) Vec<(Load, Load)>);
 
 impl Rounds {
-    /// The median of a figure of the program and of the baseline, and of their ratio.
+    /// Returns the median of a figure of the program, of the baseline, and of their ratio.
     pub(crate) fn figures(&self, figure: impl Fn(&Load) -> f64) -> [f64; 3] {
         let of = |pick: &dyn Fn(&(Load, Load)) -> f64| median(self.0.iter().map(pick).collect());
         let ratio = |(ours, base): &(Load, Load)| figure(ours) / figure(base);
         [of(&|(ours, _)| figure(ours)), of(&|(_, base)| figure(base)), of(&ratio)]
     }
 
-    /// The waits of all rounds: of the program, of the baseline.
+    /// Returns the waits of all rounds: of the program, of the baseline.
     pub(crate) fn waits(&self) -> [Vec<Duration>; 2] {
         let all = |pick: fn(&(Load, Load)) -> &Load| self.0.iter().flat_map(move |both| &pick(both).waits[0]).copied();
         [all(|(ours, _)| ours).collect(), all(|(_, base)| base).collect()]
@@ -58,10 +58,12 @@ pub(crate) fn run() -> Result<Missed> {
     Ok(missed)
 }
 
-/// Loads the program and the baseline in turn: on so many connections, at that pace, for that long, so many times.
+/// Loads the program and the baseline in turn. The arguments are the connections, the pace, the
+/// duration and the number of rounds.
 type Both<'a> = dyn Fn(usize, Pace, Duration, usize) -> Result<Rounds> + 'a;
 
-/// Goes through all operations. Each gets what loads the program and its baseline with it.
+/// Goes through all operations. `see` gets the name of the operation, and the function that loads
+/// the program and its baseline with it.
 pub(crate) fn each_operation(mut see: impl FnMut(&str, &Both<'_>) -> Result<()>) -> Result<()> {
     let home = folder::home()?;
     let (data, key) = folder::one(&home)?;

@@ -1,24 +1,27 @@
-//! What callgrind wrote: instructions of each function itself, and how often it was called. Reads its format, and starts nothing.
+//! Parses callgrind's output: the instructions of each function itself, and the number of its
+//! calls. Does not start programs.
 //!
-//! Start at [`Profile::read`]. Nothing tests a bench, so its tests are a target of their own: `callgrind/test.rs`.
+//! Start at [`Profile::read`]. A bench target does not run tests, so the tests are their own
+//! target: `callgrind/test.rs`.
 
 use std::collections::HashMap;
 
-/// What each function did, by its name.
+/// The work of each function, by its name.
 #[derive(Debug, Default)]
 pub(crate) struct Profile(HashMap<String, Did>);
 
-/// What a function did.
+/// The work of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Did {
-    /// Instructions of its own, without what it called.
+    /// Instructions of its own, without those of the functions that it called.
     pub(crate) instructions: f64,
     pub(crate) calls: f64,
 }
 
 impl Profile {
-    /// Reads a dump. A name stands in it once, and then by its number: `fn=(12) name`, `fn=(12)`. A line of costs is the place and the
-    /// instructions; after `calls=` it is what the callee cost, which the callee has too.
+    /// Parses a dump. It contains a name once, and then its number: `fn=(12) name`, `fn=(12)`. A
+    /// line of costs has the place and the instructions. The line after `calls=` has the cost of
+    /// the callee, which the callee's own lines contain, too.
     pub(crate) fn read(dump: &str) -> Self {
         let (mut names, mut did) = (HashMap::<&str, &str>::new(), HashMap::<&str, Did>::new());
         let (mut function, mut callee, mut of_callee) = ("", "", false);
@@ -47,7 +50,7 @@ impl Profile {
         whole
     }
 
-    /// What was done beyond another profile, for each of so many requests.
+    /// Returns the difference to an earlier profile, per request.
     pub(crate) fn beyond(&self, before: &Self, requests: f64) -> Self {
         let mut beyond = Self::default();
         for name in self.0.keys().chain(before.0.keys().filter(|name| !self.0.contains_key(*name))) {
@@ -58,7 +61,7 @@ impl Profile {
         beyond
     }
 
-    /// What both did.
+    /// Returns the sum of both profiles.
     pub(crate) fn and(mut self, other: &Self) -> Self {
         for (name, did) in &other.0 {
             self.add(name, *did);
@@ -66,7 +69,7 @@ impl Profile {
         self
     }
 
-    /// What the functions did of which this holds, all together.
+    /// Returns the sum over the functions that `is_one` selects.
     pub(crate) fn sum(&self, is_one: impl Fn(&str) -> bool) -> Did {
         self.0.iter().filter(|(name, _)| is_one(name)).fold(Did::default(), |sum, (_, did)| Did {
             instructions: sum.instructions + did.instructions,
@@ -74,7 +77,7 @@ impl Profile {
         })
     }
 
-    /// The functions with the most instructions, the largest first.
+    /// Returns the functions with the most instructions, the largest first.
     pub(crate) fn largest(&self, count: usize) -> Vec<(&str, Did)> {
         let mut all: Vec<_> = self.0.iter().map(|(name, did)| (name.as_str(), *did)).collect();
         all.sort_by(|(_, one), (_, other)| other.instructions.total_cmp(&one.instructions));
@@ -89,7 +92,7 @@ impl Profile {
     }
 }
 
-/// Notes the name in `(12) name`, and returns its number.
+/// Stores the name in `(12) name`, and returns its number.
 fn named<'a>(names: &mut HashMap<&'a str, &'a str>, text: &'a str) -> &'a str {
     match text.split_once(' ') {
         Some((number, name)) => {
@@ -100,7 +103,8 @@ fn named<'a>(names: &mut HashMap<&'a str, &'a str>, text: &'a str) -> &'a str {
     }
 }
 
-/// A function that calls itself has a name for each depth, `name'2`; one of a library may have a version, `name@@GLIBC_2.3`.
+/// Strips suffixes of a name. A recursive function has a name per depth, `name'2`; a library
+/// function may have a version, `name@@GLIBC_2.3`.
 fn plain(name: &str) -> &str {
     let name = name.split_once("@@").map_or(name, |(name, _)| name);
     match name.rsplit_once('\'') {

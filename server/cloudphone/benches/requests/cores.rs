@@ -1,6 +1,8 @@
-//! Which core runs what: servers one, the load another, so that neither takes time from the other.
+//! Assigns cores: servers run on one, the load on another, so that neither takes time from the
+//! other.
 //!
-//! `taskset` says so to the system. Where it or a second core is missing, nothing is bound, and a line tells.
+//! `taskset` sets this. If it or a second core is missing, processes are not bound, and a line
+//! reports it.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -25,7 +27,7 @@ pub(crate) fn keep_for_the_load() {
     }
 }
 
-/// What runs a program on the core of the servers.
+/// Returns a command that runs a program on the core of the servers.
 pub(crate) fn serving(program: impl AsRef<OsStr>) -> Command {
     if !*BINDS {
         return Command::new(program);

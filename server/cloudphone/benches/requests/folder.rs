@@ -1,4 +1,5 @@
-//! Data folders with applications and keys, made without a command for each: by the registry or, where there are many, in the database.
+//! Data folders with applications and keys, made without a command for each: by the registry or, if
+//! there are many, directly in the database.
 
 use anyhow::{Context, Result};
 use cloudphone::phones::contract::CATALOGUE;
@@ -17,16 +18,16 @@ pub(crate) struct Key {
     pub(crate) secret: String,
 }
 
-/// Who is in a folder, each an application of its own that sees every device, with one key.
+/// The applications in a folder. Each sees every device and has one key.
 #[derive(Clone, Copy)]
 pub(crate) struct Who {
     /// Those that the bench sends requests for.
     pub(crate) known: usize,
-    /// Those that are just there. They have no secret that anybody knows.
+    /// Those that only exist. The secrets of their keys are unknown.
     pub(crate) strangers: usize,
 }
 
-/// A folder for what a bench leaves behind. It is removed with this value.
+/// Creates a folder for the files of a bench. It is removed when this value is dropped.
 pub(crate) fn home() -> Result<TempDir> {
     Ok(TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?)
 }
@@ -38,7 +39,7 @@ pub(crate) fn one(home: &TempDir) -> Result<(PathBuf, Key)> {
     Ok((data, key))
 }
 
-/// Makes a data folder for the program. Returns the keys of those who are known.
+/// Makes a data folder for the program. Returns the keys of the `known` applications.
 pub(crate) fn make(data: &Path, who: Who) -> Result<Vec<Key>> {
     let names = Names {
         keys: KeyPrefixes { id: "cpk_", secret: "cps_" },
@@ -61,7 +62,7 @@ pub(crate) fn make(data: &Path, who: Who) -> Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// Makes an application that may do everything as often as it likes, and its key.
+/// Makes an application without limits of permissions or rate, and its key.
 async fn application(registry: &Registry, n: usize) -> Result<Key> {
     let new = NewApplication {
         name: format!("bench {n}"),
@@ -73,8 +74,8 @@ async fn application(registry: &Registry, n: usize) -> Result<Key> {
     Ok(Key { key_id, secret: secret.expose().clone() })
 }
 
-/// Adds so many applications like the first, each with a key that nobody has the secret of. The store would take each to the disk by
-/// itself, which takes minutes.
+/// Adds `count` applications like the first, each with a key whose secret is unknown. Through the
+/// store, each would be a separate write to the disk, which takes minutes.
 fn add_strangers(database: &Path, count: usize) -> Result<()> {
     let mut db = Connection::open(database)?;
     let transaction = db.transaction()?;
@@ -85,7 +86,7 @@ fn add_strangers(database: &Path, count: usize) -> Result<()> {
     let grants = "INSERT INTO application_resource (application, resource, every_target)
                   SELECT printf('app_%016x', n), resource, every_target
                   FROM numbers JOIN (SELECT * FROM application_resource LIMIT 1)";
-    // A start opens the seal of the first key, by id, which must not be one of these.
+    // A start opens the seal of the first key, by id, so that key must not be one of these.
     let keys = "INSERT INTO api_key (id, application, created_at, latest_verifier, latest_sealed)
                 SELECT printf('cpk_ffff%012x', n), printf('app_%016x', n), created_at, randomblob(32), latest_sealed
                 FROM numbers JOIN (SELECT * FROM api_key LIMIT 1)";
@@ -99,7 +100,7 @@ fn permissions() -> Vec<String> {
     ["device", "stream"].map(str::to_owned).into()
 }
 
-/// Every device, as the command `device assign APPLICATION --all` grants them.
+/// Returns grants for every device, as the command `device assign APPLICATION --all` gives them.
 fn everything() -> Grants {
     Grants::nothing().with("device", Granted::All)
 }

@@ -1,6 +1,8 @@
-//! How the cost of a request grows with keys, devices and held polls: one program for each size, all loaded in turn.
+//! The growth of a request's cost with keys, devices and held polls: one program per size, all
+//! loaded in turn.
 //!
-//! Each is measured beside the smallest, and may grow by a fifth. A drawn page of many devices lies in no cache: [`UNCACHED`] is for that.
+//! Each is compared with the smallest, and may cost a fifth more. A drawn page of many devices is
+//! not in any cache: [`UNCACHED`] is its limit.
 
 use crate::folder::{Key, Who};
 use crate::load::{Pace, Stream, load};
@@ -20,23 +22,24 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolwarrant_base::clock::Clock;
 
-/// Most CPU time of a request, in that at the smallest size.
+/// The highest ratio of CPU time per request to that at the smallest size.
 const GATE: f64 = 1.2;
-/// The same of a hundred devices that main memory has, and no cache.
+/// The same ratio for a hundred devices that are in main memory and not in a cache.
 const UNCACHED: f64 = 3.0;
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 7;
 const SPAN: Duration = Duration::from_millis(300);
 
-/// Polls of one application that are held at most.
+/// The most held polls of one application.
 pub(crate) const HELD: usize = 64;
-/// How long a poll is held. All is measured by then.
+/// The time for which a poll is held, in seconds. All measurements end within it.
 const HOLD_SECONDS: u64 = 50;
-/// Devices where polls are held: enough that lose commands, for a task in flight on each.
+/// The number of devices when polls are held. Enough of them lose commands for a task in flight on
+/// each.
 pub(crate) const HOLDING_DEVICES: u32 = 20_000;
 
-/// What is asked, by its name, and how much it may cost. Gets the size.
+/// A question: its name, its requests for a size, and the highest ratio of its cost.
 type Kind = (&'static str, for<'a> fn(&'a Key, u32) -> Requests<'a>, f64);
 
 const SAME: [Kind; 2] = [("get_device", same_device, GATE), ("list_devices", first_page, GATE)];
@@ -62,7 +65,7 @@ pub(crate) fn run() -> Result<Missed> {
     Ok(missed)
 }
 
-/// A program of each size, with its keys.
+/// Starts a program per size, and returns each with its keys.
 fn servers(home: &TempDir, of: &str, sizes: [(u32, Who, u32); 3]) -> Result<Vec<(u32, Server, Vec<Key>)>> {
     let start = |(size, who, devices)| {
         let data = home.path().join(format!("{of} {size}"));
@@ -72,12 +75,12 @@ fn servers(home: &TempDir, of: &str, sizes: [(u32, Who, u32); 3]) -> Result<Vec<
     sizes.into_iter().map(start).collect()
 }
 
-/// Asks all in turn, and shows what each size costs.
+/// Asks all programs in turn, and prints the cost per size.
 fn grow(of: &str, servers: &[(u32, Server, Vec<Key>)], kinds: &[Kind]) -> Result<Missed> {
     let mut missed = Missed::new();
     for (name, kind, most) in kinds {
         let mut rounds = Vec::new();
-        // The first round fills caches, and does not count.
+        // The first round fills the caches, and does not count.
         for _ in 0..=ROUNDS {
             let cost = |(size, server, keys): &(u32, Server, Vec<Key>)| -> Result<f64> {
                 let requests = kind(&keys[0], *size);
@@ -117,13 +120,13 @@ fn drawn_device(key: &Key, devices: u32) -> Requests<'_> {
     Box::new(move || request(key, &get_device(1 + draw(devices))))
 }
 
-/// A page anywhere that is full.
+/// Returns requests for a full page at a random place.
 fn drawn_page(key: &Key, devices: u32) -> Requests<'_> {
     let draw = draw();
     Box::new(move || request(key, &list_devices(draw(devices - PAGE + 1))))
 }
 
-/// Draws numbers below a limit, by the same seed each time: splitmix64.
+/// Draws numbers below a limit, from the same seed each time: splitmix64.
 fn draw() -> impl Fn(u32) -> u32 {
     let state = Cell::new(17_u64);
     move |below| {
@@ -135,10 +138,11 @@ fn draw() -> impl Fn(u32) -> u32 {
     }
 }
 
-/// Polls that are held, each on a connection of its own.
+/// Held polls, each on its own connection.
 pub(crate) struct Polls(Vec<TcpStream>);
 
-/// Has so many polls held: of tasks on phones that never answer, as many of each application as may be.
+/// Makes the server hold `count` polls of tasks on phones that never answer, up to the limit per
+/// application.
 pub(crate) fn hold(server: &Server, keys: &[Key], count: usize) -> Result<Polls> {
     raise_open_files();
     let phones = Sim::new(1, HOLDING_DEVICES, Clock::system(), &[0; 32]);
@@ -166,7 +170,7 @@ pub(crate) fn hold(server: &Server, keys: &[Key], count: usize) -> Result<Polls>
 }
 
 impl Polls {
-    /// Checks that none has been answered.
+    /// Checks that no poll has been answered.
     pub(crate) fn check(&self) -> Result<()> {
         for stream in &self.0 {
             stream.set_nonblocking(true)?;
@@ -177,7 +181,7 @@ impl Polls {
     }
 }
 
-/// Waits until the server has done what it was asked.
+/// Waits until the server has finished its work.
 pub(crate) fn rest(server: &Server) -> Result<()> {
     let (begun, mut before) = (Instant::now(), server.cpu()?);
     loop {
@@ -191,7 +195,7 @@ pub(crate) fn rest(server: &Server) -> Result<()> {
     }
 }
 
-/// Lets this process have as many connections as it may.
+/// Raises the limit of open files of this process to the maximum.
 pub(crate) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

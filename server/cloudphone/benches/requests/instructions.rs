@@ -1,9 +1,12 @@
-//! What a request takes in instructions, allocations and readings of the clock: counted by callgrind, so that no noise reaches it.
+//! The instructions, allocations and readings of the clock that a request takes. Callgrind counts
+//! them, so the figures have no noise.
 //!
-//! The program has one runtime thread and one connection, and is asked one thing at a time. For each operation it is asked so often, and
-//! then more often; the difference is what requests cost, and what else it does falls out. The thread that serves is told apart from those
-//! that do their part once a second. Only what runs in user space counts, and valgrind shows programs no instructions for SHA-256: what
-//! that takes in software is told apart, too. Start at [`run`].
+//! The program has one runtime thread and one connection, and gets one request at a time. Each
+//! operation is requested a number of times, and then a larger number of times; the difference is
+//! the cost of the requests, without any other work. The thread that serves is counted separately
+//! from threads that work once a second. Only user space counts. Valgrind does not offer
+//! instructions for SHA-256 to programs, so the cost of SHA-256 in software is shown separately,
+//! too. Start at [`run`].
 
 use crate::callgrind::{Did, Profile};
 use crate::folder::Key;
@@ -27,26 +30,28 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 use toolwarrant_base::clock::Clock;
 
-/// Limits so many times above what is counted are told of: they hold little.
+/// Limits that exceed the count by this factor are reported, because they catch little.
 const LOOSE: f64 = 1.1;
 
-/// Most that two runs may differ, in percent. How often a task is looked at depends on time, so writes are not held to it.
+/// The largest difference between two runs, in percent. The number of looks at a task depends on
+/// time, so writes are exempt.
 const STEADY: f64 = 0.5;
 const WRITE: &str = "set_power";
 
-/// Requests before anything is counted, of the shorter span, and how many more the longer one has.
+/// The requests before anything is counted, those of the shorter span, and how many more the longer
+/// one has.
 const WARM: usize = 50;
 const SHORT: usize = 100;
 const MORE: usize = 1_000;
 
-/// Time in which what was asked is in the audit, and in which the task of a write has ended.
+/// The time until requests are in the audit, and the time until the task of a write has ended.
 const FLUSHED: Duration = Duration::from_millis(1_300);
 const ENDED: Duration = Duration::from_secs(8);
 
-/// Enough for a write on each.
+/// Enough for one write on each.
 const DEVICES: u32 = 20_000;
 
-/// Functions that are listed of each operation.
+/// The number of functions that are listed per operation.
 const LARGEST: usize = 10;
 
 pub(crate) fn run() -> Result<Missed> {
@@ -91,14 +96,14 @@ pub(crate) fn run() -> Result<Missed> {
     Ok(missed)
 }
 
-/// What an operation costs, and what the baseline costs with the same reply.
+/// The cost of an operation, and the cost of the baseline with the same reply.
 struct Counted {
     name: String,
     ours: Cost,
     baseline: Option<Cost>,
 }
 
-/// What a request costs.
+/// The cost of a request.
 struct Cost {
     /// In the thread that serves it.
     serving: Profile,
@@ -106,7 +111,7 @@ struct Cost {
     whole: Profile,
 }
 
-/// What is told of a cost.
+/// The figures that are shown of a cost.
 struct Figures {
     /// In the thread that serves.
     instructions: f64,
@@ -131,7 +136,7 @@ impl Figures {
         }
     }
 
-    /// What a processor with instructions for SHA-256 has left to do.
+    /// Returns the work that is left for a processor with instructions for SHA-256.
     fn rest(&self) -> f64 {
         self.instructions + self.elsewhere - self.sha
     }
@@ -145,7 +150,7 @@ impl Figures {
         )
     }
 
-    /// Notes what is beyond its limit, and what is far below.
+    /// Notes figures that are beyond their limits, and limits that are far above.
     fn judge(&self, name: &str, missed: &mut Missed, loose: &mut Vec<String>) {
         let Some(limit) = LIMITS.iter().find(|limit| limit.operation == name) else {
             missed.push(format!("{name} has no limit in limits.rs"));
@@ -172,7 +177,8 @@ impl Figures {
     }
 }
 
-/// Counts every operation in a program on a folder of its own. Two such counts do not disturb each other: instructions know no time.
+/// Counts every operation in a program on its own folder. Two such counts do not disturb each
+/// other, because instructions do not depend on time.
 fn count() -> Result<Vec<Counted>> {
     let home = folder::home()?;
     let (data, key) = folder::one(&home)?;
@@ -200,7 +206,7 @@ fn count() -> Result<Vec<Counted>> {
     Ok(counted)
 }
 
-/// Writes on phones that nobody wrote to, and what their replies look like.
+/// Returns writes on phones without earlier writes, and the form of their replies.
 fn writes<'a>(key: &'a Key, program: &Observed) -> Result<(Requests<'a>, Form)> {
     let phones: Vec<_> = Sim::new(1, DEVICES, Clock::system(), &[0; 32]).playing(Part::Plain).collect();
     let phones = RefCell::new(phones.into_iter());
@@ -236,7 +242,7 @@ impl Observed {
         Ok(Self { server, dumps })
     }
 
-    /// What a request costs, with what comes of it in that time after its answer.
+    /// Returns the cost of a request, including the work that follows it within `after`.
     fn cost(&self, requests: &dyn Fn() -> Vec<u8>, form: &Form, after: Duration) -> Result<Cost> {
         let mut stream = TcpStream::connect(self.server.address)?;
         stream.set_nodelay(true)?;
@@ -258,7 +264,7 @@ impl Observed {
         Ok(Cost { serving: serving.context("a thread")?, whole })
     }
 
-    /// What was done since the dump before, by thread: each has a file of its own, `out.3-07`.
+    /// Returns the work since the last dump, by thread: each thread has its own file, `out.3-07`.
     fn dump(&self) -> Result<BTreeMap<String, Profile>> {
         let told = Command::new("callgrind_control").args(["--dump", &self.server.id()?.to_string()]).output();
         let told = told.context("cannot run callgrind_control, which comes with valgrind")?;
@@ -275,7 +281,7 @@ impl Observed {
     }
 }
 
-/// Sends a request and takes its reply, which must have that form.
+/// Sends a request and reads its reply, which must have that form.
 fn exchange(stream: &mut TcpStream, request: &[u8], form: &Form) -> Result<()> {
     stream.write_all(request)?;
     let (mut reply, mut part) = (Vec::new(), [0; 64 * 1024]);

@@ -1,7 +1,7 @@
-//! The load: requests on many connections from one thread, in a loop that is closed or open.
+//! The load: requests on many connections from one thread, in a closed or an open loop.
 //!
-//! This thread never sleeps meanwhile: to wake it would be the server's work, and more of it the slower the server is. Start at
-//! [`load`].
+//! This thread never sleeps during a load: the server would have to wake it, and more often the
+//! slower the server is. Start at [`load`].
 
 use crate::server::Server;
 use crate::wire::{self, Form, HEAD_END, PATIENCE, find};
@@ -10,50 +10,52 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// When the next request is sent.
+/// The rule for when the next request is sent.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace {
-    /// On each connection once its reply is there: a slow server is asked less.
+    /// On each connection when its reply has arrived: a slow server gets fewer requests.
     Closed,
-    /// So many a second, by a schedule that waits for no reply. What a request waits for a connection counts.
+    /// This many per second, by a schedule that does not wait for replies. The wait of a request
+    /// for a connection counts.
     PerSecond(u32),
 }
 
 /// Requests of one kind.
 pub(crate) struct Stream<'a> {
-    /// Makes the octets of the next one.
+    /// Makes the bytes of the next request.
     pub(crate) requests: &'a dyn Fn() -> Vec<u8>,
-    /// What each reply must look like.
+    /// The form of each reply.
     pub(crate) form: Form,
     pub(crate) connections: usize,
     pub(crate) pace: Pace,
 }
 
-/// What a load came to.
+/// The result of a load.
 pub(crate) struct Load {
-    /// How long each reply took, by stream.
+    /// The duration of each reply, by stream.
     pub(crate) waits: Vec<Vec<Duration>>,
-    /// What the server spent on all of them.
+    /// The CPU time of the server for all of them.
     pub(crate) cpu: Duration,
-    /// How long it all took.
+    /// The duration of the whole load.
     pub(crate) span: Duration,
 }
 
 impl Load {
-    /// CPU time of a request, in µs.
+    /// Returns the CPU time per request, in µs.
     pub(crate) fn cpu_micros(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.waits.iter().map(Vec::len).sum::<usize>() as f64
     }
 }
 
-/// The wait, in µs, that this share of all does not exceed.
+/// Returns the wait, in µs, that this share of all waits does not exceed.
 pub(crate) fn quantile(waits: &mut [Duration], share: f64) -> f64 {
     waits.sort_unstable();
     let at = (waits.len().saturating_sub(1) as f64 * share) as usize;
     waits.get(at).map_or(f64::NAN, |wait| wait.as_secs_f64() * 1e6)
 }
 
-/// Loads a server with all streams at once for that long. Every reply must have the form of its stream.
+/// Loads a server with all streams at once for the time of `span`. Every reply must have the form
+/// of its stream.
 pub(crate) fn load(server: &Server, streams: &[Stream<'_>], span: Duration) -> Result<Load> {
     let lanes = streams.iter().map(|stream| Lane::connect(server, stream)).collect::<Result<Vec<_>>>();
     let mut lanes = lanes.context("cannot connect")?;
@@ -74,7 +76,7 @@ pub(crate) fn load(server: &Server, streams: &[Stream<'_>], span: Duration) -> R
     Ok(Load { waits: lanes.into_iter().map(|lane| lane.waits).collect(), cpu, span: begun.elapsed() })
 }
 
-/// A stream under way.
+/// A stream that is running.
 struct Lane<'a> {
     stream: &'a Stream<'a>,
     clients: Vec<Client>,
@@ -92,7 +94,7 @@ impl<'a> Lane<'a> {
         self.clients.iter().any(|client| client.begun.is_some())
     }
 
-    /// Sends what is due, on connections that are free.
+    /// Sends the requests that are due, on connections that are free.
     fn send(&mut self, start: Instant) -> Result<()> {
         for client in self.clients.iter_mut().filter(|client| client.begun.is_none()) {
             let due = match self.stream.pace {
@@ -116,14 +118,14 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// A connection with at most one request on its way.
+/// A connection with at most one outstanding request.
 struct Client {
     stream: TcpStream,
-    /// When the request was due, while its reply is not there.
+    /// The time when the request was due, until its reply has arrived.
     begun: Option<Instant>,
     reply: Vec<u8>,
     filled: usize,
-    /// Where the body begins and ends, once the head is there.
+    /// The start and the end of the body, once the head has arrived.
     body: Option<(usize, usize)>,
 }
 
@@ -140,7 +142,7 @@ impl Client {
         Ok(self.stream.write_all(request)?)
     }
 
-    /// Takes what has come of the reply; answers with how long it took once it is whole.
+    /// Reads the available part of the reply. Returns its duration when the reply is complete.
     fn read(&mut self, form: &Form) -> Result<Option<Duration>> {
         let Some(begun) = self.begun else { return Ok(None) };
         match self.stream.read(&mut self.reply[self.filled..]) {

@@ -1,10 +1,13 @@
-//! What a request costs: `cargo xtask bench`. `docs/performance.md` says how its tables are read.
+//! The cost of a request: `cargo xtask bench`. `docs/performance.md` explains how to read its
+//! tables.
 //!
-//! The program serves from folders of its own, on one core; the load comes from this process, on another. A section measures one thing
-//! and prints a table; [`SECTIONS`] has them all. Beside the program stands a *baseline*: bare `axum::serve` and a handler that reads the
-//! body and returns the same bytes. Both are measured in turn, so that what else the machine does hits both.
+//! The program serves from its own folders, on one core; the load comes from this process, on
+//! another. A section measures one thing and prints a table; [`SECTIONS`] lists all sections. The
+//! program is compared with a *baseline*: bare `axum::serve` and a handler that reads the body and
+//! returns the same bytes. The two are measured in turn, so that other work of the machine affects
+//! both.
 //!
-//! A figure beyond its limit is told with the rest at the end, and fails the run.
+//! Figures beyond their limits are listed together at the end, and fail the run.
 
 mod baseline;
 mod beside;
@@ -26,7 +29,7 @@ mod writes;
 use anyhow::{Context, Result, ensure};
 use std::time::Instant;
 
-/// What a section found to be beyond its limits, a line each.
+/// The figures of a section that are beyond their limits, one line each.
 type Missed = Vec<String>;
 
 /// Measures one thing, and prints it.
@@ -49,7 +52,7 @@ const SECTIONS: [(&str, Section); 9] = [
 ];
 
 fn main() -> Result<()> {
-    // Cargo adds a flag to what it was given.
+    // Cargo adds a flag to the arguments.
     let asked: Vec<_> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if asked.first().is_some_and(|first| first == "baseline") {
         return baseline::serve();
@@ -76,7 +79,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The figure in the middle.
+/// Returns the median.
 fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,4 +1,5 @@
-//! What stays in memory of each connection, poll, application and device, and how long a start takes with many of them.
+//! The memory that each connection, poll, application and device occupies, and the time of a start
+//! with many of them.
 
 use crate::folder::{Key, Who};
 use crate::growth::{HELD, HOLDING_DEVICES, hold, raise_open_files, rest};
@@ -11,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-/// Longest time from a start until the program serves, in seconds.
+/// The longest time from a start until the program serves, in seconds.
 const READY_WITHIN: f64 = 2.0;
 const STARTS: usize = 3;
 
@@ -20,7 +21,7 @@ const POLLS: usize = 10_000;
 const APPLICATIONS: usize = 10_000;
 const DEVICES: u32 = 100_000;
 
-/// Each by how long a start takes.
+/// Measures the time of a start with different numbers of devices and keys.
 pub(crate) fn starts() -> Result<Missed> {
     println!("devices    keys     s until ready  at most");
     let mut missed = Missed::new();
@@ -38,7 +39,7 @@ pub(crate) fn starts() -> Result<Missed> {
     Ok(missed)
 }
 
-/// Each by how much resident memory comes with so many.
+/// Measures the resident memory per connection, poll, application and device.
 pub(crate) fn run() -> Result<Missed> {
     raise_open_files();
     println!("of each                 number  bytes");
@@ -74,7 +75,7 @@ pub(crate) fn run() -> Result<Missed> {
     Ok(Missed::new())
 }
 
-/// A program that was asked for a device, and rests.
+/// Starts a program, asks it for a device, and waits until it rests.
 fn started(data: &Path, who: Who, devices: u32) -> Result<(Server, Vec<Key>)> {
     let keys = folder::make(data, who)?;
     let program = Server::program(data, devices)?;
@@ -83,7 +84,7 @@ fn started(data: &Path, who: Who, devices: u32) -> Result<(Server, Vec<Key>)> {
     Ok((program, keys))
 }
 
-/// A connection that was used once, and stays.
+/// Opens a connection, uses it once, and returns it open.
 fn used(program: &Server, key: &Key) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(program.address)?;
     stream.write_all(&request(key, &get_device(DEVICE)))?;

@@ -1,6 +1,8 @@
-//! Each operation at a fixed number of requests a second, beside the baseline: what it takes of a core, and how long one waits.
+//! Each operation at a fixed number of requests per second, compared with the baseline: the share
+//! of a core that it takes, and the waits.
 //!
-//! Requests are sent by schedule and a wait begins at its scheduled moment, so that a server that stalls is not asked less.
+//! Requests are sent by schedule, and a wait begins at its scheduled moment, so that a server that
+//! stalls does not get fewer requests.
 
 use crate::Missed;
 use crate::beside::each_operation;
@@ -8,7 +10,7 @@ use crate::load::{Pace, quantile};
 use anyhow::Result;
 use std::time::Duration;
 
-/// Requests a second.
+/// Requests per second.
 const RATE: u32 = 10_000;
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 3;
@@ -19,7 +21,7 @@ pub(crate) fn run() -> Result<Missed> {
     println!("operation     a second  share of a core %      ratio  p50 µs              p99 µs");
     each_operation(|name, both| {
         let rounds = both(CONNECTIONS, Pace::PerSecond(RATE), SPAN, ROUNDS)?;
-        // Fewer, where the machine was too busy: then the rest tells nothing.
+        // Fewer if the machine was too busy; then the other figures are not conclusive.
         let [sent, ..] = rounds.figures(|load| load.waits[0].len() as f64 / load.span.as_secs_f64());
         let [ours, base, ratio] = rounds.figures(|load| load.cpu.as_secs_f64() / load.span.as_secs_f64() * 100.0);
         let [mut waits, mut base_waits] = rounds.waits();

@@ -1,4 +1,4 @@
-//! Processes that serve: how one is started, and what the system says of it. Sends no request.
+//! Server processes: starts them, and reads their usage from the system. Does not send requests.
 
 use crate::cores;
 use anyhow::{Context, Result};
@@ -11,14 +11,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
-/// A process that serves. It ends with this value.
+/// A server process. It ends when this value is dropped.
 pub(crate) struct Server {
     process: Process,
-    /// Where it serves.
+    /// The address at which it serves.
     pub(crate) address: SocketAddr,
-    /// Time from its start until it served.
+    /// The time from its start until it served.
     pub(crate) ready_after: Duration,
-    /// Has read what the process said.
+    /// The runtime that has read the output of the process.
     _runtime: Runtime,
 }
 
@@ -30,7 +30,7 @@ impl Deref for Server {
 }
 
 impl Server {
-    /// Starts a process that reads `input` and, once it serves, prints as JSON where it listens.
+    /// Starts a process that reads `input` and prints, as JSON, its address when it serves.
     pub(crate) fn start(mut command: Command, input: &[u8]) -> Result<Self> {
         let mut file = tempfile::tempfile()?;
         file.write_all(input)?;
@@ -52,7 +52,7 @@ impl Server {
         Self::start(serve(cores::serving(PROGRAM), data, devices), b"")
     }
 
-    /// Its resident memory, in bytes.
+    /// Returns its resident memory, in bytes.
     pub(crate) fn memory(&self) -> Result<u64> {
         Ok(self.process.memory("VmRSS")? * 1024)
     }
@@ -61,10 +61,11 @@ impl Server {
 /// The program that is measured.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_cloudphone");
 
-/// Adds to a command that runs the program what it serves: so many simulated devices, on as many connections as are opened here.
+/// Adds the arguments of `serve` to a command: the number of simulated devices, and a connection
+/// limit above what a bench opens.
 pub(crate) fn serve(mut command: Command, data: &Path, devices: u32) -> Command {
     command.arg("--data").arg(data).args(["serve", "--json", "--listen", "127.0.0.1:0"]);
-    // Profilers may look into it.
+    // Profilers may inspect it.
     command.args(["--allow-core-dumps", "--sim-devices", &devices.to_string()]);
     command.args(["--max-connections", "15000", "--max-connections-per-address", "15000"]);
     command

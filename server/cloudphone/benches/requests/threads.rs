@@ -1,5 +1,6 @@
-//! Two threads beside one: calls of the endpoint in this process, without connections, of one application, each thread on a device of
-//! its own. Beside it stands what the machine gives two threads that share nothing.
+//! Two threads compared with one: calls of the endpoint in this process, without connections, for
+//! one application, each thread on its own device. For comparison: the speed of two threads on this
+//! machine that share nothing.
 
 use crate::folder;
 use crate::wire::get_device;
@@ -23,12 +24,12 @@ use toolwarrant::{Clock, PermissionSet, Service, Setup};
 use toolwarrant_http::Router;
 use tower_service::Service as _;
 
-/// Least that two threads do, in what one does.
+/// The least work of two threads, as a ratio to one.
 const GATE: f64 = 1.8;
 const ROUNDS: usize = 9;
 const SPAN: Duration = Duration::from_millis(300);
 
-/// Calls between two looks at the time.
+/// The number of calls between two looks at the time.
 const TOGETHER: u32 = 50;
 
 pub(crate) fn run() -> Result<Missed> {
@@ -57,7 +58,8 @@ pub(crate) fn run() -> Result<Missed> {
     })
 }
 
-/// How often a second threads do that, all together. Each gets what it does.
+/// Returns the number of runs of the work per second on all threads together. `work` gets the
+/// number of the thread.
 fn on_threads<W: FnMut() -> Result<()>>(
     count: usize,
     work: impl Fn(usize) -> Result<W> + Copy + Send + Sync,
@@ -82,7 +84,7 @@ fn on_threads<W: FnMut() -> Result<()>>(
     })
 }
 
-/// About as long as a call, without a shared line.
+/// Takes about as long as a call, without a shared cache line.
 fn compute() -> Result<()> {
     let mut word = black_box(17_u64);
     for _ in 0..10_000 {
@@ -92,7 +94,7 @@ fn compute() -> Result<()> {
     Ok(())
 }
 
-/// Calls get_device, and takes the whole answer.
+/// Returns a function that calls get_device and reads the whole answer.
 fn caller(mut router: Router, Key { id, secret }: &Key, device: u32) -> Result<impl FnMut() -> Result<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let message = get_device(device).to_string();
@@ -115,7 +117,8 @@ fn caller(mut router: Router, Key { id, secret }: &Key, device: u32) -> Result<i
     })
 }
 
-/// The product on simulated phones, with tasks in memory, the system's clock and an audit on the disk.
+/// Starts the product on simulated phones, with tasks in memory, the system's clock and an audit on
+/// the disk.
 async fn server(folder: PathBuf) -> Result<(TestServer, Key)> {
     let compose = |Setup { clock, .. }: Setup<'_, ()>| {
         let sim = Arc::new(Sim::new(1, 100, clock.clone(), &[0; 32]));

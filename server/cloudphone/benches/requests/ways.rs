@@ -1,4 +1,5 @@
-//! The ways in which one question is asked: each revision of the protocol, and signed under `/v1`, beside the first revision.
+//! The ways to make one request: each revision of the protocol, and signed under `/v1`, compared
+//! with the first revision.
 
 use crate::folder::Key;
 use crate::load::{Pace, Stream, load};
@@ -9,20 +10,20 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Most CPU time of a request in any way, in that of the same question in the first.
+/// The highest ratio of CPU time per request in any way to that of the same request in the first.
 const GATE: f64 = 1.3;
 
 const CONNECTIONS: usize = 32;
 const ROUNDS: usize = 7;
 const SPAN: Duration = Duration::from_millis(300);
 
-/// Makes the octets of a request.
+/// Makes the bytes of a request.
 pub(crate) type Requests<'a> = Box<dyn Fn() -> Vec<u8> + 'a>;
 
 /// A question to a tool: its name, its arguments, and its target under `/v1`.
 pub(crate) type Question = (&'static str, Value, String);
 
-/// The questions that are asked in every way.
+/// The questions, each of which is asked in every way.
 pub(crate) fn questions() -> [Question; 2] {
     [
         ("get_device", json!({"device_id": device(DEVICE)}), format!("/v1/devices/{}", device(DEVICE))),
@@ -30,7 +31,7 @@ pub(crate) fn questions() -> [Question; 2] {
     ]
 }
 
-/// All ways to ask it, the first revision first.
+/// Returns all ways to ask a question, the first revision first.
 pub(crate) fn ways<'a>(key: &'a Key, (tool, arguments, target): &'a Question) -> Vec<(&'static str, Requests<'a>)> {
     let mcp = REVISIONS.into_iter().map(|revision| {
         let request = in_revision(key, revision, tool, arguments);

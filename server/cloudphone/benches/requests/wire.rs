@@ -1,4 +1,5 @@
-//! What is sent, and which replies are right. Opens one connection for a reply that is looked at; loads nothing.
+//! Requests, and the checks of replies. Opens one connection for a reply that is checked; does not
+//! load the server.
 
 use crate::folder::Key;
 use crate::server::Server;
@@ -10,19 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 use toolwarrant_signing as signing;
 
-/// How long a reply may take.
+/// The longest time for a reply.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Devices on a page.
+/// The number of devices on a page.
 pub(crate) const PAGE: u32 = 100;
 
-/// The device that is asked for where any does.
+/// The device of requests that can use any device.
 pub(crate) const DEVICE: u32 = 1;
 
-/// The revisions, the first one first.
+/// The revisions of the protocol, the first one first.
 pub(crate) const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
-/// What is measured in every way, in the first revision.
+/// Returns the operations that every section measures, in the first revision.
 pub(crate) fn operations() -> [(&'static str, Value); 4] {
     let client = json!({"name": "bench", "version": "1"});
     let hello = json!({"protocolVersion": REVISIONS[0], "capabilities": {}, "clientInfo": client});
@@ -39,7 +40,7 @@ pub(crate) fn get_device(n: u32) -> Value {
     call("get_device", json!({"device_id": device(n)}))
 }
 
-/// The page that begins after the n-th device; the first one after none.
+/// Returns a request for the page that begins after the n-th device; 0 is the first page.
 pub(crate) fn list_devices(n: u32) -> Value {
     let mut arguments = json!({"limit": PAGE});
     if n > 0 {
@@ -49,12 +50,12 @@ pub(crate) fn list_devices(n: u32) -> Value {
     call("list_devices", arguments)
 }
 
-/// The id of the n-th simulated device, from 1 on.
+/// Returns the id of the n-th simulated device, from 1 on.
 pub(crate) fn device(n: u32) -> String {
     format!("phone-{n:07}")
 }
 
-/// A call of a tool.
+/// Returns a call of a tool.
 pub(crate) fn call(tool: &str, arguments: Value) -> Value {
     message("tools/call", json!({"name": tool, "arguments": arguments}))
 }
@@ -63,12 +64,13 @@ fn message(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-/// A message as the octets of a request.
+/// Returns a message as the bytes of a request.
 pub(crate) fn request(key: &Key, message: &Value) -> Vec<u8> {
     with_headers(key, message, "")
 }
 
-/// A call in a revision that says in headers, and since 2026-07-28 in the message too, which it is.
+/// Returns a call in a revision that is named in a header. Since 2026-07-28 the message contains
+/// it, too.
 pub(crate) fn in_revision(key: &Key, revision: &str, tool: &str, arguments: &Value) -> Vec<u8> {
     let mut message = call(tool, arguments.clone());
     let mut headers = format!("MCP-Protocol-Version: {revision}\r\n");
@@ -92,7 +94,7 @@ fn with_headers(Key { key_id, secret }: &Key, message: &Value, headers: &str) ->
     format!("{head}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// A signed GET. Each has a nonce of its own.
+/// Returns a signed GET. Each has its own nonce.
 pub(crate) fn signed(Key { key_id, secret }: &Key, target: &str) -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -114,10 +116,10 @@ pub(crate) fn signed(Key { key_id, secret }: &Key, target: &str) -> Vec<u8> {
     format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}X-Signature: {signature}\r\n\r\n").into_bytes()
 }
 
-/// A reply that was looked at: a success.
+/// A reply that was checked and is a success.
 pub(crate) struct Reply(Vec<u8>);
 
-/// The reply to one request, which must be a success.
+/// Returns the reply to one request, which must be a success.
 pub(crate) fn ask(server: &Server, request: &[u8]) -> Result<Reply> {
     let mut stream = TcpStream::connect(server.address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -139,20 +141,21 @@ impl Reply {
         Ok(&self.0[at + HEAD_END.len()..])
     }
 
-    /// What a tool answered.
+    /// Returns the result of a tool.
     pub(crate) fn result(&self) -> Result<Value> {
         let body: Value = serde_json::from_slice(self.body()?)?;
         Ok(serde_json::from_str(body["result"]["content"][0]["text"].as_str().context("a text")?)?)
     }
 
-    /// What all replies to that request look like.
+    /// Returns the form of all replies to that request.
     pub(crate) fn form(&self) -> Result<Form> {
         let body = self.body()?;
         Ok(Form { length: Some(body.len()), begins: body[..24].into(), ends: body[body.len() - 6..].into() })
     }
 }
 
-/// What a reply must look like to be a success. It is told by how it begins and ends: a failure has `isError` there.
+/// The form of a successful reply. Its beginning and its end identify it: a failure has `isError`
+/// there.
 pub(crate) struct Form {
     length: Option<usize>,
     begins: Box<[u8]>,
@@ -160,12 +163,12 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// The same for requests that differ, and replies of any length.
+    /// Returns the same form for requests that differ, with replies of any length.
     pub(crate) fn of_any_length(self) -> Self {
         Self { length: None, ..self }
     }
 
-    /// Whether a reply fits: its head, which ends where its body begins, and its body.
+    /// Returns true if a reply fits: its head, up to where its body begins, and its body.
     pub(crate) fn fits(&self, head: &[u8], body: &[u8]) -> bool {
         let Self { length, begins, ends } = self;
         head.starts_with(OK)
@@ -175,7 +178,7 @@ impl Form {
     }
 }
 
-/// The length of the body that a head announces.
+/// Returns the length of the body that a head announces.
 pub(crate) fn length_of(head: &[u8]) -> Option<usize> {
     let digits = &head[find(head, b"\r\ncontent-length: ")? + 18..];
     str::from_utf8(&digits[..find(digits, b"\r\n")?]).ok()?.parse().ok()
@@ -183,10 +186,10 @@ pub(crate) fn length_of(head: &[u8]) -> Option<usize> {
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
-/// What ends a head.
+/// The end of a head.
 pub(crate) const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// Where the wanted octets begin.
+/// Returns the position of the wanted bytes.
 pub(crate) fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|part| part == wanted)
 }

@@ -1,4 +1,5 @@
-//! Writes: how many tasks are accepted each second where many clients write, each on a phone of its own, and what that does to reads.
+//! Writes: the number of tasks accepted per second when many clients write, each on its own phone,
+//! and the effect on reads.
 
 use crate::load::{Pace, Stream, load, quantile};
 use crate::server::Server;
@@ -14,11 +15,11 @@ use toolwarrant_base::clock::Clock;
 const WRITERS: usize = 64;
 const SPAN: Duration = Duration::from_secs(5);
 
-/// Reads a second, by schedule.
+/// Reads per second, by schedule.
 const READS: u32 = 500;
 const READERS: usize = 4;
 
-/// Half of them are plain, and a write on each must suffice.
+/// Half of them are plain, and they must suffice for one write on each.
 const DEVICES: u32 = 200_000;
 
 pub(crate) fn run() -> Result<Missed> {

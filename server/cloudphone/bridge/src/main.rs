@@ -1,6 +1,7 @@
-//! A program that connects clients which can set no headers with a server of cloud phones, and does nothing else.
+//! A program that connects clients which cannot set headers with a server of cloud phones, and does
+//! nothing else.
 //!
-//! It has no database and no server in it, so it is small and runs where desktop clients run.
+//! It contains neither a database nor a server, so it is small and runs where desktop clients run.
 
 use std::process::ExitCode;
 use toolwarrant_client::{ClientNames, bridge_program};

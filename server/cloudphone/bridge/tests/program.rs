@@ -1,4 +1,4 @@
-//! The program as it is started: what it says of itself, and that it passes a message on.
+//! Starts the program, and checks its `--help` and that it forwards a message.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

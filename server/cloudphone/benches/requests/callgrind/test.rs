@@ -1,4 +1,4 @@
-//! Tests of what reads callgrind's dumps. A bench has none of its own.
+//! Tests of the parser of callgrind's dumps. A bench target does not run tests.
 
 #[path = "../callgrind.rs"]
 mod callgrind;

@@ -1,4 +1,4 @@
-//! The guard on a clock in hand.
+//! The guard on a manual clock.
 
 use super::circuit::{DENIED, FAILURES, SILENT};
 use super::line::{PAUSE_MAX, SHARE};
@@ -14,13 +14,13 @@ use toolwarrant::{Clock, Timestamp};
 const LIMITS: GuardLimits = GuardLimits { concurrent: 4, per_second: 50, per_minute: 1_000 };
 const LONG: Duration = Duration::from_mins(10);
 
-/// A guard, and its clock.
+/// Returns a guard and its clock.
 fn guard(limits: GuardLimits) -> (Arc<Guard>, Clock) {
     let clock = Clock::manual(Timestamp(1_000_000));
     (Arc::new(Guard::new(limits, clock.clone())), clock)
 }
 
-/// One call that ends at once.
+/// Makes one call that ends at once.
 async fn call(guard: &Guard, clock: &Clock, class: Class, end: CallEnd) -> Result<(), Withheld> {
     guard.admit(class, clock.now().plus(LONG)).await.map(|pass| pass.end(end))
 }
@@ -34,7 +34,7 @@ async fn settle() {
 #[tokio::test]
 async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_finds_out_whether_the_platform_is_back() {
     let (guard, clock) = guard(LIMITS);
-    // An answer between them, be it a refusal, ends a row.
+    // An answer between them ends a row of failures, even if it is a refusal.
     for end in [CallEnd::Failed, CallEnd::Answered, CallEnd::Failed] {
         for _ in 1..FAILURES {
             call(&guard, &clock, Class::Read, end).await.expect("closed");
@@ -59,7 +59,7 @@ async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_finds_out_whe
     }
     assert_eq!(pause, longest);
     clock.advance(longest);
-    // One that is given up tells nothing, and the next one tries.
+    // A call that was given up is not conclusive, and the next one tries.
     drop(guard.admit(Class::Background, clock.now().plus(LONG)).await.expect("a trial"));
     assert!(guard.would_refuse().is_some());
     call(&guard, &clock, Class::Background, CallEnd::Answered).await.expect("a trial");
@@ -72,7 +72,8 @@ async fn refused_credentials_open_the_circuit_at_once_and_for_long() {
     let (guard, clock) = guard(LIMITS);
     let early = guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("closed");
     call(&guard, &clock, Class::Read, CallEnd::Denied).await.expect("closed");
-    // What was under way says nothing of the credentials that were refused since.
+    // A call that was already running is not evidence about the credentials that were refused
+    // since.
     early.end(CallEnd::Answered);
     let [first, longest] = DENIED;
     for pause in [first, first * 2, longest, longest] {
@@ -99,10 +100,10 @@ async fn a_pause_that_the_platform_asks_for_is_kept_and_capped() {
         call(&guard, &clock, Class::Read, CallEnd::Limited(asked)).await.expect("no pause yet");
         let until = clock.now().plus(kept);
         let soon = clock.now().plus(kept - Duration::from_millis(1));
-        // Nobody waits who could not start in time.
+        // A call that cannot start in time does not wait.
         assert_eq!(guard.admit(Class::Read, soon).await.map(drop), Err(Withheld::Paused(until)), "{asked:?}");
         assert_eq!(guard.would_refuse(), (kept > PATIENCE).then_some(Withheld::Paused(until)), "{asked:?}");
-        // Who waits behind another is woken when that one starts.
+        // A call that waits behind another is woken when that one starts.
         let hold = || {
             let (guard, clock) = (guard.clone(), clock.clone());
             tokio::spawn(async move {
@@ -155,7 +156,7 @@ async fn who_gives_up_leaves_the_line_and_too_many_are_turned_away() {
     assert_eq!(guard.observe().waiting, 256);
     assert_eq!(call(&guard, &clock, Class::Read, CallEnd::Answered).await, Err(Withheld::Crowded));
     assert_eq!(guard.would_refuse(), Some(Withheld::Crowded));
-    // The first in the line gives up; the second is next.
+    // When the first in the line gives up, the second is next.
     let first = waiting.remove(0);
     first.abort();
     let _ = first.await;
@@ -173,7 +174,8 @@ async fn who_gives_up_leaves_the_line_and_too_many_are_turned_away() {
     assert_eq!((answered, abandoned, withheld), (255, 1, 1));
 }
 
-/// A call of the property below: pause before it, its class, its length, and how long it waits at most; in milliseconds.
+/// A call of the property below: the pause before it, its class, its length, and its longest wait;
+/// in milliseconds.
 type Planned = (u64, Class, u64, u64);
 
 fn planned() -> impl Strategy<Value = Planned> {
@@ -181,7 +183,8 @@ fn planned() -> impl Strategy<Value = Planned> {
     (0..600_u64, class, 0..3_000_u64, prop_oneof![500..5_000_u64, Just(600_000)])
 }
 
-/// What came of it: when it came, when it started if it did, when it ended or gave up.
+/// The result of a call: its class, its arrival, its start if it started, and its end or the moment
+/// at which it gave up.
 type Run = (Class, Timestamp, Option<Timestamp>, Timestamp);
 
 async fn run(limits: GuardLimits, calls: Vec<Planned>) -> Vec<Run> {
@@ -250,7 +253,7 @@ proptest! {
         }
         let mut running = 0;
         for (at, (begun, ended)) in changes {
-            // What begins and ends in one moment ran in some order.
+            // Calls that begin and end at the same moment ran in some order.
             running = (running + begun).checked_sub(ended).expect("ends follow starts");
             prop_assert!(running <= concurrent, "{running} at {at}");
         }

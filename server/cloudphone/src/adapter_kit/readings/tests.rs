@@ -1,4 +1,5 @@
-//! What readings are worth, row by row: what really happened, who lied, and the verdict.
+//! The value of readings as evidence, row by row: the real event, the party that lied, and the
+//! verdict.
 
 use super::through::tests::{Manner, reader, run_proxy};
 use super::*;
@@ -14,7 +15,7 @@ use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use toolwarrant::{BoxFuture, EchoListener, Secret, Verdict};
 
-/// An echo on loopback.
+/// A callback listener on loopback.
 pub(super) struct Running {
     pub(super) echo: EchoPaths,
     pub(super) url: EchoUrl,
@@ -51,7 +52,7 @@ pub(super) fn proxy(scheme: &str, host: &str, port: u16) -> SetProxyArgs {
     }
 }
 
-/// The proxy with a login, written `NAME:PASSWORD`; either may be empty.
+/// Adds a login, written as `NAME:PASSWORD`, to the proxy; either part may be empty.
 pub(super) fn with_login(proxy: SetProxyArgs, login: Option<&str>) -> SetProxyArgs {
     let Some((name, password)) = login.and_then(|login| login.split_once(':')) else { return proxy };
     SetProxyArgs {
@@ -81,18 +82,19 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         // The same proxy was in force before, or shows the phone's own address.
         ("proxy.example", exit, exit, by_phone(exit), Present),
         (exit, exit, exit, None, Present),
-        // A literal address is the proxy's way in; its way out may be another.
+        // A literal address is where the proxy accepts connections; its exit address may be
+        // another.
         (exit, own, exit, None, Present),
         (exit, own, exit, by_phone(other), Unreadable),
         (exit, exit, exit, by_phone(other), Unreadable),
         (exit, own, own, None, Unreadable),
         (exit, own, own, by_phone(other), Absent),
         (exit, own, other, by_phone(other), Present),
-        // Two families tell nothing of each other: a proxy may have an exit in each.
+        // Addresses of two families do not contradict each other: a proxy may have an exit in each.
         ("proxy.example", own, own, by_phone(exit6), Unreadable),
         ("proxy.example", own6, own6, by_phone(exit), Unreadable),
         ("proxy.example", own6, own6, by_phone(exit6), Absent),
-        // The server may find another proxy under the name.
+        // The server may reach another proxy under the name.
         ("proxy.example", own, exit, by_server(exit), Present),
         ("proxy.example", own, own, by_server(exit), Unreadable),
         (other, own, own, by_server(exit), Absent),
@@ -102,7 +104,8 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
         let exits = Exits { ordinary: address(ordinary), through, direct: Some(address(before)) };
         let judged = exits.verdict(&proxy("socks5", host, 1080), address(before));
         assert_eq!(judged, verdict, "{host}: {before} then {ordinary}, through {through:?}");
-        // Another proxy that was in force before may lead to the one that is set now, and the way on from there to this very address.
+        // Another proxy that was in force before may lead to the one that is set now, and continue
+        // from there to this very address.
         for direct in [None, Some(address("192.0.2.250"))] {
             let judged = Exits { direct, ..exits }.verdict(&proxy("socks5", host, 1080), address(before));
             assert_eq!(judged, if verdict == Absent { Unreadable } else { verdict }, "{host}: {before}");
@@ -110,10 +113,11 @@ fn an_absence_needs_a_reading_through_the_proxy_that_can_be_compared_and_a_prese
     }
 }
 
-/// What happens to the requests of a phone: the addresses that ask for the path, one after the other.
+/// The addresses that request a path, one after the other. They stand for what happens to a phone's
+/// request.
 type Askers = &'static [[u8; 4]];
 
-/// A phone on which what happens is what a test says, whatever the script wants.
+/// A phone that does what a test sets, regardless of the script.
 struct Staged {
     url: EchoUrl,
     ordinary: Askers,
@@ -134,7 +138,7 @@ impl Staged {
     }
 }
 
-/// The path of the echo behind each `mark` in a script.
+/// Returns the path of the callback listener after each `mark` in a script.
 fn paths_behind<'a>(script: &'a str, mark: &str) -> Vec<&'a str> {
     script.split(mark).skip(1).map(|rest| &rest[..33]).collect()
 }
@@ -285,15 +289,17 @@ fn the_means_follow_what_can_be_asked_and_by_whom() {
     }
 }
 
-/// Writes a program for a phone: by another process, since a file that this one has open for writing would be so in all that other tests
-/// start meanwhile, and could not be run.
+/// Writes a program for a phone, in another process. If this process had the file open for writing,
+/// programs that other tests start meanwhile would inherit the open file, and this program could
+/// not be run.
 fn program(folder: &Path, name: &str, text: &str) {
     let write = r#"printf '#!/bin/bash\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
     let written = Command::new("/bin/sh").arg("-c").arg(write).arg(folder.join(name)).arg(text).status();
     assert!(written.unwrap().success());
 }
 
-/// Requests the URL that comes last, or what comes in, at the host and port that come last.
+/// Requests the URL in the last argument. [`NETCAT`] sends its input to the host and port in the
+/// last arguments.
 const FETCH: &str = r#"u=${@: -1}; u=${u#http://}; exec 3<>/dev/tcp/${u%%:*}/$(p=${u#*:}; echo ${p%%/*})
 printf 'GET /%s HTTP/1.0\r\n\r\n' "${u#*/}" >&3; read -r line <&3"#;
 const NETCAT: &str = r#"[ "$1" = -w ] || exit 1; exec 3<>/dev/tcp/$3/$4; while IFS= read -r line; do printf '%s\n' "$line" >&3; done; read -r line <&3"#;
@@ -317,7 +323,7 @@ async fn a_phone_makes_its_requests_with_what_it_has() {
         (&[("toybox", &nc)], Tool::ToyboxNc, true),
         (&[("toybox", &none)], Tool::Missing, false),
         (&[], Tool::Missing, false),
-        // It is there and fails: that is the network's failure.
+        // The program exists and fails: the network is the cause.
         (&[("curl", "exit 7"), ("nc", NETCAT)], Tool::Curl, false),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -339,7 +345,7 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
     ] {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        // What goes through the proxy takes longer than the ordinary request.
+        // Requests through the proxy take longer than the ordinary request.
         let longer = "case $* in *-x*) for ((n = 0; n < 100000; n++)); do :; done;; esac";
         program(folder.path(), "curl", &format!("echo \"$@\" >> {}; {longer}; {FETCH}", log.display()));
         let shell = LocalShell::new(folder.path());

@@ -1,4 +1,5 @@
-//! Rosters in stories and against a model: platforms that rename, swap, lose and contradict, and processes that end in between.
+//! Device registries in stories and against a model: platforms that rename, swap, lose and
+//! contradict, and processes that end in between.
 
 mod files;
 mod model;
@@ -10,7 +11,8 @@ use crate::phones::port::NoPlatformName;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// What a platform tells in these tests: `phone` is which one it really is, and decides nothing.
+/// A row of the platform in these tests. `phone` identifies the real phone, and does not decide
+/// anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Told {
     code: String,
@@ -30,7 +32,7 @@ impl Row for Told {
     }
 }
 
-/// A roster in a folder of its own, on a clock that is moved by hand.
+/// A device registry in its own folder, on a manual clock.
 struct Kept {
     folder: TempDir,
     clock: Clock,
@@ -58,7 +60,7 @@ impl Kept {
     }
 }
 
-/// The next phones of a roster.
+/// Returns the next phones of a device registry.
 fn page(roster: &Roster<Told>, after: Option<&DeviceId>, limit: u16) -> Vec<Listed<Told>> {
     let ids: Vec<_> = roster.page(after, limit, |phones| phones.map(|(id, ..)| id.clone()).collect());
     ids.iter().filter_map(|id| roster.get(id)).collect()
@@ -68,7 +70,7 @@ fn open(folder: &TempDir, clock: &Clock) -> Roster<Told> {
     Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap()
 }
 
-/// `A@1` is a row with the code `A` and the seat `1`; `A` one without a seat.
+/// Parses a row: `A@1` has the code `A` and the seat `1`; `A` has no seat.
 fn told(text: &str) -> Told {
     let (code, seat) = text.split_once('@').map_or((text, None), |(code, seat)| (code, Some(seat.to_owned())));
     Told { code: code.to_owned(), seat, phone: 0 }
@@ -78,14 +80,14 @@ fn rows(text: &str) -> Vec<Told> {
     text.split_whitespace().map(told).collect()
 }
 
-/// `A>B` is a record of the code `A` that became `B`.
+/// Parses records: `A>B` means that the code `A` became `B`.
 fn records(text: &str) -> Vec<Recoded> {
     let record =
         |text: &str| text.split_once('>').map(|(from, to)| Recoded { from: from.into(), to: to.into() }).unwrap();
     text.split_whitespace().map(record).collect()
 }
 
-/// What a roster shows: `id=code`, in order.
+/// Returns the phones that a device registry shows: `id=code`, in order.
 fn shown(roster: &Roster<Told>) -> String {
     let phones = page(roster, None, u16::MAX);
     phones.iter().map(|phone| format!("{}={}", phone.id, phone.row.code)).collect::<Vec<_>>().join(" ")

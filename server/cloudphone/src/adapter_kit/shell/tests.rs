@@ -1,4 +1,4 @@
-//! Scripts in the real `/bin/sh`, and what becomes of an output on its way.
+//! Scripts in the real `/bin/sh`, and changes to an output on its way.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// A phone whose shell is this machine's, with only the programs in one folder. `way` is what happens to the output on its way.
+/// A phone whose shell is this machine's, with only the programs in one folder. `way` changes the
+/// output on its way.
 pub(crate) struct LocalShell {
     pub(crate) programs: PathBuf,
     pub(crate) way: fn(String) -> String,

@@ -1,4 +1,4 @@
-//! What a file holds, for whom, and when it is forgotten.
+//! The content of the file, the account that it belongs to, and the cases in which it is discarded.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
@@ -57,7 +57,7 @@ fn a_damaged_file_is_set_aside_and_nothing_counts_as_shown() {
         assert_eq!(fs::read_to_string(folder.path().join("shown.damaged")).unwrap(), damaged);
         assert!(!path.exists());
     }
-    // What is in the way of a file is an error, and nothing was recorded.
+    // If something blocks the file, that is an error, and the proof is not recorded.
     fs::create_dir(folder.path().join("shown.new")).unwrap();
     assert!(shown.record(Direction::Start, showing("start")).is_err());
     assert_eq!(shown.has(Direction::Start), None);

@@ -1,4 +1,4 @@
-//! Which phones pages and callers get, and how often a platform is asked.
+//! The phones that pages and callers get, and the number of calls to the platform.
 
 use super::*;
 use crate::phones::contract::SessionMode;
@@ -12,14 +12,15 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
 use toolwarrant::{BoxFuture, Timestamp};
 
-/// A simulated fleet behind a platform that is asked for each phone: it counts that, answers only through a gate, and can be down.
+/// A simulated fleet behind a platform that reads each phone individually. It counts the readings,
+/// answers only through a gate, and can be down.
 struct Watched {
     sim: Sim,
     reads: AtomicUsize,
     examined: AtomicUsize,
     gate: Semaphore,
     down: AtomicBool,
-    /// When lists were read.
+    /// The time at which lists were read.
     read_at: Mutex<Option<Timestamp>>,
 }
 
@@ -53,7 +54,7 @@ impl Upstream for Watched {
             self.reads.fetch_add(1, Relaxed);
             let _open = self.gate.acquire().await;
             self.up()?;
-            // Read again, it is not the one of the lists.
+            // A second reading does not return the value of the lists.
             Ok(self.sim.found(&[id.as_str()])?.pop().map(|seen| Arc::new(seen.snapshot.clone().into())))
         })
     }

@@ -1,4 +1,4 @@
-//! Which readings are evidence, row by row.
+//! The readings that are evidence, row by row.
 
 use super::*;
 use crate::phones::contract::{DeviceSpec, SessionMode};
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use toolwarrant::{Clock, Flag, Secret, TaskId};
 
-/// A phone that shows what a test says; `None` is what cannot be read.
+/// A phone that shows what a test sets; `None` stands for a value that cannot be read.
 #[derive(Default)]
 struct Staged {
     own: Option<&'static str>,
@@ -16,7 +16,7 @@ struct Staged {
     boot: Option<&'static str>,
     /// The address that it has without a proxy.
     direct: Option<IpAddr>,
-    /// Outer: whether the platform answers; middle: whether there is the phone; inner: whether its state can be read.
+    /// Outer: the platform answers; middle: the phone exists; inner: its state can be read.
     state: Option<Option<Option<DeviceState>>>,
     asked: Mutex<Vec<(TaskId, Option<String>)>>,
 }

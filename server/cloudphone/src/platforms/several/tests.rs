@@ -4,7 +4,7 @@ use crate::phones::port::{Offers, Paces, Seen, Snapshot};
 use proptest::prelude::*;
 use toolwarrant::Flag;
 
-/// Phones that are only listed.
+/// A platform whose phones can only be listed.
 struct Shelf(Vec<Arc<Seen>>);
 
 impl Shelf {
@@ -103,7 +103,8 @@ fn fleet(ids: &[String], names: &[&str]) -> Platforms {
     Platforms::of(names.iter().map(member))
 }
 
-/// Names that are easily confused in the order of ids: `a-…` comes before `a1-…`, and `a-9` before `a0-0`.
+/// Names whose ids are easily put in the wrong order: `a-…` comes before `a1-…`, and `a-9` before
+/// `a0-0`.
 const NAMES: [&str; 5] = ["a", "a0", "a1", "ab", "b"];
 
 proptest! {

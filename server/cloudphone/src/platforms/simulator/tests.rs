@@ -1,4 +1,4 @@
-//! The fleet as it is read, and what commands make of it.
+//! Readings of the fleet, and the effects of commands on it.
 
 mod outcomes;
 mod records;
@@ -17,7 +17,8 @@ fn sim(seed: u64, devices: u32) -> Sim {
     Sim::new(seed, devices, Clock::manual(NOW), &[9; 32])
 }
 
-/// What a phone shows of its part; each line of the cast names what it adds to a plain phone.
+/// Returns the differences between a phone and a plain one. Each line of the cast names them for
+/// its part.
 fn shows(phone: &Snapshot, session: Result<Session, SessionError>) -> Vec<String> {
     let mut shows = Vec::new();
     if phone.state != Some(DeviceState::Running) {
@@ -134,7 +135,8 @@ fn request(number: u8) -> TaskId {
     TaskId::new(NOW, [number; 10])
 }
 
-/// A command on a phone: `set_proxy` (to a host, if one is named after it), `clear_proxy`, or a power action.
+/// Returns a command on a phone: `set_proxy` (to a host, if `what` names one), `clear_proxy`, or a
+/// power action.
 fn command(index: u32, what: &str) -> Command {
     let id = device_id(index);
     let (tool, rest) = match what.split_once(' ').unwrap_or((what, "proxy.example.com")) {
@@ -156,7 +158,8 @@ fn read(sim: &Sim, index: u32) -> Arc<Seen> {
     sim.found(&[device_id(index).as_str()]).unwrap().remove(0)
 }
 
-/// State, flags of proxy and session, proxy, exit address and boot id, as far as they can be read.
+/// Reads state, flags of proxy and session, proxy, exit address and boot id, as far as they can be
+/// read.
 async fn seen(sim: &Sim, index: u32) -> (DeviceState, [bool; 2], Option<String>, Option<IpAddr>, Option<String>) {
     let phone = read(sim, index);
     let flags = [DeviceCapability::Proxy, DeviceCapability::Session].map(|capability| phone.offers(capability));

@@ -9,14 +9,14 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use toolwarrant::SeenFrom;
 
-/// How a proxy of a test behaves.
+/// The behaviour of a proxy of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Manner {
     /// Passes everything on.
     Honest,
     /// Demands this login.
     Demands(&'static str),
-    /// Says that it has connected, and answers for the echo itself.
+    /// Reports that it has connected, and answers in place of the callback listener.
     Lies,
     /// Refuses.
     Refuses,
@@ -91,7 +91,7 @@ async fn pass_on(mut stream: TcpStream, manner: Manner, exit: [u8; 4], log: &Mut
     if manner == Manner::Lies {
         return stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
     }
-    // It takes its time.
+    // The proxy is slow.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -110,7 +110,7 @@ async fn text(stream: &mut TcpStream) -> io::Result<String> {
 
 const EXIT: [u8; 4] = [127, 0, 0, 5];
 
-/// Passes proxies on loopback.
+/// Creates a reader that admits proxies on loopback.
 pub(crate) fn reader() -> ProxyReader {
     ProxyReader { judge: |_, host| Ok(host.to_owned()), ..ProxyReader::new(ProxyHosts::Public) }
 }
@@ -187,7 +187,7 @@ async fn the_server_connects_to_no_address_that_the_operator_does_not_pass() {
         assert_eq!(why.as_str(), "the host has an address that is refused");
     }
     assert_eq!(pair[0].seen(Duration::ZERO).await, SeenFrom::Nobody);
-    // One address that is refused among those of a name, and none is used.
+    // If one address of a name is refused, no address of it is used.
     let reader = ProxyReader::new(ProxyHosts::Public);
     let found = |texts: &[&str]| reader.pinned(texts.iter().map(|text| text.parse().unwrap()));
     assert_eq!(found(&["8.8.8.8:1", "[2606:4700::1111]:1"]), Ok("8.8.8.8:1".parse().unwrap()));

@@ -1,4 +1,4 @@
-//! What is left when a process ends.
+//! The file that is left when a process ends.
 
 use super::*;
 use std::fs;
@@ -9,7 +9,7 @@ async fn what_a_roster_knows_survives_a_restart_and_none_of_it_is_current() {
     let mut kept = Kept::new();
     assert_eq!((kept.roster.is_known(), kept.roster.age(), kept.roster.count()), (false, None, 0));
     kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
-    // The next process may be told an earlier time.
+    // The clock of the next process may show an earlier time.
     kept.clock = Clock::manual(Timestamp(500_000));
     kept.restart();
     assert_eq!(shown(&kept.roster), "n-a=A n-b=B");

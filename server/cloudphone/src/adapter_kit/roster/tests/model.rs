@@ -1,23 +1,25 @@
-//! Any order of changes, readings and restarts: an id leads to one phone for ever, and a phone has one id.
+//! Any order of changes, readings and restarts: an id always leads to one phone, and a phone has
+//! one id.
 
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Phones of the platform in these tests.
+/// The number of phones of the platform in these tests.
 const PHONES: u32 = 5;
 
-/// What happens next. Phones are meant modulo their number.
+/// The next event. Numbers of phones count modulo the number of phones.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// A phone appears, or disappears.
     Toggle(u32),
-    /// A phone gets another code: with seats one of few, that others may have had; without, a new one.
+    /// A phone gets another code. With seats it is one of a few, which others may have had;
+    /// otherwise it is a new one.
     Recode(u32, u8),
-    /// Two phones exchange their codes, with seats.
+    /// Two phones with seats exchange their codes.
     Swap(u32, u32),
-    /// A list begins to be read; it will lack some phones and tell some twice.
+    /// The reading of a list begins; it will lack some phones and contain some twice.
     Begin {
         lost: u8,
         twice: u8,
@@ -43,7 +45,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Whether the platform tells seats, or records of changed codes.
+/// The data with which the platform identifies phones: seats, or records of changed codes.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Seats,
@@ -57,7 +59,7 @@ struct World {
     there: Vec<bool>,
     records: Vec<Recoded>,
     reading: Option<(Vec<Told>, Vec<Recoded>, Timestamp)>,
-    /// What was seen: the phone of each id, and the id of each phone.
+    /// The results so far: the phone of each id, and the id of each phone.
     phones: HashMap<DeviceId, u32>,
     ids: HashMap<u32, DeviceId>,
     read_at: HashMap<DeviceId, Timestamp>,
@@ -91,7 +93,7 @@ impl World {
         match (self.kind, *act) {
             (_, Act::Toggle(phone)) => self.there[phone as usize] ^= true,
             (Kind::Seats, Act::Recode(phone, n)) => {
-                // Codes that differ in case only make the same id.
+                // Codes that differ only in case give the same id.
                 let code = ["P0", "p0", "P1", "P7"][usize::from(n) % 4];
                 if !self.codes.iter().any(|used| used == code) {
                     self.codes[phone as usize] = code.to_owned();
@@ -145,7 +147,8 @@ impl World {
         assert_eq!(roster.count(), page.len());
     }
 
-    /// Once the platform rests, two lists are enough to show it as it is.
+    /// Checks that two lists suffice to show the platform as it is, once it does not change any
+    /// more.
     async fn settle(&mut self, kept: &Kept) {
         for _ in 0..2 {
             kept.roster.take(self.all(), self.records.clone(), kept.tick()).await;

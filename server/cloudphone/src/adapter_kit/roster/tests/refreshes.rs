@@ -1,4 +1,4 @@
-//! When a platform is listed, on simulated time.
+//! The schedule of lists, on simulated time.
 
 use super::*;
 use crate::adapter_kit::roster::refresh::{EVERY, FIRST_PAUSE, Refresh, SOONEST, Source};
@@ -6,7 +6,7 @@ use crate::phones::port::Unreachable;
 use std::sync::Mutex as Lock;
 use toolwarrant::{BoxFuture, SplitMix};
 
-/// A platform that takes its time, and may be down.
+/// A platform that is slow, and may be down.
 struct Slow {
     clock: Clock,
     takes: Duration,
@@ -18,10 +18,10 @@ struct State {
     rows: &'static str,
     records: Option<&'static str>,
     down: bool,
-    /// For how long it reads nothing after a list that failed.
+    /// The time for which it does not read after a list that failed.
     pauses: Option<Duration>,
     paused_until: Option<Timestamp>,
-    /// When lists began, in seconds since the start.
+    /// The times at which lists began, in seconds since the start.
     lists: Vec<f64>,
     records_asked: usize,
 }
@@ -77,7 +77,7 @@ fn kit(takes: Duration) -> Kit {
 }
 
 impl Kit {
-    /// Runs the refresh for so long, with `meanwhile` called each second.
+    /// Runs the refresh for this time, and calls `meanwhile` each second.
     async fn run(&self, time: Duration, mut meanwhile: impl FnMut()) {
         let end = self.clock.now().plus(time);
         let watch = async {
@@ -121,7 +121,7 @@ async fn who_needs_a_newer_list_joins_the_one_that_is_read() {
     assert_eq!(kit.slow.told().lists.len(), 2, "it is new enough");
 }
 
-/// Awaits many at once, and all of them.
+/// Awaits all of many futures concurrently.
 async fn futures<F: Future<Output = Result<(), Unreachable>>>(count: usize, make: impl Fn() -> F) {
     let mut all: Vec<_> = (0..count).map(|_| Box::pin(make())).collect();
     std::future::poll_fn(|context| {
@@ -143,7 +143,7 @@ async fn an_outage_is_met_with_growing_pauses_and_its_end_is_seen_within_one() {
     kit.run(Duration::from_secs(1), || ()).await;
     kit.slow.told().down = true;
     kit.refresh.wake();
-    // Nobody who asks makes it worse, and neither does a write.
+    // Callers do not increase the load, and neither does a write.
     let mut asked = 0;
     kit.run(Duration::from_mins(10), || {
         asked += 1;
@@ -199,7 +199,7 @@ async fn records_are_asked_for_only_where_a_list_puzzles() {
         ("A B", None, 0, "n-a=A n-b=B"),
         ("A B C", None, 0, "n-a=A n-b=B n-c=C"),
         ("A B", None, 0, "n-a=A n-b=B n-c=C"),
-        // They cannot be read: who knows which phone D is.
+        // The records cannot be read, so it is unknown which phone D is.
         ("A B D", None, 1, "n-a=A n-b=B"),
         ("A D", None, 2, "n-a=A n-b=B"),
         ("A D", Some("B>D"), 3, "n-a=A n-b=D"),

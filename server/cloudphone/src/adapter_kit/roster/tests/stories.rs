@@ -1,8 +1,8 @@
-//! One case after another: what the platform lists, and which id leads to which code then.
+//! One case after another: the lists of the platform, and the codes to which ids then lead.
 
 use super::*;
 
-/// What happens, and what is shown then.
+/// An event, and what is shown after it.
 enum Step {
     /// A list, with records of changed codes.
     List(&'static str, &'static str, &'static str),
@@ -110,7 +110,7 @@ const STORIES: &[(&str, &[Step])] = &[
     ("what no id can be made of is left out", &[List("A A_B É", "", "n-a=A"), List(LONG, "", "n-a=A")]),
 ];
 
-/// With `n-` before it, a character too long.
+/// A code that is one character too long with `n-` before it.
 const LONG: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! The calls against a platform that fails at each moment: what is said of them, and how often they were sent.
+//! The calls against a platform that fails at each moment: their outcomes, and the number of times
+//! that they were sent.
 
 mod platform;
 
@@ -11,12 +12,12 @@ use std::task::Poll;
 use toolwarrant::Secret;
 
 const PAD: &str = "AC1";
-/// For a platform that never answers: this time passes in the test.
+/// For a platform that never answers: this time really passes in the test.
 const SHORT: Duration = Duration::from_millis(500);
 
 const LONG: Duration = Duration::from_mins(10);
 
-/// An account at the platform, on a clock in hand.
+/// Creates an account at the platform, on a manual clock.
 fn api(platform: &Platform, scheme: Scheme) -> (Api, Clock) {
     let clock = Clock::manual(Timestamp(1_767_323_045_000));
     let settings = ApiSettings {
@@ -39,7 +40,7 @@ async fn restart(api: &Api, clock: &Clock) -> Result<Accepted, ApiError> {
     api.start(ApiCall::Restart, &json!({"padCodes": [PAD]}), PAD, clock.now().plus(LONG)).await
 }
 
-/// A read, while time goes on.
+/// Reads while time passes.
 async fn infos(api: &Api, clock: &Clock) -> Result<Rows<Value>, ApiError> {
     let body = json!({"page": 1, "rows": 10});
     let mut read = std::pin::pin!(api.read(Class::Read, ApiCall::Infos, &body));
@@ -56,7 +57,7 @@ fn accepted(row: Value) -> Act {
     Act::json(200, json!({"code": 200, "msg": "success", "ts": 1, "data": row}))
 }
 
-/// A line for an outcome.
+/// Returns an outcome as a line.
 fn told<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
     match outcome {
         Ok(result) => format!("{result:?}"),
@@ -67,7 +68,7 @@ fn told<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> String {
     }
 }
 
-/// Answers to a call that changes something, each with what it is taken for.
+/// Answers to a call that changes something, each with its expected interpretation.
 fn answers() -> Vec<(Act, &'static str)> {
     let code = |code: Value| Act::json(200, json!({"code": code, "msg": "m\u{1b}[31m", "data": null}));
     let row = json!({"taskId": 7, "padCode": PAD, "vmStatus": 1, "taskStatus": 1});
@@ -77,7 +78,7 @@ fn answers() -> Vec<(Act, &'static str)> {
         (accepted(row.clone()), done),
         (accepted(json!({"successList": [row], "failList": []})), done),
         (Act::json(200, json!({"code": "200", "data": [{"taskId": "7", "padCode": PAD}], "new": 1})), done),
-        // Accepted, but nobody can tell what.
+        // Accepted, but it is unknown what was accepted.
         (accepted(Value::Null), "unknown: the answer says nothing of this pad"),
         (accepted(json!([])), "unknown: the answer says nothing of this pad"),
         (accepted(json!([{"taskId": 7, "padCode": "ac1"}])), "unknown: the answer says nothing of this pad"),
@@ -117,7 +118,7 @@ fn answers() -> Vec<(Act, &'static str)> {
         // Tried.
         (code(json!(10001)), "failed with code 10001: code 10001: m"),
         (code(json!(110003)), "failed with code 110003: code 110003: m"),
-        // Nobody can tell.
+        // The outcome is unknown.
         (code(json!(500)), "unknown: code 500: m"),
         (code(json!(503)), "unknown: code 503: m"),
         (code(json!(0)), "unknown: code 0: m"),
@@ -182,10 +183,10 @@ fn rows_come_in_every_shape_and_numbers_as_texts() {
 async fn what_never_left_is_not_done() {
     let platform = Platform::start(vec![Act::Hold]).await;
     let (api, clock) = api(&platform, Scheme::V4);
-    // Its time has passed.
+    // Its deadline has passed.
     let late = api.start(ApiCall::Restart, &json!({}), PAD, clock.now()).await;
     assert!(matches!(late, Err(ApiError::NotDone { code: None, .. })), "{late:?}");
-    // It passes while the connection is made.
+    // The deadline passes while the connection is made.
     let mut late = std::pin::pin!(restart(&api, &clock));
     let waits = std::future::poll_fn(|context| Poll::Ready(late.as_mut().poll(context).is_pending())).await;
     clock.advance(2 * LONG);
@@ -231,13 +232,13 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
 
 #[tokio::test]
 async fn what_the_platform_refuses_is_not_asked_again() {
-    // The credentials: of any call.
+    // Refused credentials: no call is sent.
     let platform =
         Platform::start(vec![Act::json(401, json!({"code": 2033, "msg": "m", "ts": 1_767_323_445_000_u64}))]).await;
     let (api, clock) = api(&platform, Scheme::V4);
     assert_eq!(api.skew(), None);
     assert_eq!(told(infos(&api, &clock).await), "not done: code 2033: m");
-    // Time goes on in this test.
+    // Time passes in this test.
     assert!(api.skew().expect("a time").abs_diff(400_000) < 20_000);
     for _ in 0..2 {
         assert_eq!(
@@ -246,7 +247,7 @@ async fn what_the_platform_refuses_is_not_asked_again() {
         );
     }
     assert_eq!(platform.requests().len(), 1);
-    // A path that is not there: of that call, for an hour.
+    // A missing path: that call is not sent for an hour.
     let platform = Platform::start(vec![Act::html(404), accepted(json!([{"taskId": 7, "padCode": PAD}]))]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
     for _ in 0..2 {
@@ -256,7 +257,7 @@ async fn what_the_platform_refuses_is_not_asked_again() {
     assert_eq!(platform.requests().len(), 2);
     clock.advance(MISSING_FOR);
     assert!(infos(&api, &clock).await.is_ok());
-    // A pause: of any call, until its end by the platform's clock.
+    // A pause: no call is sent until its end by the platform's clock.
     let reset = format!("X-RateLimit-Reset: {}\r\n", 1_767_323_045 + 60);
     let platform = Platform::start(vec![Act::Answer(429, reset, "{}".to_owned())]).await;
     let (api, clock) = self::api(&platform, Scheme::V4);
@@ -294,7 +295,7 @@ async fn v2_leaves_the_body_of_a_command_out_or_not_as_the_account_wants_it() {
     assert_eq!(send().await, Ok(Accepted { task_id: 7 }));
     assert_eq!([0, 1, 2].map(signed_body), [false, true, true]);
     assert_eq!(api.guard().would_refuse(), None);
-    // Where neither fits, it is the credentials.
+    // If neither fits, the credentials are wrong.
     assert_eq!(told(send().await), "not done: code 2019: m");
     assert_eq!([3, 4].map(signed_body), [true, false]);
     assert!(api.guard().would_refuse().is_some());
@@ -332,7 +333,7 @@ fn an_account_goes_to_a_host_alone_and_to_no_other_machine_in_clear() {
     }
 }
 
-/// What is written of a call at the most talkative level.
+/// The log of a call at the most detailed level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

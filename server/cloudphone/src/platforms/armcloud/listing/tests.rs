@@ -1,4 +1,4 @@
-//! Lists from platforms that page as they like.
+//! Lists from platforms whose pages are irregular.
 
 use super::*;
 use crate::adapter_kit::roster::Roster;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant::{Clock, SplitMix, Timestamp};
 
-/// A platform, with its oddities.
+/// A platform with its irregularities.
 #[derive(Default)]
 struct Platform(Mutex<State>);
 
@@ -24,18 +24,18 @@ struct State {
     /// `None`: HTTP 404.
     records: Option<Vec<(&'static str, &'static str)>>,
     rows_max: RowsMax,
-    /// Pages never end.
+    /// True if pages never end.
     endless: bool,
-    /// Every page is the first.
+    /// True if every page is the first.
     same: bool,
-    /// The first pad is removed before this page.
+    /// The page before which the first pad is removed.
     shifts: Option<u32>,
     garbage: bool,
     down: bool,
     calls: Vec<&'static str>,
 }
 
-/// What becomes of larger pages than of 100.
+/// The platform's treatment of pages larger than 100.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum RowsMax {
     #[default]
@@ -88,7 +88,7 @@ impl State {
             return Err(NoList::Failed(Unreachable("it is down".into())));
         }
         if !pad_codes.is_empty() {
-            // The row of another pad was not asked for.
+            // A row of another pad, which was not asked for.
             let found = self.infos.iter().filter(|code| pad_codes.contains(code));
             let found: Vec<_> = found.map(|code| json!({"padCode": code, "padStatus": 10})).collect();
             if found.is_empty() {
@@ -117,7 +117,7 @@ impl State {
             _ => self.infos.iter().skip(from).take(size).cloned().collect(),
         };
         let told: Vec<_> = codes.iter().map(|code| json!({"padCode": code, "padStatus": 10})).collect();
-        // Sizes and totals that lie.
+        // The sizes and totals are wrong.
         rows(json!({"pageData": told, "rows": told.len(), "size": 1, "total": 1, "totalPage": 1}))
     }
 
@@ -174,7 +174,7 @@ async fn the_list_is_whole_however_the_platform_pages() {
         let infos =
             |platform: &Listing<Platform>| platform.lists.state().calls.iter().filter(|call| **call == "infos").count();
         assert_eq!(infos(&platform), calls, "{count}");
-        // What was learned of pages and seats is remembered.
+        // The listing remembers what it learned about pages and seats.
         platform.lists.state().calls.clear();
         platform.list().await.unwrap();
         assert!(infos(&platform) <= calls && !platform.lists.state().calls.contains(&"seats"));
@@ -184,7 +184,7 @@ async fn the_list_is_whole_however_the_platform_pages() {
 #[tokio::test]
 async fn pages_that_shift_or_repeat_bring_no_pad_twice() {
     let platform = listing(State { infos: codes(2_500), shifts: Some(2), ..State::default() });
-    // The one that moved to the page before is missed once; another list has it.
+    // The pad that moved to the previous page is missed once; another list has it.
     assert_eq!(platform.list().await.unwrap().len(), 2_499);
     let platform = listing(State { infos: codes(500), same: true, ..State::default() });
     assert_eq!(platform.list().await.unwrap().len(), 500);
@@ -268,7 +268,7 @@ async fn a_phone_that_is_read_anew_is_the_one_of_its_id_or_none() {
     assert_eq!(reread().await.unwrap().unwrap(), "AC00000@1");
     platform.lists.state().seats = seats(&[(1, "AC00001"), (2, "AC00000")]);
     assert_eq!(reread().await.unwrap().unwrap(), "AC00001@1");
-    // Its seat is gone, and its code is another's.
+    // Its seat is gone, and its code belongs to another pad.
     platform.lists.state().seats = seats(&[(2, "AC00001")]);
     roster.take(platform.list().await.unwrap(), Vec::new(), clock.now()).await;
     assert_eq!(reread().await.unwrap(), None);
@@ -306,7 +306,8 @@ async fn ten_thousand_pads_at_rest_cost_fewer_than_60_calls_a_minute() {
         () = tokio::time::sleep(Duration::from_mins(3) - Duration::from_secs(1)) => {}
     }
     assert_eq!((roster.count(), roster.age()), (10_000, Some(Duration::from_secs(29))));
-    // In each half minute eleven pages, of which the last is empty, and the list of seats; no records.
+    // In each half minute, eleven pages, of which the last is empty, and the list of seats; no
+    // records.
     assert_eq!(platform.lists.state().calls.len(), 6 * 12);
 }
 

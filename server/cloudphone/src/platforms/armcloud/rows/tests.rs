@@ -30,7 +30,7 @@ fn rows_are_found_in_whatever_they_come() {
         (r#"{"pageData":[]}"#.to_owned(), 0, 0, true),
         ("null".to_owned(), 0, 0, false),
         ("[]".to_owned(), 0, 0, false),
-        // Rows that are none, and one that is.
+        // Eight invalid rows, and a valid one.
         (
             format!(r#"[null,7,"x",[],{{}},{{"padCode":null}},{{"padCode":""}},{{"padCode":["AC2"]}},{row}]"#),
             1,
@@ -63,7 +63,7 @@ fn members_are_read_whatever_their_type() {
     }
     let long = pad(&format!(r#"{{"padCode":"AC1","padName":"{}"}}"#, "x".repeat(10_000)));
     assert_eq!(long.pad_name.unwrap().as_str().chars().count(), 64);
-    // What is kept in a file is read again.
+    // Data that was stored in a file can be read again.
     assert_eq!(serde_json::from_str::<Pad>(&serde_json::to_string(&strings).unwrap()).unwrap(), strings);
 }
 
@@ -82,7 +82,7 @@ fn shown(code: &str, row: &str) -> Snapshot {
     Abilities::of_network_storage().snapshot(&DeviceId::new("n-1").ok().unwrap(), &row, Reach::Reachable)
 }
 
-/// The flags, one letter each where they are true, and why the first is false.
+/// Returns the flags as two letters each if true, and the reason for which the first is false.
 fn flags(snapshot: &Snapshot) -> String {
     let letter =
         |capability: &DeviceCapability| if snapshot.offers(*capability) { &capability.as_str()[..2] } else { "--" };
@@ -176,7 +176,7 @@ fn what_is_old_or_out_of_reach_has_no_state_and_true_flags_are_out_of_reach() {
             for capability in DeviceCapability::ALL {
                 assert_eq!(snapshot.flag(*capability), flag);
             }
-            // What does not change is still known.
+            // Data that does not change is still known.
             let spec = [&snapshot.spec.model, &snapshot.spec.os_version, &snapshot.spec.region];
             assert_eq!(spec.map(|text| text.as_ref().unwrap().as_str()), ["m2-3", "14", "001"]);
             assert_eq!(snapshot.name.as_str(), "One");

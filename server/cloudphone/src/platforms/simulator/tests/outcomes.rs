@@ -1,4 +1,5 @@
-//! How writes end on each part of the cast: the simulator, the probes and the machine together, on a clock that is turned.
+//! The ends of writes on each part of the cast: the simulator, the probes and the state machine of
+//! tasks together, on a manual clock.
 
 use super::*;
 use crate::phones::contract::CATALOGUE;
@@ -9,10 +10,10 @@ use toolwarrant_core::catalogue;
 use toolwarrant_tasks::machine::{Effect, Entry, Event, step};
 use toolwarrant_tasks::task::{Status, Task};
 
-/// Every write, as the table of the cast heads its columns.
+/// Every write, in the order of the columns in the table of the cast.
 const WRITES: [&str; 5] = ["set_proxy", "clear_proxy", "boot", "shutdown", "restart"];
 
-/// How a write ended, and what the engine did for it.
+/// The end of a write, and what the engine did to reach it.
 #[derive(Debug)]
 struct End {
     status: Status,
@@ -28,23 +29,23 @@ impl End {
     }
 }
 
-/// When the process ends and another goes on, while a write is carried out.
+/// The moments, while a write is carried out, at which the process ends and another takes over.
 #[derive(Clone, Copy)]
 enum Kill {
-    /// Before every effect: only the simulator has anything to remember.
+    /// Before every effect: only the simulator has something to remember.
     Between,
-    /// Once, during the n-th effect: what that comes to is lost.
+    /// Once, during the n-th effect, whose result is lost.
     During(u32),
 }
 
-/// The policy of the contract for a write.
+/// Returns the contract's policy for a write.
 fn policy(what: &str) -> &'static catalogue::PolicyDef {
     let cases = |tool: &str| CATALOGUE.tool(tool).unwrap().task.as_ref().unwrap().cases;
     let found = if what.ends_with("proxy") { cases(what) } else { cases("set_power") };
     &found.iter().find(|(case, _)| ["", what].contains(case)).unwrap().1
 }
 
-/// What `work` comes to; the clock is turned while it waits.
+/// Returns the result of `work`; the clock advances while it waits.
 async fn finish<T>(clock: &Clock, work: impl Future<Output = T>) -> T {
     tokio::pin!(work);
     loop {
@@ -56,12 +57,12 @@ async fn finish<T>(clock: &Clock, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Begins `work` and lets it go.
+/// Starts `work` and drops it.
 async fn lose<T>(work: impl Future<Output = T>) {
     tokio::select! { biased; _ = work => {}, () = std::future::ready(()) => {} }
 }
 
-/// Carries a write out to its end, as the engine does.
+/// Carries out a write to its end, as the engine does.
 async fn carry_out(index: u32, what: &str, facts: Facts, kill: Kill) -> End {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("simulated.jsonl");
@@ -123,7 +124,7 @@ async fn perform(writes: &Writes, write: &Write, effect: Effect, begun: Timestam
     }
 }
 
-/// Why the tool refuses the write at once, as it does where the phone does not offer it.
+/// Returns the reason for which the tool refuses the write at once if the phone does not offer it.
 fn refusal(phone: &Snapshot, what: &str) -> Option<&'static str> {
     let power = |action| (phone.offers(DeviceCapability::Power), phone.power_actions.contains(&action));
     match match what {
@@ -181,7 +182,7 @@ async fn what_is_resent_charged_and_refunded_on_difficult_phones() {
 #[tokio::test]
 async fn wherever_the_process_ends_nothing_is_refunded_that_took_effect_and_no_restart_is_done_twice() {
     let fleet = sim(3, 23).listed(None, 23).unwrap();
-    // Between these, the parts do as they are told.
+    // The parts between these carry out commands as they should.
     let honest = Part::WithoutProxy as u8..Part::Proxied as u8;
     for (dedupes, looks_up) in [(false, false), (false, true), (true, false)] {
         let facts = Facts { dedupes, looks_up, ..Facts::default() };

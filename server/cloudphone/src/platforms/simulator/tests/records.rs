@@ -1,16 +1,18 @@
-//! The journal: what it brings back, what it refuses, and what it never holds.
+//! The journal: the state that it restores, the files that it refuses, and the data that it never
+//! contains.
 
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use toolwarrant::SplitMix;
 
-/// A fleet that is written down at `path`.
+/// Opens a fleet whose journal is at `path`.
 fn open(path: &Path, clock: &Clock) -> io::Result<Sim> {
     Sim::new(3, 40, clock.clone(), &[9; 32]).journaled(path)
 }
 
-/// All that can be asked about the phones that are written to, and about the requests.
+/// Returns everything that can be asked about the phones that are written to, and about the
+/// requests.
 async fn everything(sim: &Sim) -> Vec<String> {
     let mut all = Vec::new();
     for index in 1..=40 {
@@ -30,7 +32,8 @@ async fn everything(sim: &Sim) -> Vec<String> {
     all
 }
 
-/// Sends `count` commands on random phones at random times, each for as long as it is not held back.
+/// Sends `count` commands on random phones at random times. Does not wait for an answer that is
+/// delayed.
 async fn play(sim: &Sim, random: &mut SplitMix, count: u32) {
     for _ in 0..count {
         let what = ["set_proxy", "set_proxy 192.0.2.7", "clear_proxy", "boot", "shutdown", "restart"];
@@ -98,7 +101,7 @@ async fn a_folded_journal_tells_the_same_of_the_phones_and_forgets_no_recent_com
         wait(&sim, 25 * 3_600_000);
         let before = everything(&sim).await;
         fold(&sim);
-        // Of commands that are a day old nothing is told but what they led to.
+        // Of commands that are a day old, only their effects remain.
         assert!(everything(&sim).await[..40] == before[..40], "seed {seed}");
         assert_eq!(sim.record().truth.operation(0), None);
         assert!(everything(&sim).await == everything(&open(&path, &clock).unwrap()).await, "seed {seed}");

@@ -1,11 +1,11 @@
-//! What is kept of phones that were shown.
+//! The stored views of phones that were shown.
 
 use super::*;
 use std::sync::Barrier;
 use std::thread;
 use toolwarrant::SplitMix;
 
-/// More phones than a piece of the table has.
+/// More phones than a piece of the table holds.
 const PHONES: u32 = 200;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A platform on this machine that does what it is told to, one act for each request.
+//! A platform on this machine that performs one given act per request.
 
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -8,14 +8,14 @@ use tokio::task::JoinSet;
 use toolwarrant::unpoisoned;
 use url::Url;
 
-/// What is done with a request, once it was read.
+/// The reaction to a request that was read.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// It is answered with a status, headers and a body.
+    /// Answers with a status, headers and a body.
     Answer(u16, String, String),
-    /// This is written, and the connection reset.
+    /// Writes this and resets the connection.
     Cut(String),
-    /// Nothing.
+    /// Does nothing.
     Hold,
 }
 
@@ -53,12 +53,12 @@ impl Platform {
         Self { url, acts, requests, tasks }
     }
 
-    /// The requests, each as it came.
+    /// Returns the requests, each as it came.
     pub(super) fn requests(&self) -> Vec<String> {
         unpoisoned(self.requests.lock()).clone()
     }
 
-    /// Nothing listens any more.
+    /// Stops listening.
     pub(super) async fn close(mut self) -> Self {
         self.tasks.shutdown().await;
         self
@@ -75,7 +75,7 @@ async fn serve(mut stream: TcpStream, acts: Vec<Act>, seen: Arc<Mutex<Vec<String
         match act {
             Act::Answer(status, headers, body) => {
                 let head = format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
-                // Who asked may have had enough.
+                // The client may have gone.
                 let _ = stream.write_all((head + &body).as_bytes()).await;
             }
             Act::Cut(text) => {
@@ -88,7 +88,7 @@ async fn serve(mut stream: TcpStream, acts: Vec<Act>, seen: Arc<Mutex<Vec<String
     }
 }
 
-/// One request with its body, or `None` at the end.
+/// Reads one request with its body, or returns `None` at the end.
 async fn read(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     loop {
