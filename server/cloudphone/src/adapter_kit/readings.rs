@@ -98,8 +98,8 @@ impl PhoneReadings {
         Ok(Exits { ordinary, through, direct: None })
     }
 
-    /// Returns the provability of this proxy on this phone: what [`Self::exits`] can show, given
-    /// what is known of the phone.
+    /// Returns the provability of this proxy on this phone: what [`Self::exits`] can show with
+    /// the present knowledge of the phone.
     #[must_use]
     pub fn means(&self, id: &DeviceId, proxy: &SetProxyArgs) -> Means {
         match self.echo {

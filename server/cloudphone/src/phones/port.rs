@@ -96,7 +96,7 @@ pub trait Upstream: Send + Sync + 'static {
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>>;
 }
 
-/// What memory holds about a phone.
+/// The knowledge of a phone in memory.
 #[derive(Clone, Debug)]
 pub enum AtHand {
     /// The phone as it is now. For an adapter whose lists are never old.
@@ -170,7 +170,7 @@ pub struct Finding {
     pub sound: bool,
     /// The result.
     pub found: String,
-    /// What to do about it; empty if the result is sound.
+    /// The remedy; empty if the result is sound.
     pub remedy: &'static str,
 }
 
@@ -212,11 +212,11 @@ impl Command {
 /// A screen session as the upstream issued it.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Opens the screen.
+    /// The token that opens the screen.
     pub token: Secret<SessionToken>,
-    /// Page that shows the screen, if the upstream has one.
+    /// The page that shows the screen, if the upstream has one.
     pub url: Option<HttpsUrl>,
-    /// When the token expires, if the upstream says so.
+    /// The time at which the token expires, if the upstream reports it.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -230,7 +230,7 @@ impl Session {
     }
 }
 
-/// The upstream gave no usable answer. The text is for the log only.
+/// The error for an upstream that gave no usable answer. The text is for the log only.
 #[derive(Clone, Debug, Error)]
 #[error("upstream unreachable: {}", .0.as_str())]
 pub struct Unreachable(pub Remark);

@@ -120,7 +120,7 @@ fn named(name: &str) -> Kind {
     }
 }
 
-/// Longest name, in bytes (RFC 1035).
+/// The longest name, in bytes (RFC 1035).
 const NAME_MAX: usize = 253;
 
 fn is_label(label: &str) -> bool {
@@ -178,7 +178,8 @@ fn ipv6(address: Ipv6Addr) -> Kind {
     }
 }
 
-/// Finds the IPv4 address inside an IPv6 address that is mapped, compatible, translated (RFC 6052, RFC 8215) or 6to4.
+/// Finds the IPv4 address inside an IPv6 address that is mapped, compatible, translated (RFC 6052,
+/// RFC 8215) or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let v4 = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
@@ -366,7 +367,7 @@ mod tests {
         }
     }
 
-    /// One part of an IPv4 address, in base 8, 10 or 16.
+    /// Writes one part of an IPv4 address in base 8, 10 or 16.
     fn spelled(part: u32, base: u8) -> String {
         match base {
             8 => format!("0{part:o}"),

@@ -58,8 +58,8 @@ impl Views {
     /// `listed` is the phone as lists show it, with the time when that reading began. A recent
     /// `listed` is used instead of a new reading, and no caller gets a view that is older than it.
     ///
-    /// If the caller that reads goes away, one of the waiting callers reads instead. All callers
-    /// that waited for a failed reading get its error; later callers read again.
+    /// One of the waiting callers reads if the caller that reads goes away. All callers that waited
+    /// for a failed reading get its error; later callers read again.
     pub async fn get<F: Future<Output = View> + Send>(
         &self,
         id: &DeviceId,
@@ -79,8 +79,8 @@ impl Views {
         reading.view.clone()
     }
 
-    /// Drops the view of a phone that may have changed. The next caller reads the phone again, even
-    /// if a list still shows it.
+    /// Drops the view of a phone that may have changed. The next caller reads the phone again, even if
+    /// a list still shows it.
     pub fn forget(&self, id: &DeviceId) {
         insert(&mut self.part(id), id, Slot::default(), self.clock.now());
     }

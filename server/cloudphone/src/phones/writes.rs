@@ -108,7 +108,8 @@ impl Executor for Writes {
 }
 
 impl Writes {
-    /// Creates an executor that writes through `control`; `views` caches the phones of the same platform.
+    /// Creates an executor that writes through `control`; `views` caches the phones of the same
+    /// platform.
     #[must_use]
     pub fn new(control: Arc<dyn Control>, views: Arc<Views>) -> Self {
         Self { control, views }

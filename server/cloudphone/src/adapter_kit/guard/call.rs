@@ -16,7 +16,8 @@ pub struct GuardLimits {
     pub per_minute: u32,
 }
 
-/// Far less than ARMCloud documents (200 a second and 5,000 a minute for a trial). VMOS Cloud documents no limit.
+/// Far below the limits that ARMCloud documents (200 a second and 5,000 a minute for a trial). VMOS
+/// Cloud does not document a limit.
 impl Default for GuardLimits {
     fn default() -> Self {
         Self { concurrent: 8, per_second: 10, per_minute: 300 }
@@ -53,7 +54,8 @@ pub enum CallEnd {
 pub enum Withheld {
     /// The platform could not be reached several times in a row. It is tried again at this time.
     Unreachable(Timestamp),
-    /// It refused the credentials. Repeating that can lock the account, so it is tried again at this time.
+    /// It refused the credentials. Repeating that can lock the account, so it is tried again at
+    /// this time.
     Denied(Timestamp),
     /// It asked not to be called before this time.
     Paused(Timestamp),

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use toolwarrant::Timestamp;
 
-/// The line before one account.
+/// The waiting line of one account.
 #[derive(Debug)]
 pub(super) struct Line {
     limits: GuardLimits,
@@ -126,7 +126,7 @@ impl Line {
         self.starts.push_back(now);
     }
 
-    /// Counts an end.
+    /// Counts the end of a call.
     pub(super) fn end(&mut self, class: Class) {
         self.running -= 1;
         if class == Class::Background {

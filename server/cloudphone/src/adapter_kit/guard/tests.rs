@@ -50,7 +50,7 @@ async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_finds_out_whe
         }
         assert_eq!(guard.would_refuse(), Some(Withheld::Unreachable(until)));
         clock.advance(pause);
-        // A write is no trial.
+        // A write is never a trial.
         assert!(call(&guard, &clock, Class::Write, CallEnd::Answered).await.is_err());
         let trial = guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("a trial");
         assert!(call(&guard, &clock, Class::Read, CallEnd::Answered).await.is_err(), "one at a time");

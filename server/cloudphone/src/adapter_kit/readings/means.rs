@@ -1,5 +1,5 @@
-//! The provability of a proxy on a phone. It depends on the programs that the phone has, and on
-//! what the proxy requires.
+//! The provability of a proxy on a phone. It depends on the programs that the phone has, and on the
+//! requirements of the proxy.
 
 use crate::phones::contract::{DeviceId, ProxyScheme, SetProxyArgs};
 use std::collections::HashMap;

@@ -63,7 +63,8 @@ pub struct Offers {
 }
 
 impl Snapshot {
-    /// Returns the flag of one capability. The precondition of tools, `capabilities` and `notes` all use it.
+    /// Returns the flag of one capability. The precondition of tools, `capabilities` and `notes`
+    /// all use it.
     #[must_use]
     pub fn flag(&self, capability: DeviceCapability) -> &Flag {
         match capability {

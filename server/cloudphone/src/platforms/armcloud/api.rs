@@ -71,10 +71,10 @@ pub struct ApiSettings {
     pub write_within: Duration,
 }
 
-/// Long for a read: the platform runs commands for 5 seconds.
+/// The time for a read. It is long, because the platform runs commands for 5 seconds.
 pub const READ_WITHIN: Duration = Duration::from_secs(10);
 
-/// Long, because an answer that comes too late costs certainty.
+/// The time for a write. It is long, because the outcome is unknown if the answer comes too late.
 pub const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Checks that a base URL consists of a scheme and a host only.

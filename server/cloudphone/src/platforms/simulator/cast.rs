@@ -1,8 +1,8 @@
 //! The parts that phones play, and how the writes on each end.
 //!
-//! The first phones play one part each, whatever the seed. The table shows how the first write on each ends; a test checks it.
-//! `not_supported` and `not_offered` are refusals, which make no task. `boot` succeeds on any phone that is seen to run, whatever
-//! the phone answered.
+//! The first phones play one part each, with any seed. The table shows how the first write on each
+//! ends; a test checks it. `not_supported` and `not_offered` are refusals, which do not create a
+//! task. `boot` succeeds on any phone that is seen to run, regardless of its answer.
 //!
 //! | phone | part | set_proxy | clear_proxy | boot | shutdown | restart |
 //! |---|---|---|---|---|---|---|
@@ -64,7 +64,8 @@ pub enum Part {
     Proxied,
     /// Reports little: each field of its spec is null, and so is `expires_at` of its sessions.
     Reticent,
-    /// Has a terminal sequence, a line break, and bidirectional and invisible characters in its name, which clients never see.
+    /// Has a terminal sequence, a line break, and bidirectional and invisible characters in its
+    /// name, which clients never see.
     HostileName,
     /// Swallows commands: reports success and does nothing.
     Swallowing,

@@ -81,7 +81,8 @@ fn spec((model, os_version, numbers): Model, region: &str) -> DeviceSpec {
 
 type Model = (&'static str, &'static str, [i64; 6]);
 
-/// Models: name, Android version, then cores, memory in MB, storage in GB, screen width, height and density.
+/// Models: name, Android version, then cores, memory in MB, storage in GB, screen width, height and
+/// density.
 const MODELS: [Model; 4] = [
     ("Cirrus S", "12", [4, 4_096, 32, 720, 1_280, 320]),
     ("Cirrus M", "13", [8, 6_144, 64, 1_080, 1_920, 420]),
@@ -91,7 +92,8 @@ const MODELS: [Model; 4] = [
 
 const REGIONS: [&str; 5] = ["ap-southeast", "eu-central", "eu-west", "us-east", "us-west"];
 
-/// Networks of simulated public addresses, all in 2001:db8::/32, which is for documentation (RFC 3849).
+/// Networks of simulated public addresses, all in 2001:db8::/32, which is for documentation (RFC
+/// 3849).
 #[derive(Clone, Copy)]
 pub(super) enum Network {
     /// Addresses of phones, by index.

@@ -82,7 +82,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rows<T> {
 pub(super) struct Judged {
     /// The data of a success, as JSON.
     pub(super) data: Result<Box<str>, ApiError>,
-    /// What the answer shows about the platform, for the guard.
+    /// The end of the call, for the guard.
     pub(super) end: CallEnd,
     /// True if the same read may succeed a moment later.
     pub(super) may_pass: bool,

@@ -31,7 +31,7 @@ pub(super) struct Condition {
 /// The way to get a pad out of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// None is needed: it runs.
+    /// The pad runs, so no action is needed.
     Up,
     /// A boot, if the pad offers it.
     Boot,
@@ -39,7 +39,7 @@ pub(super) enum Way {
     Shutdown,
     /// To wait some minutes.
     Wait,
-    /// None that is known.
+    /// No way is known.
     None,
 }
 
