@@ -1,5 +1,5 @@
-//! The table `[platform.NAME]` of the configuration file: the platforms that run the phones, and the way
-//! to reach each of them.
+//! The table `[platform.NAME]` of the configuration file: the platforms that run the phones, and
+//! the way to reach each of them.
 //!
 //! The table is accepted as a whole or refused. Each mistake is reported with its place in the
 //! file. The table names the source of the credentials and never contains them. Start at

@@ -79,8 +79,8 @@ impl Views {
         reading.view.clone()
     }
 
-    /// Drops the view of a phone that may have changed. The next caller reads the phone again, even if
-    /// a list still shows it.
+    /// Drops the view of a phone that may have changed. The next caller reads the phone again, even
+    /// if a list still shows it.
     pub fn forget(&self, id: &DeviceId) {
         insert(&mut self.part(id), id, Slot::default(), self.clock.now());
     }
