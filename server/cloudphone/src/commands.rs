@@ -14,7 +14,7 @@ use url::Url;
 /// Commands of the product, in addition to those that every service has.
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
 pub enum PhoneCommand {
-    /// List the platforms that run the phones, and try their accounts
+    /// List the platforms that run the phones, and test their accounts
     #[command(subcommand)]
     Platform(PlatformCommand),
 }
@@ -22,22 +22,23 @@ pub enum PhoneCommand {
 /// Commands about platforms.
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
 pub enum PlatformCommand {
-    /// List platforms: whether each can be reached, how many phones it has, and how old what is known of them is
+    /// List platforms: whether each can be reached, its number of phones, and the age of its data
     List,
-    /// Try the account of a platform step by step: credentials, clock, list, what a phone shows, a screen session
+    /// Test the account of a platform step by step: credentials, clock, list, readings, screen session
     ///
-    /// Changes no phone. With --write it restarts one, and sets a proxy on it and clears it again, to see whether what is read on phones
-    /// follows. That is recorded for this account: before, an effect that is not seen counts as unknown and is never refunded.
+    /// Does not change a phone. With --write it restarts one, and sets and clears a proxy on it, to
+    /// see whether readings on the phone follow. It records the result for this account. Until then,
+    /// an effect that is not seen counts as unknown and is never refunded.
     Check {
         /// Its name in the configuration
         name: String,
-        /// Also restart this phone, and set and clear a proxy on it; no other write may be under way there
+        /// Also restart this phone, and set and clear a proxy on it; no other write may run there
         #[arg(long, value_name = "DEVICE", requires = "proxy")]
         write: Option<String>,
         /// The proxy for --write, without user and password: http://HOST:PORT or socks5://HOST:PORT
         #[arg(long, value_name = "URL")]
         proxy: Option<String>,
-        /// Write without asking
+        /// Do not ask before writing
         #[arg(long)]
         yes: bool,
     },

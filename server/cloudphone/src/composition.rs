@@ -29,8 +29,8 @@ use toolwarrant::{
 /// Flags that the product has with every upstream.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct OwnFlags {
-    /// Whether phones may be told to use a proxy in a private network; if left out, only where all phones are simulated, which have
-    /// none to protect
+    /// Allow proxies in private networks; the default is true only if all phones are simulated,
+    /// because those have no network to protect
     #[arg(long, value_name = "BOOL",
           action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub allow_private_proxy: Option<bool>,
@@ -50,12 +50,13 @@ pub struct ProductFlags {
     #[arg(long, value_name = "N", default_value = "1")]
     sim_seed: u64,
 
-    /// Address for the echo: a phone of a real platform asks it, so that this server sees which address the phone's traffic comes
-    /// from. It answers nobody else. Phones must reach it without a proxy in between
+    /// Address of the callback listener: phones of a real platform make requests to it, so that
+    /// this server sees the address of their traffic. It serves no other purpose. Phones must
+    /// reach it without a proxy in between
     #[arg(long, value_name = "ADDRESS:PORT")]
     echo_listen: Option<SocketAddr>,
 
-    /// URL at which phones reach the echo, such as http://203.0.113.7:8081
+    /// URL at which phones reach the callback listener, such as http://203.0.113.7:8081
     #[arg(long, value_name = "URL")]
     echo_url: Option<EchoUrl>,
 }
