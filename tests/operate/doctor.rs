@@ -174,7 +174,7 @@ const FAULTS: &[Fault] = &[
     (
         |data| pipe(&data.join("simulated.jsonl")),
         "simulated phones",
-        "simulated.jsonl` is no journal of simulated phones",
+        "simulated.jsonl` is not a journal of simulated phones",
     ),
     (|data| pipe(&data.join("simulated.jsonl")), "files", "simulated.jsonl is neither a file nor a folder"),
     (

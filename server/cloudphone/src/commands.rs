@@ -49,8 +49,8 @@ impl OwnCommand for PhoneCommand {
         match self {
             Self::Platform(PlatformCommand::Check { write: Some(device), proxy: Some(proxy), yes: false, .. }) => {
                 Some(format!(
-                    "This restarts {device}, which ends what runs on it, gives it the proxy {proxy} and takes every proxy \
-                     from it. Go on?"
+                    "This restarts {device}, which ends everything that runs on it, sets the proxy {proxy} on it and \
+                     clears its proxy. Go on?"
                 ))
             }
             Self::Platform(_) => None,
@@ -85,13 +85,13 @@ impl Operated {
         let found = self.members.iter().find(|(known, _)| known.as_str() == name);
         let Some((_, control)) = found else {
             let known: Vec<_> = self.members.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(format!("there is no platform `{name}`; there is {}", known.join(", ")));
+            return Err(format!("there is no platform `{name}`; the configuration has {}", known.join(", ")));
         };
         let proxy = write.map(|(device, proxy)| proxy_of(&device, &proxy)).transpose()?;
         if let Some(proxy) = &proxy
             && !proxy.device_id.as_str().starts_with(&format!("{name}-"))
         {
-            return Err(format!("{} is no phone of {name}", proxy.device_id));
+            return Err(format!("{} is not a phone of {name}", proxy.device_id));
         }
         let mut steps: Vec<Finding> = check(&**control).await;
         if let Some(proxy) = proxy.filter(|_| steps.iter().all(|step| step.sound)) {
@@ -115,7 +115,7 @@ fn listed(state: &UpstreamState) -> Value {
 
 /// Parses the proxy argument of `platform check`.
 fn proxy_of(device: &str, url: &str) -> Result<SetProxyArgs, Explanation> {
-    let unsound = || format!("`{url}` is no proxy that is used here: expected http://HOST:PORT or socks5://HOST:PORT");
+    let unsound = || format!("`{url}` is not a supported proxy: expected http://HOST:PORT or socks5://HOST:PORT");
     let read = Url::parse(url).map_err(|_| unsound())?;
     let scheme = match read.scheme() {
         "http" => ProxyScheme::Http,
@@ -123,12 +123,12 @@ fn proxy_of(device: &str, url: &str) -> Result<SetProxyArgs, Explanation> {
         _ => return Err(unsound()),
     };
     if !read.username().is_empty() || read.password().is_some() {
-        return Err("a proxy with a password cannot be measured on a phone: name one that asks for none".to_owned());
+        return Err("a proxy with a password cannot be measured on a phone: use one without a password".to_owned());
     }
     let port = read.port().or((scheme == ProxyScheme::Http).then_some(80)).ok_or_else(unsound)?;
     let host = read.host_str().unwrap_or_default().trim_matches(['[', ']']);
     Ok(SetProxyArgs {
-        device_id: DeviceId::new(device).map_err(|_| format!("`{device}` is no device id"))?,
+        device_id: DeviceId::new(device).map_err(|_| format!("`{device}` is not a device id"))?,
         scheme,
         host: Host::new(host).map_err(|_| unsound())?,
         port: Port::new(port.into()).map_err(|_| unsound())?,

@@ -101,12 +101,12 @@ pub fn configured() -> ExitCode {
         .usage(
             "Without a command it serves 24 simulated phones on http://127.0.0.1:8080/mcp; its first start prints two keys to try \
              it with. With --config it serves the phones of the platforms in that file. The other commands are for the \
-             operator, and work whether a server runs or not.",
+             operator, and work with and without a running server.",
         )
         .check(Check {
             name: "simulated phones",
-            holds: "what was done on them can be told again at the next start",
-            remedy: "restore simulated.jsonl from a backup, or remove it: the phones are then as they were before all commands",
+            holds: "their journal can be read at the next start",
+            remedy: "restore simulated.jsonl from a backup, or remove it: the phones are then as before the first command",
             look: |folder| {
                 Sim::examine(&folder.join(JOURNAL)).map(|()| Vec::new()).map_err(|error| error.to_string())
             },
@@ -126,7 +126,7 @@ fn compose(setup: Setup<'_, ProductFlags>) -> Result<Service<Contract<Phones>, P
     let own = OwnFlags { allow_private_proxy: flags.own.allow_private_proxy.or(Some(!are_real)) };
     if are_real && echo.is_none() {
         tracing::warn!(
-            "there is no echo for phones to ask: no proxy on a real platform can be verified; --echo-listen sets one up"
+            "there is no callback listener, so no proxy on a real platform can be verified; --echo-listen sets one up"
         );
     }
     let (listener, reached) = echo.map_or((None, None), |(listener, paths, url)| (Some(listener), Some((paths, url))));
@@ -180,6 +180,8 @@ fn echo(flags: &ProductFlags, random: &Random) -> Result<Option<(EchoListener, E
             let (listener, paths) = bound.with_context(|| format!("cannot listen on {address} for --echo-listen"))?;
             Ok(Some((listener, paths, url.clone())))
         }
-        _ => bail!("--echo-listen and --echo-url go together: where this server listens, and how phones reach that"),
+        _ => bail!(
+            "--echo-listen and --echo-url go together: the address to listen on, and the URL at which phones reach it"
+        ),
     }
 }

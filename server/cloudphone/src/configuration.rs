@@ -69,27 +69,27 @@ pub(crate) fn platforms(config: &Config) -> Result<Vec<(PlatformName, Platform)>
         let name = match PlatformName::parse(key.get_ref()) {
             Ok(name) => Some(name),
             Err(error) => {
-                found.add(key.span(), format!("`{}` is no name of a platform", key.get_ref()), Some(error.to_string()));
+                found.add(key.span(), format!("`{}` is not a platform name", key.get_ref()), Some(error.to_string()));
                 None
             }
         };
         let platform = match written.kind.get_ref().as_str() {
             "simulator" => {
                 if name.as_ref().is_some_and(|name| name.as_str() != SIMULATOR) {
-                    let help = format!("call it [platform.{SIMULATOR}]: so the ids of its phones begin");
-                    found.add(key.span(), "the simulated phones have a name of their own", Some(help));
+                    let help = format!("call it [platform.{SIMULATOR}]: the ids of its phones begin with that name");
+                    found.add(key.span(), "the platform of the simulated phones has a fixed name", Some(help));
                 }
                 Some(Platform::Simulator)
             }
             "armcloud" => {
                 if key.get_ref() == SIMULATOR {
-                    let help = "choose another: the ids of simulated phones begin so".to_owned();
+                    let help = "choose another: the ids of simulated phones begin with this one".to_owned();
                     found.add(key.span(), format!("`{SIMULATOR}` is the simulator's name"), Some(help));
                 }
                 armcloud(config, &key, written, &mut found)
             }
             other => {
-                let help = "a kind is \"armcloud\" or \"simulator\"".to_owned();
+                let help = "the kinds are \"armcloud\" and \"simulator\"".to_owned();
                 found.add(written.kind.span(), format!("there is no kind `{other}`"), Some(help));
                 None
             }
@@ -126,7 +126,7 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
     }
     let base_url = base_url.and_then(|url| {
         let read = Url::parse(url.get_ref()).map_err(|error| error.to_string()).and_then(checked);
-        read.map_err(|why| found.add(url.span(), format!("`base-url` is no address that is used: {why}"), None)).ok()
+        read.map_err(|why| found.add(url.span(), format!("`base-url` cannot be used: {why}"), None)).ok()
     });
     let family = family(prefix.as_ref(), found);
     let scheme = scheme(signing.as_ref(), family, found);
@@ -136,9 +136,10 @@ fn armcloud(config: &Config, key: &Spanned<String>, written: Written, found: &mu
             (None, Some(variable)) => (CredentialSource::Environment(variable.get_ref().clone()), variable.span()),
             (file, _) => {
                 let span = file.map_or(key.span(), |file| file.span());
-                let help =
-                    format!("`{name}-file` names a file for its owner alone, `{name}-env` an environment variable");
-                found.add(span, format!("say with one key where the {} is", name.replace('-', " ")), Some(help));
+                let help = format!(
+                    "`{name}-file` names a file that only its owner can read, `{name}-env` an environment variable"
+                );
+                found.add(span, format!("say in exactly one key where the {} is", name.replace('-', " ")), Some(help));
                 return None;
             }
         };
@@ -191,11 +192,11 @@ fn scheme(signing: Option<&Spanned<String>>, family: Family, found: &mut Finding
     let Some(signing) = signing else { return Some(Scheme::V4) };
     let (what, help) = match signing.get_ref().as_str() {
         "v2" if family == Family::Armcloud => {
-            ("ARMCloud does not take v2".to_owned(), "say \"v4\", or which `prefix` VMOS Cloud or VSPhone has")
+            ("ARMCloud does not support v2".to_owned(), "use \"v4\", or set the `prefix` of VMOS Cloud or VSPhone")
         }
         "v2" => return Some(Scheme::V2),
         "v4" => return Some(Scheme::V4),
-        other => (format!("there is no scheme `{other}`"), "a scheme is \"v2\" or \"v4\""),
+        other => (format!("there is no scheme `{other}`"), "the schemes are \"v2\" and \"v4\""),
     };
     found.add(signing.span(), what, Some(help.to_owned()));
     None

@@ -110,7 +110,7 @@ async fn refused_credentials_stop_all_calls_at_once_and_are_logged_once() {
     let lines = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
     let warnings: Vec<Value> =
         lines.filter(|line: &Value| line["level"] == "WARN" && !line["host"].is_null()).collect();
-    let expected = "the platform refused the credentials, and is left alone for a while";
+    let expected = "the platform refused the credentials, and calls to it are paused";
     let told = warnings.iter().map(|line| [&line["message"], &line["host"], &line["code"]]).collect::<Vec<_>>();
     assert_eq!(told, [[&json!(expected), &json!("127.0.0.1"), &json!(2031)]], "{log}");
 }

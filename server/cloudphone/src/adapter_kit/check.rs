@@ -31,7 +31,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
     }
     let phones = match control.listed(None, SOUGHT) {
         Err(error) => {
-            findings.push(Finding::faulty("listing", error.to_string(), "see what the log says of this platform"));
+            findings.push(Finding::faulty("listing", error.to_string(), "see the log about this platform"));
             return findings;
         }
         Ok(phones) if phones.is_empty() => {
@@ -45,7 +45,7 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
     let runs = phones.iter().filter(|phone| phone.state() == DeviceState::Running).count();
     findings.push(Finding::sound("listing", format!("{}{more} phones, of which {runs} run", phones.len())));
     let Some(phone) = running else {
-        findings.push(Finding::faulty("reading", "no phone runs", "start one, and check again"));
+        findings.push(Finding::faulty("reading", "no phone is running", "start one, and check again"));
         return findings;
     };
     findings.extend(read(control, phone).await);
@@ -55,8 +55,9 @@ pub async fn check(control: &dyn Control) -> Vec<Finding> {
 
 /// Reads the start and the address of a phone.
 async fn read(control: &dyn Control, phone: &Snapshot) -> [Finding; 2] {
-    const NO_COMMAND: &str = "restarts cannot be verified; see that commands are allowed on this account";
-    const NO_ECHO: &str = "proxies cannot be verified; --echo-listen and --echo-url say where phones reach this server";
+    const NO_COMMAND: &str = "restarts cannot be verified; check that commands are allowed on this account";
+    const NO_ECHO: &str =
+        "proxies cannot be verified; set --echo-listen and --echo-url so that phones reach this server";
     let start = match control.boot_id(&phone.id).await {
         Ok(start) => Finding::sound("start of a phone", format!("{} shows {start}", phone.id)),
         Err(error) => Finding::faulty("start of a phone", format!("{}: {error}", phone.id), NO_COMMAND),
@@ -73,11 +74,11 @@ async fn read(control: &dyn Control, phone: &Snapshot) -> [Finding; 2] {
 async fn session(control: &dyn Control, phone: &Snapshot) -> Finding {
     const STEP: &str = "screen session";
     if !phone.offers(DeviceCapability::Session) || !phone.session_modes.contains(&SessionMode::Control) {
-        return Finding::sound(STEP, format!("{} offers none", phone.id));
+        return Finding::sound(STEP, format!("{} does not offer one", phone.id));
     }
     match control.session(&phone.id, SessionMode::Control).await {
         Ok(_) => Finding::sound(STEP, format!("one was issued for {}; its token is not shown", phone.id)),
-        Err(error) => Finding::faulty(STEP, error.to_string(), "see that this account may issue tokens"),
+        Err(error) => Finding::faulty(STEP, error.to_string(), "check that this account may issue tokens"),
     }
 }
 
@@ -89,7 +90,7 @@ pub async fn prove(control: &dyn Control, clock: &Clock, random: &Random, proxy:
         Ok(Some(phone)) if phone.state() == DeviceState::Running => phone,
         Ok(Some(phone)) => {
             let found = format!("{} is {}", prover.id, phone.state().as_str());
-            return vec![Finding::faulty("phone", found, "choose one that runs")];
+            return vec![Finding::faulty("phone", found, "choose one that is running")];
         }
         Ok(None) => {
             return vec![Finding::faulty("phone", format!("there is no {}", prover.id), "`device list` shows all")];
@@ -113,7 +114,7 @@ impl Prover<'_> {
     async fn restart(&self, within: Duration) -> Finding {
         const STEP: &str = "restart";
         const REMEDY: &str =
-            "restarts on this account end as timeout where no other start is seen, and are never refunded";
+            "restarts on this account end as timeout if no other start is seen, and are never refunded";
         let faulty = |found: String| Finding::faulty(STEP, found, REMEDY);
         let before = match self.control.boot_id(self.id).await {
             Ok(before) => before,
@@ -138,11 +139,11 @@ impl Prover<'_> {
         const THERE: &str = "proxy, there";
         const BACK: &str = "proxy, back";
         const REMEDY: &str =
-            "proxies on this account end as timeout where no address of theirs is seen, and are never refunded";
+            "proxy changes on this account end as timeout if the proxy's address is not seen, and are never refunded";
         let faulty = |step, found: String| vec![Finding::faulty(step, found, REMEDY)];
         let (before, through) = match self.control.exits(self.id, Some(proxy)).await {
             Ok(Exits { ordinary, through: Some(through), .. }) => (ordinary, through.address()),
-            Ok(_) => return faulty(THERE, "no request can be made through the proxy explicitly".to_owned()),
+            Ok(_) => return faulty(THERE, "no request can be made explicitly through the proxy".to_owned()),
             Err(error) => return faulty(THERE, error.to_string()),
         };
         if before == through {
@@ -162,10 +163,7 @@ impl Prover<'_> {
         let until = self.clock.now().plus(within);
         let cleared = self.carry_out(&Command::ClearProxy(clear), until).await;
         let Some(there) = followed else {
-            return faulty(
-                THERE,
-                format!("before: {before}; the proxy's: {through}; no request was seen to follow it"),
-            );
+            return faulty(THERE, format!("before: {before}; the proxy's: {through}; no request came from there"));
         };
         let there = Finding::sound(THERE, format!("before: {before}; after: {there}, the proxy's"));
         if let Err(why) = cleared {
@@ -220,7 +218,7 @@ impl Prover<'_> {
             Ok(()) => Finding::sound(step, found),
             Err(Unreachable(why)) => {
                 let found = format!("{found}; it could not be recorded: {}", why.as_str());
-                Finding::faulty(step, found, "see that the data folder can be written, and check again")
+                Finding::faulty(step, found, "check that the data folder can be written, and try again")
             }
         }
     }

@@ -66,7 +66,7 @@ impl Shown {
                     let aside = path.with_added_extension("damaged");
                     fs::rename(path, &aside)?;
                     let aside = aside.display();
-                    tracing::warn!(%error, %aside, "what was shown of a platform is damaged, set aside, and to be shown anew");
+                    tracing::warn!(%error, %aside, "the proven directions of a platform are damaged; the file was renamed, and they must be proven again");
                     Held::default()
                 }
             },

@@ -36,7 +36,7 @@ impl Inventory for Fleet {
 }
 
 fn device(id: &str) -> Result<DeviceId, String> {
-    DeviceId::new(id).map_err(|_| format!("`{id}` is no device id"))
+    DeviceId::new(id).map_err(|_| format!("`{id}` is not a device id"))
 }
 
 fn item(phone: &Snapshot) -> Item {

@@ -113,7 +113,7 @@ impl Armcloud {
             proxy_seconds,
         } = account;
         let shown = Shown::open(&folder.join(format!("{name}.shown.json")), base_url.as_str(), access_key.expose())
-            .with_context(|| format!("cannot read what was shown on {name}"))?;
+            .with_context(|| format!("cannot read the proven directions of {name}"))?;
         let direct = DirectAddresses::open(&folder.join(format!("{name}.direct")));
         let direct = Arc::new(direct.with_context(|| format!("cannot read the addresses of the phones of {name}"))?);
         let keys = AccountKeys { access_key: access_key.expose().clone(), secret_key };
@@ -165,7 +165,7 @@ impl Armcloud {
     async fn reread(&self, id: &DeviceId) -> Option<Arc<Seen>> {
         let known = self.roster.get(id)?;
         let stale = |why: &dyn std::fmt::Display| {
-            tracing::debug!(device = id.as_str(), %why, "a phone could not be read anew");
+            tracing::debug!(device = id.as_str(), %why, "a phone could not be read again");
             Some(self.seen(&known, Reach::Unreachable))
         };
         if let Some(withheld) = self.api.guard().would_refuse() {

@@ -72,7 +72,7 @@ impl Record {
         if journal.has_grown()
             && let Err(error) = journal.fold(truth, now)
         {
-            tracing::warn!(%error, "the journal of the simulated phones cannot be folded, and goes on growing");
+            tracing::warn!(%error, "the journal of the simulated phones cannot be folded, and keeps growing");
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct EchoUrl {
 
 /// The error for a text that is not an [`EchoUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an echo is reached at a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
+#[error("expected a URL like `http://203.0.113.7:8081`: http, a host, and a port unless it is 80")]
 pub struct NoEchoUrl;
 
 impl EchoUrl {

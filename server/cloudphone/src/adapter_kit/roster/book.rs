@@ -105,16 +105,16 @@ impl<R: Row> Book<R> {
             let Holder { id, seat, code, read_at: _, row, missed: _ } = holder;
             let ours = id.as_str().strip_prefix(book.name.as_str()).is_some_and(|rest| rest.starts_with('-'));
             if !ours || !book.ids.insert(id.clone()) {
-                return Err("an id is another platform's, or stands there twice");
+                return Err("an id belongs to another platform, or occurs twice");
             }
             if seat.as_ref().is_some_and(|seat| book.by_seat.insert(seat.clone(), slot).is_some()) {
-                return Err("a seat stands there twice");
+                return Err("a seat occurs twice");
             }
             if code.as_ref().is_some_and(|code| book.by_code.insert(code.clone(), slot).is_some()) {
-                return Err("a code stands there twice");
+                return Err("a code occurs twice");
             }
             if row.as_ref().is_some_and(|row| Some(row.code()) != code.as_deref()) {
-                return Err("a row has another code than its phone");
+                return Err("a row does not have the code of its phone");
             }
         }
         book.holders = holders;
@@ -154,7 +154,7 @@ impl<R: Row> Book<R> {
             return;
         }
         if left_out > self.left_out {
-            tracing::warn!(platform = %self.name, left_out, "phones are left out: no id can be made of what their platform calls them");
+            tracing::warn!(platform = %self.name, left_out, "phones are left out: no id can be made of their platform's codes");
         }
         self.dirty |= self.listed_at.is_none();
         (self.listed_at, self.left_out) = (Some(began), left_out);
@@ -177,7 +177,7 @@ impl<R: Row> Book<R> {
             if let Some(&slot) = self.by_code.get(&code)
                 && self.holders[slot].read_at <= began
             {
-                tracing::warn!(id = %self.holders[slot].id, "several phones of a platform have one code");
+                tracing::warn!(id = %self.holders[slot].id, "several phones of a platform have the same code");
                 self.hide(slot, began);
                 merged.touched.push(slot);
             }

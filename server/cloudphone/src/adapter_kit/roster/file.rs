@@ -46,7 +46,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
     // Reading from a pipe would wait for a writer.
     let bytes = match path.metadata() {
         Ok(about) if about.is_file() => fs::read(path).map_err(failed)?,
-        Ok(_) => return Err(failed(Error::new(ErrorKind::InvalidInput, "is no file"))),
+        Ok(_) => return Err(failed(Error::new(ErrorKind::InvalidInput, "is not a file"))),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Book::empty(name.clone())),
         Err(error) => return Err(failed(error)),
     };
@@ -55,7 +55,7 @@ pub(super) fn read<R: Row>(path: &Path, name: &PlatformName, now: Timestamp) -> 
         fs::rename(path, &aside).map_err(failed)?;
         tracing::error!(
             path = %path.display(), aside = %aside.display(), why,
-            "the list of a platform's phones is damaged and was set aside; ids of phones that were replaced may change"
+            "the list of a platform's phones is damaged and was renamed; ids of phones that were replaced may change"
         );
         Ok(Book::empty(name.clone()))
     })
@@ -82,14 +82,14 @@ fn parsed<R: Row>(bytes: &[u8], name: &PlatformName, now: Timestamp) -> Result<B
     let document: Document<Vec<Kept<String, R>>> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let Document { roster, platform, listed_at, phones } = document;
     if roster != VERSION {
-        return Err(format!("it has version {roster}, and none beyond {VERSION} is known here"));
+        return Err(format!("it has version {roster}; the newest known version is {VERSION}"));
     }
     if platform != name.as_str() {
-        return Err("it is that of another platform".to_owned());
+        return Err("it belongs to another platform".to_owned());
     }
     let past = now.minus(SHOWN_FOR + Duration::from_millis(1));
     let holder = |Kept { id, seat, code, read_at, row }: Kept<String, R>| {
-        let id = DeviceId::new(&id).map_err(|_| format!("`{id}` is no id"))?;
+        let id = DeviceId::new(&id).map_err(|_| format!("`{id}` is not an id"))?;
         Ok(Holder { id, seat, code, read_at: read_at.min(past), row: row.map(|row| Arc::new(row.into())), missed: 0 })
     };
     let holders = phones.into_iter().map(holder).collect::<Result<_, String>>()?;

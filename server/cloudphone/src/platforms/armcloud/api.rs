@@ -86,7 +86,7 @@ pub fn judge_base_url(url: &Url) -> Result<(), &'static str> {
     if is_bare && url.username().is_empty() && url.password().is_none() {
         return Ok(());
     }
-    Err("only a scheme and a host stand in the base URL; expected one like https://api.vmoscloud.com")
+    Err("a base URL has only a scheme and a host; expected one like https://api.vmoscloud.com")
 }
 
 /// The result of one attempt.
@@ -127,7 +127,7 @@ impl Api {
         let ApiSettings { base_url, prefix, .. } = &settings;
         judge_base_url(base_url).map_err(anyhow::Error::msg)?;
         if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
-            bail!("the prefix begins with `/` and does not end with it; expected one like /vcpcloud/api/padApi");
+            bail!("a prefix must begin with `/` and must not end with it; expected one like /vcpcloud/api/padApi");
         }
         Ok(Self {
             origin: base_url.origin().ascii_serialization(),
@@ -246,11 +246,7 @@ impl Api {
         let Judged { data, end, may_pass, code, .. } = judged;
         let is_known = matches!(self.guard.observe().open, Some(Withheld::Denied(_)));
         if end == CallEnd::Denied && !is_known {
-            tracing::warn!(
-                host = self.host,
-                code,
-                "the platform refused the credentials, and is left alone for a while"
-            );
+            tracing::warn!(host = self.host, code, "the platform refused the credentials, and calls to it are paused");
         }
         pass.end(end);
         data.map_err(|error| {

@@ -178,7 +178,7 @@ impl Control for Armcloud {
         Box::pin(async move {
             let listed = self.refresh.at_least(self.clock.now()).await;
             let credentials = match listed {
-                Ok(()) => Finding::sound("credentials", "the platform takes them"),
+                Ok(()) => Finding::sound("credentials", "the platform accepts them"),
                 Err(error) => {
                     let remedy = "see that base-url, prefix, signing and both keys are those of the account, and that \
                                   this machine's address is on its list";
@@ -191,7 +191,7 @@ impl Control for Armcloud {
                 match seconds.abs() <= SKEW_MAX_SECONDS {
                     true => Finding::sound("clock", found),
                     false => {
-                        Finding::faulty("clock", found, "set this machine's clock: signatures end after 5 minutes")
+                        Finding::faulty("clock", found, "set this machine's clock: signatures are valid for 5 minutes")
                     }
                 }
             });

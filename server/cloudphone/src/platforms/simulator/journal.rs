@@ -154,7 +154,7 @@ struct Told {
     taken: Vec<Taken>,
 }
 
-const NO_JOURNAL: &str = "is no journal of simulated phones; choose another data folder";
+const NO_JOURNAL: &str = "is not a journal of simulated phones; choose another data folder";
 
 fn told(path: &Path, text: &[u8]) -> Result<Told> {
     let length = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -169,7 +169,7 @@ fn told(path: &Path, text: &[u8]) -> Result<Told> {
             let (line, n) = lines.next().unwrap_or_default();
             serde_json::from_slice(line).map_err(|why| damaged(path, n, &why))?
         }
-        other => return Err(wrong(path, &format!("has version {other}, and none beyond {FOLDED} is known here"))),
+        other => return Err(wrong(path, &format!("has version {other}; the newest known version is {FOLDED}"))),
     };
     let phones = lines.by_ref().take(folded.phones).map(|(line, n)| {
         let settled = serde_json::from_slice::<SettledPhone>(line).map_err(|why| damaged(path, n, &why))?;

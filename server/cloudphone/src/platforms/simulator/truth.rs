@@ -311,13 +311,13 @@ impl State {
 fn power<'de, D: Deserializer<'de>>(from: D) -> Result<DeviceState, D::Error> {
     let name = String::deserialize(from)?;
     let known = DeviceState::ALL.iter().copied().find(|state| state.as_str() == name);
-    known.ok_or_else(|| de::Error::custom(format!("`{name}` is no state")))
+    known.ok_or_else(|| de::Error::custom(format!("`{name}` is not a state")))
 }
 
 fn scheme<'de, D: Deserializer<'de>>(from: D) -> Result<ProxyScheme, D::Error> {
     let name = String::deserialize(from)?;
     let known = ProxyScheme::ALL.iter().copied().find(|scheme| scheme.as_str() == name);
-    known.ok_or_else(|| de::Error::custom(format!("`{name}` is no scheme")))
+    known.ok_or_else(|| de::Error::custom(format!("`{name}` is not a scheme")))
 }
 
 fn port<'de, D: Deserializer<'de>>(from: D) -> Result<Port, D::Error> {
@@ -335,6 +335,6 @@ mod task_id {
 
     pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<TaskId, D::Error> {
         let text = String::deserialize(from)?;
-        TaskId::parse(&text).ok_or_else(|| de::Error::custom(format!("`{text}` is no task id")))
+        TaskId::parse(&text).ok_or_else(|| de::Error::custom(format!("`{text}` is not a task id")))
     }
 }

@@ -93,5 +93,5 @@ async fn a_file_that_cannot_be_written_stops_no_list_and_is_written_later() {
 fn what_is_no_file_is_refused() {
     let folder = TempDir::new().unwrap();
     let refused = Roster::<Told>::open(folder.path(), PlatformName::parse("n").unwrap(), Clock::manual(Timestamp(0)));
-    assert!(refused.unwrap_err().to_string().ends_with("` is no file"));
+    assert!(refused.unwrap_err().to_string().ends_with("` is not a file"));
 }
