@@ -380,7 +380,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_passes_is_passed_on_in_a_spelling_that_passes_and_stays(
+        fn an_allowed_host_has_a_canonical_spelling_that_is_allowed_and_stable(
             host in prop_oneof![
                 "[a-zA-Z0-9._:\\[\\]-]{1,40}",
                 "\\PC{1,20}",
@@ -401,7 +401,7 @@ mod tests {
         }
 
         #[test]
-        fn an_ipv4_address_is_judged_alike_in_every_spelling(
+        fn an_ipv4_address_gets_the_same_verdict_in_every_spelling(
             address in any::<u32>(),
             parts in 1..=4_u32,
             bases in proptest::array::uniform4(prop_oneof![Just(8_u8), Just(10), Just(16)]),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_sees_an_older_view_than_lists_show_nor_an_older_list_than_was_read() {
+    async fn no_caller_sees_a_view_older_than_a_list_or_a_list_older_than_a_reading() {
         let clock = Clock::manual(Timestamp(1_000));
         let views = Views::new(clock.clone());
         let sim = |seed| Sim::new(seed, 1, clock.clone(), &[0; 32]).listed(None, 1).unwrap().remove(0);

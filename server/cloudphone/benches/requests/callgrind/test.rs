@@ -36,7 +36,7 @@ fn a_function_has_its_own_instructions_and_not_those_of_what_it_calls() {
 }
 
 #[test]
-fn the_difference_of_two_runs_is_told_for_each_request() {
+fn the_difference_of_two_runs_is_divided_by_the_requests() {
     let longer = format!("{DUMP}fn=(13) free\n0 50\n");
     let beyond = Profile::read(&longer).beyond(&Profile::read(DUMP), 10.0);
     assert_eq!(beyond.largest(1), [("free", Did { instructions: 5.0, calls: 0.0 })]);

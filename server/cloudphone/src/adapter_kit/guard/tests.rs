@@ -32,7 +32,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_finds_out_whether_the_platform_is_back() {
+async fn failures_in_a_row_open_the_circuit_and_one_read_at_a_time_tests_the_platform() {
     let (guard, clock) = guard(LIMITS);
     // An answer between them ends a row of failures, even if it is a refusal.
     for end in [CallEnd::Failed, CallEnd::Answered, CallEnd::Failed] {
@@ -144,7 +144,7 @@ async fn a_tenth_of_the_calls_pays_for_retries() {
 }
 
 #[tokio::test]
-async fn who_gives_up_leaves_the_line_and_too_many_are_turned_away() {
+async fn a_call_that_gives_up_leaves_the_line_and_too_many_are_refused() {
     let (guard, clock) = guard(GuardLimits { concurrent: 1, ..LIMITS });
     let pass = guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("a turn");
     let mut waiting: Vec<JoinHandle<_>> = Vec::new();
@@ -261,7 +261,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn who_is_waited_for_comes_before_the_background_which_has_its_share() {
+async fn urgent_calls_go_before_the_background_which_has_its_share() {
     let (guard, clock) = guard(GuardLimits { concurrent: 1, per_second: 1_000, per_minute: 100_000 });
     let order = Arc::new(Mutex::new(Vec::new()));
     let pass = guard.admit(Class::Read, clock.now().plus(LONG)).await.expect("a turn");

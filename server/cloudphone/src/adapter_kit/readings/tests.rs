@@ -257,7 +257,7 @@ async fn a_reading_that_the_server_takes_is_used_where_the_phone_cannot_and_nowh
 }
 
 #[test]
-fn the_means_follow_what_can_be_asked_and_by_whom() {
+fn provability_depends_on_the_proxy_and_on_the_machine_that_can_use_it() {
     let no_program = "the phone has no program that makes a request";
     let no_curl = "the phone has no program that asks through a proxy, and the proxy's host is a name";
     let password =
@@ -359,7 +359,7 @@ async fn a_phone_asks_through_a_proxy_twice_and_is_told_nothing_but_urls_a_host_
 }
 
 #[tokio::test]
-async fn what_a_phone_has_is_forgotten_when_it_fails_and_the_oldest_are_not_kept_for_ever() {
+async fn the_program_of_a_phone_is_forgotten_when_it_fails_and_the_cache_is_bounded() {
     let running = Running::start();
     let folder = tempfile::tempdir().unwrap();
     program(folder.path(), "nc", NETCAT);
@@ -387,7 +387,7 @@ async fn what_a_phone_has_is_forgotten_when_it_fails_and_the_oldest_are_not_kept
 }
 
 #[tokio::test]
-async fn a_start_is_read_whatever_the_first_process_is_called_and_nonsense_is_not() {
+async fn a_start_is_read_with_any_name_of_the_first_process_and_malformed_output_is_not() {
     const ID: &str = "9f2c41d0-6a4b-4c0e-8f53-0123456789ab";
     let fields = "S 0 1 1 0 -1 4194560 8 9 10 11 12 13 14 15 20 0 1 0 1234567 23 24 25";
     for (name, comm) in [("init", "init"), ("blanks and brackets", "a) S 0 (b"), ("a line break", "a\nb")] {

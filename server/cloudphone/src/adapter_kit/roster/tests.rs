@@ -111,7 +111,7 @@ fn a_row_is_current_for_a_minute() {
 }
 
 #[tokio::test]
-async fn a_row_that_tells_the_same_stays_with_what_was_made_of_it_however_often_it_is_read() {
+async fn an_equal_row_keeps_the_value_that_was_made_of_it() {
     let kept = Kept::new();
     let told = |phone| Told { code: "A".to_owned(), seat: None, phone };
     let mut rows = Vec::new();

@@ -53,7 +53,7 @@ async fn run_with(way: fn(String) -> String, script: &str) -> Result<Ran, String
 }
 
 #[tokio::test]
-async fn a_script_that_runs_to_its_end_gives_its_output_and_status_whatever_it_does() {
+async fn a_script_that_runs_to_its_end_returns_its_output_and_status() {
     for (script, output, status) in [
         ("echo a", "a", 0),
         ("printf a", "a", 0),
@@ -120,7 +120,7 @@ async fn a_command_that_is_echoed_is_not_its_output() {
 }
 
 #[tokio::test]
-async fn what_platforms_would_cut_is_not_sent_and_not_taken() {
+async fn a_command_or_an_output_that_platforms_would_cut_is_refused() {
     let long = format!("echo {}", "x".repeat(COMMAND_MAX));
     assert_eq!(run_with(|output| output, &long).await, Err("a command is longer than platforms take".to_owned()));
     let print = |n: usize| format!("printf %0{n}d 0");
@@ -132,7 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_quoted_value_is_one_word_whatever_is_in_it(
+    fn a_quoted_value_is_one_word_with_any_content(
         values in proptest::collection::vec(
             prop_oneof!["[^\\x00]{0,20}", "['\"\\\\$`;&|<>(){}!*?~#\\n \\-]{0,20}"],
             1..4,

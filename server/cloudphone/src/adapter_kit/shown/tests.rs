@@ -10,7 +10,7 @@ fn showing(tool: &str) -> Showing {
 const URL: &str = "https://api.example";
 
 #[test]
-fn what_was_shown_holds_for_its_account_after_a_restart() {
+fn a_proof_holds_for_its_account_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("platform-cloud.shown");
     let shown = Shown::open(&path, URL, "AK1").unwrap();
@@ -28,7 +28,7 @@ fn what_was_shown_holds_for_its_account_after_a_restart() {
 }
 
 #[test]
-fn another_account_begins_anew_and_the_first_one_is_forgotten_once_it_records() {
+fn another_account_begins_without_proofs_and_its_first_record_replaces_those_of_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shown");
     Shown::open(&path, URL, "AK1").unwrap().record(Direction::Exit, showing("curl")).unwrap();
@@ -44,7 +44,7 @@ fn another_account_begins_anew_and_the_first_one_is_forgotten_once_it_records() 
 }
 
 #[test]
-fn a_damaged_file_is_set_aside_and_nothing_counts_as_shown() {
+fn a_damaged_file_is_renamed_and_no_direction_counts_as_proven() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shown");
     let shown = Shown::open(&path, URL, "AK1").unwrap();

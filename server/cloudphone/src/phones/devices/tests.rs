@@ -219,7 +219,7 @@ async fn a_page_that_ends_at_its_bound_loses_no_phone() {
 }
 
 #[tokio::test]
-async fn grants_that_outlived_their_phones_do_not_make_a_page_dear() {
+async fn grants_that_outlived_their_phones_do_not_make_a_page_expensive() {
     let rig = rig(1);
     let gone = (0..2_500).map(|index| format!("gone-{index:04}").into());
     let grants = Grants::nothing().with(RESOURCE, Granted::Some(gone.chain([id(1).as_str().into()]).collect()));
@@ -260,7 +260,7 @@ async fn a_caller_that_goes_away_while_it_reads_leaves_the_others_their_answer()
 }
 
 #[tokio::test]
-async fn an_outage_is_told_to_all_who_waited_and_to_nobody_later() {
+async fn an_outage_is_reported_to_all_waiting_callers_and_to_no_later_one() {
     let rig = rig(12);
     rig.upstream.down.store(true, Relaxed);
     let gate = rig.upstream.gate.acquire().await;
@@ -314,7 +314,7 @@ async fn a_phone_is_not_shown_older_than_a_page_has_shown_it() {
 }
 
 #[tokio::test]
-async fn a_phone_whose_lists_are_never_old_is_neither_read_anew_nor_kept() {
+async fn a_phone_whose_lists_are_never_old_is_neither_read_again_nor_cached() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let sim = Arc::new(Sim::new(7, 12, clock.clone(), &[0; 32]));
     let phones = Phones::new(sim.clone(), ProxyHosts::Public, clock);

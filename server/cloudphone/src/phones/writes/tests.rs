@@ -199,7 +199,7 @@ async fn the_reading_from_before_is_of_the_probe_that_compares() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_verified_is_unreadable_and_says_nothing_in_the_words_of_the_platform() {
+async fn a_write_that_cannot_be_verified_is_unreadable_and_does_not_quote_the_platform() {
     let mute = writes(Arc::new(Staged::default()));
     for write in [
         write("clear_proxy", "", None, None),
@@ -228,7 +228,7 @@ async fn a_write_goes_out_under_the_id_of_its_task_and_is_looked_up_by_it() {
 }
 
 #[tokio::test]
-async fn what_a_later_contract_no_longer_knows_is_not_sent() {
+async fn a_write_that_a_later_contract_does_not_know_is_not_sent() {
     let writes = writes(Arc::new(Staged::default()));
     for write in [write("paint", "", None, None), write("set_power", r#","action":"explode""#, None, None)] {
         assert!(matches!(writes.send(&write, Timestamp(0)).await, Sent::NotSent(_)), "{write:?}");

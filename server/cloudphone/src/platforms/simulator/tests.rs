@@ -46,7 +46,7 @@ fn shows(phone: &Snapshot, session: Result<Session, SessionError>) -> Vec<String
 }
 
 #[tokio::test]
-async fn the_first_twelve_play_their_parts_whatever_the_seed() {
+async fn the_first_twelve_play_their_parts_with_any_seed() {
     let cast: [(Part, &[&str]); 12] = [
         (Part::Plain, &[]),
         (Part::Stopped, &["stopped", "no proxy", "no session"]),
@@ -252,7 +252,7 @@ async fn a_proxy_is_in_force_where_it_was_set_until_it_is_cleared() {
 }
 
 #[tokio::test]
-async fn what_a_phone_does_not_offer_is_answered_with_an_error_and_not_done() {
+async fn a_command_that_a_phone_does_not_offer_fails_and_has_no_effect() {
     let sim = sim(3, 23);
     for (index, what) in [
         (2, "set_proxy"),
@@ -370,7 +370,7 @@ async fn a_command_does_not_leave_after_its_last_moment() {
 }
 
 #[tokio::test]
-async fn a_request_is_found_by_its_id_only_where_the_platform_looks_requests_up() {
+async fn a_request_is_found_by_its_id_only_if_the_platform_looks_requests_up() {
     let sim = sim(3, 23);
     let Sent::Pending(operation) = send(&sim, 1, 1, "restart").await else { panic!("no operation") };
     assert!(

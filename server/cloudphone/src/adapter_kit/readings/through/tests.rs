@@ -153,7 +153,7 @@ async fn the_echo_sees_where_a_request_through_a_proxy_leaves_and_nothing_that_t
 }
 
 #[tokio::test]
-async fn the_proxy_is_told_host_and_port_of_the_echo_and_looks_a_name_up_itself() {
+async fn the_proxy_gets_host_and_port_of_the_listener_and_resolves_a_name_itself() {
     let running = Running::start();
     let port = running.url.port;
     for (host, told, arrives) in [
@@ -176,7 +176,7 @@ async fn the_proxy_is_told_host_and_port_of_the_echo_and_looks_a_name_up_itself(
 }
 
 #[tokio::test]
-async fn the_server_connects_to_no_address_that_the_operator_does_not_pass() {
+async fn the_server_connects_only_to_addresses_that_the_operator_allows() {
     let running = Running::start();
     let pair = [(); 2].map(|()| running.echo.expect().unwrap());
     let (at, _, _tasks) = run_proxy(Manner::Honest, EXIT).await;

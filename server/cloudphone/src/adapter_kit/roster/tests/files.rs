@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 #[tokio::test]
-async fn what_a_roster_knows_survives_a_restart_and_none_of_it_is_current() {
+async fn a_registry_survives_a_restart_and_its_rows_are_not_current() {
     let mut kept = Kept::new();
     assert_eq!((kept.roster.is_known(), kept.roster.age(), kept.roster.count()), (false, None, 0));
     kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;
@@ -45,7 +45,7 @@ async fn the_file_is_its_owners_and_written_only_when_ids_or_members_change() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_set_aside_and_the_platform_is_read_anew() {
+async fn a_damaged_file_is_renamed_and_the_platform_is_read_again() {
     let sound = {
         let kept = Kept::new();
         kept.roster.take(rows("A@1 B"), Vec::new(), kept.tick()).await;

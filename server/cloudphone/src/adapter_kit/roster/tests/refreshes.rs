@@ -106,7 +106,7 @@ async fn at_rest_a_platform_is_listed_each_half_minute_and_no_row_is_shown_that_
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_needs_a_newer_list_joins_the_one_that_is_read() {
+async fn a_caller_that_needs_a_newer_list_joins_the_running_one() {
     let kit = kit(Duration::from_secs(4));
     let asked = kit.clock.now();
     let ask = |moment| kit.refresh.at_least(moment);

@@ -156,7 +156,7 @@ async fn an_older_list_overwrites_nothing_that_was_read_later() {
 }
 
 #[tokio::test]
-async fn pages_go_on_after_an_id_whether_it_is_there_or_not() {
+async fn pages_continue_after_an_id_even_if_its_phone_is_gone() {
     let kept = Kept::new();
     kept.roster.take(rows("A C E"), Vec::new(), kept.tick()).await;
     let after = |id: Option<&str>, limit| {
@@ -180,7 +180,7 @@ async fn phones_that_are_left_out_are_counted() {
 }
 
 #[tokio::test]
-async fn a_list_puzzles_if_it_has_a_stranger_and_lacks_a_known_phone() {
+async fn a_list_is_puzzling_if_it_has_an_unknown_phone_and_lacks_a_known_one() {
     let kept = Kept::new();
     assert!(!kept.roster.is_puzzled_by(&rows("A B")).await);
     kept.roster.take(rows("A B@1"), Vec::new(), kept.tick()).await;

@@ -231,7 +231,7 @@ async fn a_read_is_tried_again_within_the_budget_and_a_platform_that_fails_is_le
 }
 
 #[tokio::test]
-async fn what_the_platform_refuses_is_not_asked_again() {
+async fn a_refused_call_is_not_repeated() {
     // Refused credentials: no call is sent.
     let platform =
         Platform::start(vec![Act::json(401, json!({"code": 2033, "msg": "m", "ts": 1_767_323_445_000_u64}))]).await;
@@ -267,7 +267,7 @@ async fn what_the_platform_refuses_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn v2_leaves_the_body_of_a_command_out_or_not_as_the_account_wants_it() {
+async fn v2_signs_or_leaves_out_the_body_of_a_command_as_the_account_requires() {
     let command = json!({"padCodes": [PAD], "scriptContent": "echo hunter2"});
     let body = command.to_string();
     let path = "/vcpcloud/api/padApi/asyncCmd";
@@ -304,7 +304,7 @@ async fn v2_leaves_the_body_of_a_command_out_or_not_as_the_account_wants_it() {
 }
 
 #[test]
-fn an_account_goes_to_a_host_alone_and_to_no_other_machine_in_clear() {
+fn a_base_url_is_only_a_host_and_plain_http_is_for_this_machine_only() {
     for (url, prefix, expected) in [
         ("https://api.vmoscloud.com", "/vcpcloud/api/padApi", ""),
         ("http://127.0.0.1:1/", "", ""),

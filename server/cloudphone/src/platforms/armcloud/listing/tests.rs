@@ -156,7 +156,7 @@ fn told(pads: &[Pad]) -> String {
 }
 
 #[tokio::test]
-async fn the_list_is_whole_however_the_platform_pages() {
+async fn the_list_is_complete_with_every_kind_of_paging() {
     for (count, rows_max, calls) in [
         (0, RowsMax::Taken, 1),
         (7, RowsMax::Taken, 2),
@@ -191,7 +191,7 @@ async fn pages_that_shift_or_repeat_bring_no_pad_twice() {
 }
 
 #[tokio::test]
-async fn what_is_no_whole_list_is_an_error() {
+async fn an_incomplete_list_is_an_error() {
     for state in [
         State { endless: true, ..State::default() },
         State { infos: codes(3), garbage: true, ..State::default() },
@@ -253,7 +253,7 @@ async fn one_pad_is_found_by_its_seat_its_code_or_a_record() {
 }
 
 #[tokio::test]
-async fn a_phone_that_is_read_anew_is_the_one_of_its_id_or_none() {
+async fn a_phone_that_is_read_again_is_the_one_of_its_id_or_none() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let folder = TempDir::new().unwrap();
     let roster = Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();
@@ -279,7 +279,7 @@ async fn a_phone_that_is_read_anew_is_the_one_of_its_id_or_none() {
 }
 
 #[tokio::test]
-async fn a_phone_that_a_record_takes_for_another_known_one_is_none() {
+async fn a_reading_that_turns_out_to_be_another_known_phone_is_dropped() {
     let clock = Clock::manual(Timestamp(1_000_000));
     let folder = TempDir::new().unwrap();
     let roster = Roster::open(&folder.path().join("roster"), PlatformName::parse("n").unwrap(), clock.clone()).unwrap();

@@ -20,7 +20,7 @@ fn pad(row: &str) -> Pad {
 }
 
 #[test]
-fn rows_are_found_in_whatever_they_come() {
+fn rows_are_found_in_every_form_of_answer() {
     let row = r#"{"padCode":"AC1"}"#;
     for (data, codes, count, paged) in [
         (format!("[{row}]"), 1, 1, false),
@@ -48,7 +48,7 @@ fn rows_are_found_in_whatever_they_come() {
 }
 
 #[test]
-fn members_are_read_whatever_their_type() {
+fn members_are_read_with_any_type() {
     let numbers =
         pad(r#"{"padCode":"AC1","equipmentId":"77","padStatus":"10","cvmStatus":" 100 ","online":"1","idcCode":1}"#);
     let strings = pad(r#"{"padCode":"AC1","equipmentId":77,"padStatus":10,"cvmStatus":100,"online":1,"idcCode":"1"}"#);
@@ -152,7 +152,7 @@ fn nothing_promises_more_with_a_second_number() {
 }
 
 #[test]
-fn what_is_old_or_out_of_reach_has_no_state_and_true_flags_are_out_of_reach() {
+fn an_old_or_unreachable_row_has_no_state_and_its_true_flags_are_unreachable() {
     let known = r#""padName":"One","imageVersion":"android14","padGrade":"m2-3","idcCode":"001""#;
     let late = NOW.plus(SHOWN_FOR + Duration::from_millis(1));
     for (status, shown, unshown, state) in [
@@ -209,7 +209,7 @@ fn a_version_of_android_is_its_number() {
 }
 
 #[test]
-fn what_is_shown_of_a_row_is_the_same_each_time_that_it_is_as_current() {
+fn the_view_of_a_row_is_the_same_while_the_row_is_equally_current() {
     let (abilities, id) = (Abilities::default(), DeviceId::new("n-1").ok().unwrap());
     let row = KeptRow::from(pad(r#"{"padCode":"AC1","padStatus":10}"#));
     let [shown, unshown] = [Reach::Reachable, Reach::Unreachable].map(|reach| abilities.seen(&id, &row, reach));

@@ -159,7 +159,7 @@ async fn writes_end_as_the_table_of_the_cast_says() {
 }
 
 #[tokio::test]
-async fn what_is_resent_charged_and_refunded_on_difficult_phones() {
+async fn difficult_phones_show_which_writes_are_resent_charged_and_refunded() {
     for (part, what, sends, charged, reversed, refunded) in [
         (Part::Plain, "set_proxy", 1, true, false, false),
         (Part::Unreadable, "set_proxy", 0, false, false, false),
@@ -180,7 +180,7 @@ async fn what_is_resent_charged_and_refunded_on_difficult_phones() {
 }
 
 #[tokio::test]
-async fn wherever_the_process_ends_nothing_is_refunded_that_took_effect_and_no_restart_is_done_twice() {
+async fn no_end_of_the_process_refunds_an_effect_or_repeats_a_restart() {
     let fleet = sim(3, 23).listed(None, 23).unwrap();
     // The parts between these carry out commands as they should.
     let honest = Part::WithoutProxy as u8..Part::Proxied as u8;

@@ -46,7 +46,7 @@ async fn play(sim: &Sim, random: &mut SplitMix, count: u32) {
 }
 
 #[tokio::test]
-async fn what_the_journal_tells_is_what_was_so_at_any_time_after() {
+async fn the_journal_restores_the_state_at_any_later_time() {
     for seed in 0..10 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("simulated.jsonl");
@@ -77,7 +77,7 @@ fn fold(sim: &Sim) -> u64 {
 }
 
 #[tokio::test]
-async fn a_folded_journal_tells_the_same_of_the_phones_and_forgets_no_recent_command() {
+async fn a_folded_journal_restores_the_same_phones_and_every_recent_command() {
     for seed in 0..10 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("simulated.jsonl");
@@ -188,7 +188,7 @@ async fn the_journal_has_no_password_and_no_user_name() {
 }
 
 #[tokio::test]
-async fn what_is_no_journal_of_this_fleet_is_refused_and_left_as_it_is() {
+async fn a_file_that_is_not_a_journal_of_this_fleet_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("simulated.jsonl");
     let clock = Clock::manual(NOW);
@@ -215,7 +215,7 @@ async fn what_is_no_journal_of_this_fleet_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_down_is_not_sent_and_not_done() {
+async fn a_command_that_the_journal_cannot_store_is_not_sent_and_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("simulated.jsonl");
     let sim = open(&path, &Clock::manual(NOW)).unwrap();
@@ -233,7 +233,7 @@ async fn what_cannot_be_written_down_is_not_sent_and_not_done() {
 }
 
 #[tokio::test]
-async fn a_fleet_that_was_not_written_to_keeps_nothing_and_neither_does_a_phone_of_its_past() {
+async fn a_fleet_without_writes_stores_no_state_and_a_phone_stores_no_history() {
     let sim = sim(3, 1_000_000);
     sim.listed(None, 1_000).unwrap();
     assert_eq!(sim.record().truth.kept(), (0, 0));

@@ -9,7 +9,7 @@ use toolwarrant::SplitMix;
 const PHONES: u32 = 200;
 
 #[tokio::test]
-async fn what_is_shown_of_a_phone_is_what_it_is_at_any_time_and_is_made_anew_only_when_that_changes() {
+async fn a_phone_is_shown_as_it_is_at_any_time_and_its_view_is_remade_only_after_a_change() {
     let sim = sim(3, PHONES);
     let mut draw = SplitMix(1);
     let mut before = sim.listed(None, 200).unwrap();
@@ -38,7 +38,7 @@ async fn what_is_shown_of_a_phone_is_what_it_is_at_any_time_and_is_made_anew_onl
 }
 
 #[test]
-fn a_page_from_anywhere_is_what_follows_whatever_is_kept_of_it() {
+fn a_page_from_any_position_contains_the_phones_that_follow() {
     let sim = sim(3, 300);
     for (after, limit) in
         [(0, 1), (100, 100), (127, 1), (128, 1), (126, 3), (0, 300), (0, 301), (255, 9), (299, 9), (300, 9)]
