@@ -311,8 +311,8 @@ fn a_base_url_is_only_a_host_and_plain_http_is_for_this_machine_only() {
         ("http://api.vmoscloud.com", "", "`http://` is not supported for other machines"),
         ("https://api.vmoscloud.com/x", "", "only a scheme and a host"),
         ("https://u:p@api.vmoscloud.com", "", "only a scheme and a host"),
-        ("https://api.vmoscloud.com", "vcpcloud", "begins with `/`"),
-        ("https://api.vmoscloud.com", "/vcpcloud/", "does not end with it"),
+        ("https://api.vmoscloud.com", "vcpcloud", "must begin with `/`"),
+        ("https://api.vmoscloud.com", "/vcpcloud/", "must not end with it"),
     ] {
         let settings = ApiSettings {
             base_url: url.parse().expect("a URL"),
