@@ -1,4 +1,4 @@
-//! Everything that the product promises, tried at its boundary. A test is data; `harness` serves it.
+//! Tests of the product's promises at its boundary. A test is data; `harness` serves it.
 
 mod drills;
 mod harness;

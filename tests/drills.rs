@@ -1,11 +1,12 @@
-//! Drills: what the product withstands. `cargo xtask drill` runs each in full; a small share of it runs with the other tests.
+//! Drills: the product under extreme load and faults. `cargo xtask drill` runs each in full; a
+//! small share of it runs with the other tests.
 
 pub(crate) mod crash;
 mod hammer;
 
 use serde::de::DeserializeOwned;
 
-/// Returns the options of a drill, which its verb passes on as one JSON value.
+/// Returns the options of a drill. Its xtask command passes them as one JSON value.
 fn options<T: DeserializeOwned>() -> T {
     let json = std::env::var("DRILL").expect("options: `cargo xtask drill` runs this test");
     serde_json::from_str(&json).expect("the options of this drill")

@@ -1,9 +1,10 @@
 //! Signs a request under `/v1` and sends it: `sign METHOD TARGET [BODY [IDEMPOTENCY_KEY]]`
 //!
-//! `TARGET` is the path from `/v1` on, and the query: `/v1/devices?limit=5`. A `BODY` that begins with `@` names a file.
-//! The environment has the key in `API_KEY` and `API_SECRET`, and in `API_URL` the server, without a slash at its end.
-//! `TIMESTAMP` and `NONCE` are for comparing with a test vector, and for nothing else. Crates: `getrandom`, `hmac`,
-//! `reqwest` (for https with its default features), `sha2`, `tokio`.
+//! `TARGET` is the path from `/v1` on, with the query: `/v1/devices?limit=5`. A `BODY` that begins
+//! with `@` names a file. The environment variables `API_KEY` and `API_SECRET` hold the key.
+//! `API_URL` is the server, without a slash at the end. `TIMESTAMP` and `NONCE` serve only to
+//! compare the result with a test vector. Crates: `getrandom`, `hmac`, `reqwest` (for https with
+//! its default features), `sha2`, `tokio`.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::header::CONTENT_TYPE;
@@ -22,7 +23,8 @@ fn signed_request(method: &str, target: &str, body: Vec<u8>, idempotency_key: &s
     let timestamp = env::var("TIMESTAMP").unwrap_or_else(|_| now.to_string());
     let random = [getrandom::u64()?, getrandom::u64()?];
     let nonce = env::var("NONCE").unwrap_or_else(|_| format!("{:016x}{:016x}", random[0], random[1]));
-    // Sign the octets that are sent. A `Url` encodes what it is made of and resolves its dots: so read path and query back.
+    // Sign the octets that are sent: `Url` encodes its input and resolves dots. Therefore read path
+    // and query back from it.
     let url = Url::parse(&format!("{server}{target}"))?;
     let base = Url::parse(&server)?;
     let path = url.path().strip_prefix(base.path().trim_end_matches('/')).ok_or("the target leaves API_URL")?;

@@ -1,4 +1,5 @@
-//! What the server takes is exactly what the schema says: for every tool of both contracts, any arguments.
+//! The server accepts exactly the arguments that the schema describes, for every tool of both
+//! contracts.
 
 use crate::harness::shop;
 use cloudphone::phones::contract as phones;
@@ -30,7 +31,7 @@ fn arguments_are_taken_exactly_if_the_schema_admits_them() {
     }
 }
 
-/// The arguments less those optional ones that are null or empty, which the server takes for absent.
+/// Removes the optional arguments that are null or empty, because the server treats them as absent.
 fn without_absent(given: &Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let known = |name: &str| schema["properties"].get(name).is_some();
@@ -44,7 +45,7 @@ fn without_absent(given: &Map<String, Value>, schema: &Value) -> Map<String, Val
         .collect()
 }
 
-/// Objects that mostly fit `schema` and often just miss it.
+/// Generates objects that mostly fit `schema` and often just miss it.
 fn objects(schema: &Value) -> BoxedStrategy<Map<String, Value>> {
     let properties = schema["properties"].as_object().expect("properties");
     let mut members = Just(Map::new()).boxed();
@@ -101,13 +102,13 @@ fn fitting(schema: &Value) -> BoxedStrategy<Value> {
     }
 }
 
-/// Text that a pattern `^prefix[characters]{min,max}$` admits.
+/// Generates text that a pattern `^prefix[characters]{min,max}$` admits.
 fn written_as(pattern: &str) -> BoxedStrategy<String> {
     let inner = pattern.trim_start_matches('^').trim_end_matches('$');
     prop::string::string_regex(inner).expect("a pattern").boxed()
 }
 
-/// The shortest and the greatest length of the text that such a pattern admits.
+/// Returns the least and the greatest length of text that such a pattern admits.
 fn lengths(pattern: &str) -> (i64, i64) {
     let prefix = pattern.find('[').expect("a set of characters") - 1;
     let (_, count) = pattern.trim_end_matches("}$").rsplit_once('{').expect("a count");

@@ -1,4 +1,5 @@
-//! What a maintainer reads after a mistake in a contract: each case spoils a copy of the print shop and keeps the report.
+//! The reports on mistakes in a contract: each case spoils a copy of the print shop and snapshots
+//! the report.
 
 mod cases;
 mod texts;
@@ -23,10 +24,10 @@ const JOBS: &str = "tools/jobs.toml";
 
 const FILES: [&str; 9] = [SERVICE, ERRORS, TYPES, RESERVED, PRINTERS, PRINTING, TRAYS, FLOOR, JOBS];
 
-/// What no parser takes for TOML.
+/// Text that no TOML parser accepts.
 const GARBAGE: &str = "this is [[[ no TOML\n";
 
-/// What is done to a file of the copy.
+/// An edit of one file of the copy.
 enum Edit {
     /// Replaces the first occurrence of a text.
     Change(&'static str, &'static str),
@@ -36,7 +37,7 @@ enum Edit {
 }
 use Edit::{Append, Change, Remove, Write};
 
-/// The behaviour, and what provokes it.
+/// Each case: the expected behaviour, and the edits that provoke it.
 fn cases() -> impl Iterator<Item = &'static (&'static str, &'static [(&'static str, Edit)])> {
     cases::CASES.iter().chain(texts::CASES)
 }
@@ -59,7 +60,7 @@ fn every_rule_has_a_case() {
     assert!(unproven.is_empty(), "no case breaks {unproven:?}");
 }
 
-/// What stands in a file that is no TOML cannot be known, so nothing that refers to it is unknown.
+/// The content of a broken file is unknown, so references to it are not reported as unknown.
 #[test]
 fn a_file_that_is_no_toml_is_one_mistake() {
     for file in FILES {
@@ -69,7 +70,7 @@ fn a_file_that_is_no_toml_is_one_mistake() {
     }
 }
 
-/// All that a contract need not say.
+/// Removes everything that has a default.
 #[test]
 fn what_the_framework_has_words_for_can_be_left_out() {
     let copy = copy();
@@ -103,7 +104,7 @@ fn a_word_of_a_path_may_stand_where_another_twin_has_an_argument() {
     }
 }
 
-/// A task acts on one of them; the field of the other is null.
+/// A task acts on one of the two; the field of the other is null.
 #[test]
 fn tasks_on_two_resources_are_read_with_a_field_for_each() {
     let contract = load(&copy().path().join("spec")).unwrap_or_else(|report| panic!("{report}"));
@@ -117,7 +118,7 @@ fn tasks_on_two_resources_are_read_with_a_field_for_each() {
     assert!(reference(&contract, read_tool).contains("a last look at the target."));
 }
 
-/// What an agent reads of a contract.
+/// Returns the texts of a contract that an agent reads.
 fn describe(contract: &Contract) -> String {
     let tools = contract.tools().map(|tool| format!("\n## {}\n{}\n", tool.name, description(contract, tool)));
     instructions_text(contract) + "\n" + &tools.collect::<String>()
@@ -131,7 +132,7 @@ fn the_print_shop_itself_is_without_mistakes() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Lines of the whole contract are lost, doubled and swapped for each other.
+    /// Damage: lines anywhere in the contract are removed, duplicated or swapped.
     #[test]
     fn no_damage_to_the_files_is_met_with_a_panic_or_an_empty_report(
         damage in proptest::collection::vec((0..FILES.len(), 0..1000_usize, 0..1000_usize, 0..3_u8), 1..6),
@@ -159,7 +160,7 @@ proptest! {
     }
 }
 
-/// What the print shop's contract is after these edits.
+/// Loads the print shop's contract after these edits.
 fn spoiled(edits: &[(&str, Edit)]) -> Result<(), Report> {
     let copy = copy();
     for (file, edit) in edits {

@@ -1,4 +1,4 @@
-//! What holds for every tool of every contract: these tests read the catalogue and name no tool.
+//! Properties of every tool of every contract: these tests read the catalogue and name no tool.
 
 use crate::harness::revisions::ask;
 use crate::harness::shop::{CATALOGUE as SHOP, shop};
@@ -14,7 +14,7 @@ use toolwarrant_core::tasks::TaskStatus;
 use toolwarrant_reader::model::{Contract, ToolSpec};
 use toolwarrant_reader::{ListForm, listed_item, type_schema};
 
-/// Both contracts with a server each: one key for every set of permissions.
+/// Serves both contracts, one server each, with one key for every set of permissions.
 async fn both() -> Vec<(&'static Catalogue, Contract, Server, Vec<Vec<Key>>)> {
     let tenants =
         |catalogue| every_permission_set(catalogue).into_iter().map(|(_, set)| Tenant::with(set)).collect::<Vec<_>>();
@@ -30,7 +30,7 @@ fn spec(folder: &str) -> Contract {
     toolwarrant_reader::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a contract without problems")
 }
 
-/// A schema of a catalogue.
+/// Parses a schema of the catalogue.
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
@@ -52,7 +52,7 @@ async fn every_permission_set_is_shown_just_its_tools() {
     insta::assert_snapshot!(shown);
 }
 
-/// What the generated files say of a tool, which are committed and read in every diff, is what the wire says.
+/// The generated files, which are committed and reviewed, say the same as the wire.
 #[tokio::test]
 async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_file_says() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -76,7 +76,7 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
         let generated: Value = serde_json::from_str(&text).expect("JSON");
         let members = tool.as_object_mut().expect("an object");
         assert_eq!(members.keys().collect::<Vec<_>>(), expected);
-        // One item a sentence, for whoever reads a diff.
+        // The generated file has one item per sentence, so that a diff is easy to read.
         let sentences = generated["description"].as_array().expect("sentences").iter().filter_map(Value::as_str);
         assert_eq!(members.shift_remove("description").as_ref(), Some(&sentences.collect::<String>().into()), "{file}");
         for (member, value) in members {
@@ -85,7 +85,7 @@ async fn a_listed_tool_has_name_description_schema_and_hints_as_its_generated_fi
     }
 }
 
-/// The lengths and tokens that `cargo xtask gen` shows are those of this text.
+/// The lengths and tokens that `cargo xtask gen` prints are measured on this text.
 #[tokio::test]
 async fn a_listed_tool_is_byte_for_byte_the_item_that_its_contract_makes() {
     for (_, contract, server, keys) in both().await {
@@ -110,7 +110,8 @@ async fn a_tool_is_listed_exactly_if_it_can_be_called_and_else_is_forbidden_by_n
             let listed = server.list(&keys[0]).await;
             for tool in catalogue.tools {
                 let is_listed = listed.iter().any(|item| item["name"] == tool.name);
-                // No tool takes this argument, so whoever may call it is told of the argument.
+                // No tool takes this argument, so a caller who may call the tool gets an error
+                // about the argument.
                 let failure = server.call(&keys[0], tool.name, json!({"no_such_argument": 1})).await.unwrap_err();
                 let expected = if is_listed { "invalid_argument" } else { "forbidden" };
                 assert_eq!(failure["code"], expected, "{names} {}", tool.name);
@@ -133,7 +134,8 @@ async fn every_example_works_and_its_result_is_what_its_type_says() {
                 let mut arguments = Value::Object(example.arguments.clone());
                 assert!(validator(&input).is_valid(&arguments), "{}: {arguments}", tool.name);
                 if let Some(known) = arguments.get_mut("task_id") {
-                    // No example can know the id of a task that exists; nor does this clock go on.
+                    // An example cannot know the id of an existing task, and this clock does not
+                    // advance.
                     (*known, arguments["wait_seconds"]) = (task_id.clone(), json!(0));
                 }
                 let result = server.call(key, &tool.name, arguments).await.expect("the example works");
@@ -146,7 +148,7 @@ async fn every_example_works_and_its_result_is_what_its_type_says() {
     }
 }
 
-/// Whether each member of `part` is in `whole`, at every depth.
+/// Asserts that `whole` has each member of `part`, at every depth.
 fn assert_contains(whole: &Value, part: &Value) {
     match part {
         Value::Object(members) => members.iter().for_each(|(name, value)| assert_contains(&whole[name], value)),
@@ -154,7 +156,8 @@ fn assert_contains(whole: &Value, part: &Value) {
     }
 }
 
-/// Every simulated phone, as each reading and issuing tool shows it: the cast has nulls, empty lists and hostile text.
+/// Reads every simulated phone with each reading and issuing tool. The cast has nulls, empty lists
+/// and hostile text.
 #[tokio::test]
 async fn every_result_about_every_phone_is_what_its_type_says() {
     let (server, keys) = fleet(300, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -183,7 +186,8 @@ async fn every_result_about_every_phone_is_what_its_type_says() {
     }
 }
 
-/// Permission × existence × visibility × capability, for each tool that acts on something: the refusal that comes first.
+/// Tries permission × existence × visibility × capability with each tool that acts on a target, and
+/// checks which refusal comes first.
 #[tokio::test]
 async fn refusals_come_in_the_order_of_the_pipeline() {
     let nobody = PermissionSet::default();
@@ -203,7 +207,7 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
         for tool in contract.tools() {
             let Some(target) = &tool.target else { continue };
             let arguments = |id| on(tool, id);
-            // A write that gets through may meet one that got through before.
+            // A write that passes the checks may conflict with an earlier one.
             let through = if tool.task().is_some() { ["ok", "device_busy", "printer_busy"] } else { ["ok"; 3] };
             let code = async |key, id| match server.call(key, &tool.name, arguments(id)).await {
                 Ok(_) => "ok".to_owned(),
@@ -231,14 +235,15 @@ async fn refusals_come_in_the_order_of_the_pipeline() {
     }
 }
 
-/// The arguments of a tool's example, about that target.
+/// Returns the arguments of a tool's example, applied to that target.
 fn on(tool: &ToolSpec, target: &str) -> Value {
     let mut arguments = tool.examples[0].arguments.clone();
     arguments.extend(tool.target.as_ref().map(|known| (known.arg.clone(), json!(target))));
     Value::Object(arguments)
 }
 
-/// Each capability flag against each tool that requires it, over the whole cast: the flag on the wire decides, alone.
+/// Tries each capability flag against each tool that requires it, over the whole cast: only the
+/// flag on the wire decides.
 #[tokio::test]
 async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
     let (server, keys) = mute_phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -260,7 +265,7 @@ async fn not_supported_is_answered_exactly_if_the_flag_is_false() {
     }
 }
 
-/// The framework finds what a contract says of a state by the state's place.
+/// The framework looks up the contract's entry for a state by its position.
 #[test]
 fn states_stand_in_the_order_of_the_framework_under_its_names() {
     let names: Vec<_> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();

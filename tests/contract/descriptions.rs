@@ -1,4 +1,5 @@
-//! What an agent reads before it calls a tool: the definitions in `tools/list`, and the instructions of `initialize`.
+//! The texts that an agent reads before it calls a tool: the definitions in `tools/list`, and the
+//! instructions of `initialize`.
 
 use crate::harness::revisions::ask;
 use crate::harness::{Key, Server, Tenant, every_permission_set, open_phones, phones};
@@ -12,7 +13,7 @@ use toolwarrant_reader::{description, load};
 
 const WRITES: [&str; 3] = ["set_proxy", "clear_proxy", "set_power"];
 
-/// A tool as it is listed.
+/// A tool from `tools/list`.
 struct Definition {
     tool: &'static ToolDef,
     description: String,
@@ -66,7 +67,8 @@ async fn every_definition_has_the_arguments_preconditions_and_failures_of_its_to
     }
 }
 
-/// What each client takes whole is in the contract's `[readers]`; the compiler holds it, and this what comes over the wire.
+/// The contract's `[readers]` states the length that each client takes whole. The compiler checks
+/// the contract; this test checks the texts on the wire.
 #[tokio::test]
 async fn every_text_is_short_enough_for_those_who_read_it() {
     let contract = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")).expect("a contract");
@@ -105,7 +107,7 @@ async fn no_text_names_a_tool_that_its_reader_may_not_call() {
     }
 }
 
-/// A name could read like an order.
+/// A name can contain text that looks like an instruction.
 #[test]
 fn every_tool_that_shows_the_words_of_others_says_that_they_are_data() {
     fn shows(result: &NamedType) -> bool {

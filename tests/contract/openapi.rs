@@ -1,4 +1,5 @@
-//! The OpenAPI document of `/v1`, of both services: that it is sound in itself, and says of each twin what the contract says.
+//! The OpenAPI documents of `/v1` of both services: each is valid, and describes each twin as the
+//! contract does.
 
 use crate::harness::shop::CATALOGUE as SHOP;
 use cloudphone::phones::contract::CATALOGUE as PHONES;
@@ -10,7 +11,7 @@ use toolwarrant_reader::model::{Contract, EffectSpec, Http, ToolSpec};
 use toolwarrant_reader::{OPENAPI_PATH, openapi};
 use toolwarrant_signing as signing;
 
-/// Both contracts, with their documents.
+/// Returns both contracts with their documents.
 fn both() -> [(&'static Catalogue, Contract, Value); 2] {
     [(&PHONES, "../../spec"), (&SHOP, "../../tests/services/print_shop/spec")].map(|(catalogue, folder)| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -20,7 +21,7 @@ fn both() -> [(&'static Catalogue, Contract, Value); 2] {
     })
 }
 
-/// The twins of a contract, each with its operation.
+/// Returns the twins of a contract, each with its operation.
 fn operations<'a>(
     contract: &'a Contract,
     document: &'a Value,
@@ -41,14 +42,14 @@ fn each<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
     }
 }
 
-/// What a reference leads to; anything else is itself.
+/// Resolves a reference; returns any other value unchanged.
 fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let Some(reference) = value["$ref"].as_str() else { return value };
     let pointer = reference.strip_prefix('#').expect("a reference into the document");
     document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
 }
 
-/// A validator of a schema in the document.
+/// Compiles a schema of the document into a validator.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     let whole = json!({"allOf": [schema], "components": document["components"]});
     jsonschema::validator_for(&whole).expect("a schema")
@@ -187,7 +188,7 @@ fn an_operation_has_the_statuses_of_its_effect_and_of_all_its_failures() {
     }
 }
 
-/// Whether a failure of this response can be retryable.
+/// Returns true if a failure in this response can be retryable.
 fn retries(document: &Value, response: &Value) -> bool {
     let schema = &response["content"]["application/json"]["schema"];
     let several = schema["oneOf"].as_array();
@@ -215,7 +216,8 @@ fn every_answer_carries_a_request_id_and_a_new_task_its_place() {
     }
 }
 
-/// The schemas of the document take what those of `tools/list` take, and refer to each other where those repeat.
+/// The schemas of the document accept the same values as those of `tools/list`, and use references
+/// where those repeat.
 #[test]
 fn every_example_is_what_its_schema_says_and_all_of_its_arguments_are_there() {
     for (_, contract, document) in both() {
@@ -244,7 +246,7 @@ fn every_example_is_what_its_schema_says_and_all_of_its_arguments_are_there() {
     }
 }
 
-/// Tasks on printers and on trays have a field each for what they act on.
+/// Tasks on printers and tasks on trays have different target fields.
 #[test]
 fn derived_results_of_one_name_are_told_apart() {
     let [_, (_, contract, document)] = both();

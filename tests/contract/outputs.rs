@@ -1,5 +1,5 @@
-//! What results are held against: each result of each tool fits the schema that its revision lists, and nothing that is not such a
-//! result does.
+//! Results compared with their schemas: each result of each tool fits the output schema that its
+//! revision lists, and a spoiled result does not.
 
 use crate::harness::revisions::ask;
 use crate::harness::writes::{phone, power, proxy};
@@ -15,14 +15,15 @@ use std::time::Duration;
 use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::revision::Revision;
 
-/// Reads, in which each revision answers the same, and writes, which change what comes after them.
+/// A service with its reads and writes. Each revision answers a read the same; a write changes
+/// later answers.
 struct World {
     server: Server,
     key: Key,
     /// The tool that reads tasks.
     reading: &'static str,
     reads: Vec<(&'static str, Value)>,
-    /// No two of one row are on the same target.
+    /// The writes in one row are all on different targets.
     writes: Vec<Vec<(&'static str, Value)>>,
 }
 
@@ -79,7 +80,7 @@ async fn shop() -> World {
     }
 }
 
-/// The results of a world's tools, and what they are held against.
+/// The results of a world's tools, and the schemas to compare them with.
 struct Results {
     schemas: BTreeMap<String, Value>,
     results: Vec<(&'static str, Value)>,
@@ -93,10 +94,10 @@ impl Results {
         }
         for row in writes {
             let mut tasks = Vec::new();
-            // Each revision takes its turn: a repeat would be another result.
+            // The revisions take turns, because a repeat would give another result.
             for ((tool, arguments), revision) in row.iter().zip(Revision::ALL.iter().cycle()) {
                 if let Ok(accepted) = all.call(server, key, *revision, tool, arguments).await {
-                    // A hit while it is in flight.
+                    // A repeat while the task is in flight.
                     let _ = all.call(server, key, *revision, tool, arguments).await;
                     tasks.push(json!({"task_id": accepted["task_id"], "wait_seconds": 0}));
                 }
@@ -112,13 +113,13 @@ impl Results {
                 }
                 all.read(server, key, reading, task).await;
             }
-            // The cool-down of the targets.
+            // Lets the cool-down of the targets pass.
             server.clock.advance(Duration::from_secs(120));
         }
         all
     }
 
-    /// The same call in each revision. Nothing but a new token may differ.
+    /// Makes the same call in each revision. Only a new token may differ.
     async fn read(&mut self, server: &Server, key: &Key, tool: &'static str, arguments: &Value) {
         let mut first = None;
         for revision in Revision::ALL {
@@ -131,7 +132,8 @@ impl Results {
         }
     }
 
-    /// One call in one revision: a success is structured where the revision has that, as its text says, and as its schema says.
+    /// Makes one call in one revision. A success has structured content if the revision supports
+    /// it; it equals the text and fits the schema.
     async fn call(
         &mut self,
         server: &Server,
@@ -156,7 +158,8 @@ impl Results {
     }
 }
 
-/// The output schema of each tool, which is the same in each revision that has them.
+/// Returns the output schema of each tool, which is the same in each revision that has output
+/// schemas.
 async fn listed(server: &Server, key: &Key) -> BTreeMap<String, Value> {
     let mut all = Vec::new();
     for revision in Revision::ALL.into_iter().filter(|revision| revision.features().structured) {
@@ -173,7 +176,7 @@ fn validator(schema: &Value) -> jsonschema::Validator {
     jsonschema::options().should_validate_formats(true).build(schema).expect("a schema")
 }
 
-/// A result that was spoiled in one place.
+/// A result that is spoiled in one place.
 struct Mutant {
     kind: &'static str,
     /// The place in the schema.
@@ -181,7 +184,8 @@ struct Mutant {
     value: Value,
 }
 
-/// Every way to spoil a value: a field dropped or added, a value of another type, an unknown value of an enum; at every depth.
+/// Returns every spoiled form of a value, at every depth: a field removed or added, a value of
+/// another type, or an unknown enum value.
 fn mutants(schema: &Value, value: &Value, place: &str) -> Vec<Mutant> {
     let mutant = |kind, value| Mutant { kind, place: place.to_owned(), value };
     let types = schema["type"].as_array().map_or(vec![&schema["type"]], |types| types.iter().collect());
@@ -228,7 +232,7 @@ fn mutants(schema: &Value, value: &Value, place: &str) -> Vec<Mutant> {
     all
 }
 
-/// Every place in a schema that a value can have.
+/// Returns every place in a schema that can hold a value.
 fn places(schema: &Value, place: &str) -> BTreeSet<String> {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let fields = fields.flat_map(|(name, field)| places(field, &format!("{place}.{name}")));
@@ -268,7 +272,7 @@ async fn every_result_fits_the_schema_that_is_listed_and_no_spoiled_one_does() {
     }
 }
 
-/// A schema leaves nothing open, at any depth.
+/// The schemas allow no unlisted field, at any depth.
 #[tokio::test]
 async fn every_output_schema_is_closed_and_requires_all_that_it_names() {
     fn assert_closed(schema: &Value, place: &str) {

@@ -1,7 +1,8 @@
-//! What an agent reads: scenarios are played against a server, and each transcript is a snapshot.
+//! Scenarios of an agent: each is played against a server, and its transcript is a snapshot.
 //!
-//! A scenario is data (`scenarios`). `play` makes its calls, `follow` derives a call from an answer as a reader would,
-//! `transcript` writes down what the agent sent and got, and `checks` finds what would mislead. Start at [`Scenario`].
+//! A scenario is data (`scenarios`). `play` makes its calls. `follow` derives a call from an answer
+//! as an agent would. `transcript` records the requests and answers, and `checks` finds misleading
+//! texts. Start at [`Scenario`].
 
 mod checks;
 mod follow;
@@ -16,42 +17,44 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What one agent does with one key.
+/// A scenario: the steps of one agent with one key.
 #[derive(Clone, Copy)]
 struct Scenario {
-    /// A sentence.
+    /// The name, a sentence.
     name: &'static str,
     /// The permissions of the key.
     permissions: &'static [&'static str],
-    /// How many phones there are. The first play the parts of the cast; few make the lists short to which answers lead.
+    /// The number of phones. The first ones play the parts of the cast. A small number keeps the
+    /// lists in answers short.
     phones: u32,
-    /// The budget of the key's application. `initialize` and `tools/list` are paid from it too.
+    /// The budget of the key's application. `initialize` and `tools/list` are charged to it too.
     requests_per_minute: u32,
     steps: &'static [Step],
 }
 
-/// One step of an agent, or of the world around it.
+/// A step of the agent, or a change of its environment.
 #[derive(Clone, Copy)]
 enum Step {
-    /// Calls a tool with these arguments, which are JSON. A value `"$member"` stands for the latest member of that name in an answer.
+    /// Calls a tool with these arguments, which are JSON. A value `"$member"` stands for the latest
+    /// member of that name in an answer.
     Call(&'static str, &'static str),
-    /// Makes the latest `Call` once more.
+    /// Repeats the latest `Call`.
     Again,
-    /// Does what the last answer says.
+    /// Follows the advice of the last answer.
     Follow,
-    /// Does what each answer says until one is terminal.
+    /// Follows the advice of each answer until one is terminal.
     Await,
     /// Lets seconds pass.
     Pass(u64),
-    /// Others write until the server takes no more.
+    /// Another application writes until the server accepts no more tasks.
     Fill,
-    /// The platform goes away.
+    /// The platform becomes unreachable.
     Cut,
-    /// The platform comes back.
+    /// The platform becomes reachable again.
     Mend,
 }
 
-/// Keeps `text` under `tests/snapshots/reader`.
+/// Stores `text` as a snapshot under `tests/snapshots/reader`.
 fn keep(name: &str, text: &str) {
     insta::with_settings!({ snapshot_path => "../snapshots/reader", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, text);

@@ -1,4 +1,5 @@
-//! What the compiler says to a maintainer: each file of `ui/` must fail, and with the words beside it.
+//! The compiler's messages for a maintainer: each file of `ui/` must fail with the output in its
+//! `.stderr` file.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +10,8 @@ fn mistakes_in_handlers_and_contracts_are_compile_errors_that_say_what_to_do() {
     trybuild::TestCases::new().compile_fail("../../tests/contract/ui/*.rs");
 }
 
-/// The files are compiled in a package outside of this workspace, and a contract's folder is relative to its package.
+/// The files are compiled in a package outside this workspace, and the path of a contract is
+/// relative to its package.
 fn link_contracts() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the folder of what is built");
     let package = target.join("tests/trybuild").join(env!("CARGO_PKG_NAME"));

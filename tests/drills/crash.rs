@@ -1,4 +1,5 @@
-//! The program, killed while writes are in every phase, and started again on what it left behind; under load, many times.
+//! Kills the program while writes are in every phase, and starts it again on the same data; under
+//! load, many times.
 
 mod audit;
 mod backups;
@@ -17,7 +18,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// No answer, log or file may have it.
+/// A secret that must not appear in any answer, log or file.
 const PASSWORD: &str = "hunter2-and-more";
 
 fn proxy(number: u32) -> (&'static str, Value) {
@@ -27,7 +28,7 @@ fn proxy(number: u32) -> (&'static str, Value) {
     ("set_proxy", proxy)
 }
 
-/// Nothing in the folder, logs included, has one of these in it.
+/// Asserts that no file in the folder, logs included, contains one of these secrets.
 fn assert_without(folder: &Path, secrets: &[&str]) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         if entry.path().is_dir() {
@@ -55,7 +56,8 @@ async fn a_write_ends_as_it_should_in_whatever_phase_the_program_was_killed() {
         let accepted = program.call(tool, arguments).await.expect("accepted");
         tasks.push((accepted["task_id"].as_str().expect("an id").to_owned(), ends));
     };
-    // What each of these phones is like stands in server/cloudphone/src/platforms/simulator/cast.rs.
+    // The behaviour of each of these phones is in
+    // server/cloudphone/src/platforms/simulator/cast.rs.
     begin(&program, proxy(4), "failed").await;
     begin(&program, proxy(13), "failed_silent").await;
     begin(&program, restart(13 + 5), "success").await;
@@ -110,7 +112,7 @@ async fn no_kill_under_load_loses_or_repeats_anything() {
     let Options { tasks, kills: fewest, seed, .. } = options();
     let mut load = Load::begin(seed).await;
     let mut kills = 0;
-    // Beyond the last write as well: tasks are then in every phase.
+    // Goes on after the last write too: tasks are then in every phase.
     while load.acknowledged() < tasks || kills < fewest {
         load.killed().await;
         kills += 1;
@@ -134,7 +136,8 @@ async fn no_stop_under_load_loses_or_repeats_anything() {
     audited(load, &ends, None).await;
 }
 
-/// What would be the worst of crashes is done to the files of a program that was killed, for the audit to find.
+/// Damages the files of a killed program as the worst crash would, and checks that the audit finds
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_repeated() {
     let mut load = Load::begin(1).await;
@@ -155,14 +158,15 @@ async fn the_audit_of_a_crash_sees_a_commit_that_is_lost_and_an_effect_that_is_r
     fs::write(&path, format!("{journal}{once}\n")).expect("written");
     assert_eq!(Books::compared(&load.data, &load.told(), None).repeated, 1);
 
-    // All that was committed since the last start is there: a start copies what was before into the database.
+    // An empty log loses everything committed since the last start, because a start copies earlier
+    // commits into the database.
     fs::write(load.data.join("cloudphone.db-wal"), "").expect("written");
     load.killed().await;
     let books = Books::compared(&load.data, &load.told(), None);
     assert!(books.lost > 0, "{:#?}", books.violations);
 }
 
-/// Lets everything end, compares the books, and prints the figures.
+/// Waits until everything has ended, compares the books, and prints the figures.
 async fn audited(load: Load, ends: &[(&str, u64)], pads: Option<&Pads>) {
     let (told, mut load) = load.settle().await;
     let books = Books::compared(&load.data, &told, pads);

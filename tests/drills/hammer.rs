@@ -1,5 +1,6 @@
-//! Requests that nobody should send, by the million, and properties of all that reads what a stranger sends. Takes minutes, so that
-//! `cargo xtask drill hammer` runs it; a small share of each runs with the other tests.
+//! Malformed requests by the million, and properties of all code that reads a stranger's input.
+//! This takes minutes, so only `cargo xtask drill hammer` runs it in full; a small share of each
+//! runs with the other tests.
 
 mod blows;
 mod properties;
@@ -20,7 +21,8 @@ use tokio::net::TcpStream;
 use toolwarrant::PermissionSet;
 use tower_service::Service;
 
-/// Panics in this process, on whatever thread. Tests that panic on purpose run in other processes than this verb.
+/// The number of panics in this process, on any thread. Tests that panic on purpose do not run in
+/// this process.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 fn count_panics() {
@@ -41,7 +43,7 @@ struct Options {
     seed: u64,
 }
 
-/// Resident memory of this process, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -54,12 +56,13 @@ async fn server() -> (Server, Key) {
     (server, key)
 }
 
-/// Whether an answer says that the server has failed, in a result or as an error.
+/// Returns true if an answer reports an internal failure, in a result or as an error.
 fn is_internal(answer: &str) -> bool {
     [r#""code":"internal""#, r#"\"code\":\"internal\""#].iter().any(|code| answer.contains(code))
 }
 
-/// Sends malformed requests to the router: how many had which status.
+/// Sends malformed requests to the router. Returns the number of answers by status, and the memory
+/// after each fifth in KiB.
 async fn in_process(count: u64, seed: u64) -> (BTreeMap<u16, u64>, Vec<u64>) {
     let (server, key) = server().await;
     let (mut runner, kinds) = (runner(seed), blows(&key));
@@ -84,14 +87,16 @@ async fn in_process(count: u64, seed: u64) -> (BTreeMap<u16, u64>, Vec<u64>) {
         assert!(status < 500 && !is_internal(&told), "{status} {told} for {}", shown());
         *statuses.entry(status).or_default() += 1;
         sent += 1;
-        // Budgets are as they were, and tasks that some of these make are deleted seven days later.
+        // Refills the budgets, and lets the tasks that some requests make reach the age of seven
+        // days, when they are deleted.
         server.clock.advance(Duration::from_secs(3));
     }
     memories.push(memory());
     (statuses, memories)
 }
 
-/// Sends malformed octets over connections: how many had which status. 0: closed without an answer.
+/// Sends malformed octets over connections. Returns the number of answers by status; 0 stands for a
+/// close without an answer.
 async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
     let (server, key) = server().await;
     let (mut runner, kinds) = (runner(seed), (blows(&key), blows::edits()));
@@ -101,7 +106,7 @@ async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
         let mut octets = blow.octets();
         blows::edit(&mut octets, edits);
         let mut stream = TcpStream::connect(server.address).await.expect("connected");
-        // The server may have refused and closed before it has all.
+        // The server may refuse and close before it has read everything.
         let _ = stream.write_all(&octets).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
@@ -110,7 +115,7 @@ async fn over_the_wire(count: u64, seed: u64) -> BTreeMap<u16, u64> {
         let shown = String::from_utf8_lossy(&answer);
         assert!(status < 500 && !is_internal(&shown), "{shown} for {}", String::from_utf8_lossy(&octets));
         *statuses.entry(status).or_default() += 1;
-        // So seldom that wrong credentials are not slowed down.
+        // Long enough that wrong credentials are not slowed down.
         server.clock.advance(Duration::from_secs(2));
     }
     statuses
@@ -137,6 +142,6 @@ async fn a_million_malformed_requests_make_nothing_fail_and_take_no_memory() {
     properties::all(Some(Duration::from_secs(seconds)));
     println!("panics {}", PANICS.load(Relaxed));
     assert_eq!(PANICS.load(Relaxed), 0);
-    // What two fifths have warmed up stays; what grows with requests shows.
+    // The first two fifths warm up. Memory that grows with the requests shows after them.
     assert!(memories[5] < memories[2] + memories[2] / 10 + 4 * 1024, "memory grows: {memories:?}");
 }

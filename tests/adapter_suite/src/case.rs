@@ -1,29 +1,29 @@
-//! The cases: what is asked for, and what goes wrong meanwhile.
+//! The cases: the operation that a client asks for, and the fault that occurs meanwhile.
 
 use cloudphone::phones::contract::DeviceId;
 use serde_json::{Value, json};
 
-/// What was done on a phone.
+/// An effect on a phone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PhoneDeed {
-    /// It was started, or it was told to and ran.
+    /// The phone started, or got the command to start while it was running.
     Booted,
-    /// It was stopped.
+    /// The phone stopped.
     Stopped,
-    /// It was restarted.
+    /// The phone restarted.
     Restarted,
-    /// It was given this proxy.
+    /// The phone got this proxy.
     ProxySet {
         /// The host.
         host: String,
         /// The port.
         port: u16,
     },
-    /// Its proxy was taken away.
+    /// The phone's proxy was removed.
     ProxyCleared,
 }
 
-/// What a client asks for.
+/// An operation that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A proxy that needs no password.
@@ -53,42 +53,42 @@ pub const OPERATIONS: [Operation; 7] = [
     Operation::Session,
 ];
 
-/// What goes wrong.
+/// A fault of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
-    /// Nothing.
+    /// No fault.
     None,
-    /// The platform refuses the command, and nothing is done.
+    /// The platform refuses the command and does not act.
     Refuses,
-    /// The command gets lost, and nothing comes back.
+    /// The command gets lost, and the platform does not answer.
     LosesCommand,
-    /// The command is carried out, and nothing comes back.
+    /// The platform carries out the command and does not answer.
     LosesAnswer,
-    /// The connection ends in the middle of the answer to a command that is carried out.
+    /// The platform acts on the command, and the connection breaks in the middle of its answer.
     CutsAnswer,
-    /// Success is reported, and nothing is done.
+    /// The platform reports success and does not act.
     Swallows,
-    /// A failure is reported, and nothing is done.
+    /// The platform reports a failure and does not act.
     Fails,
-    /// A failure is reported of what is done.
+    /// The platform reports a failure, although it acted.
     FailsButActs,
-    /// The platform says that it does not know how it went, and it was done.
+    /// The platform acts, and reports that it does not know the outcome.
     Unsure,
     /// The effect comes some seconds after the report of success.
     ActsLate,
-    /// The operation is never reported to have ended.
+    /// The platform never reports the end of the operation.
     NeverEnds,
-    /// Nothing can be read on the phone.
+    /// The phone cannot be read.
     CannotBeRead,
-    /// Requests of the phone do not follow its proxy.
+    /// The phone's requests do not go through its proxy.
     IgnoresProxy,
-    /// The proxy answers in the place of whom it is to reach.
+    /// The proxy itself answers in place of the server that it should reach.
     ProxyLies,
-    /// The phone leaves from another address each time.
+    /// The phone's exit address changes with each request.
     Rotates,
 }
 
-/// All faults.
+/// All faults, with `None`.
 pub const MISHAPS: [Mishap; 15] = [
     Mishap::None,
     Mishap::Refuses,
@@ -135,7 +135,7 @@ impl Operation {
         }
     }
 
-    /// Checks whether a deed is what was asked for.
+    /// Returns true if this operation asks for `deed`.
     pub(crate) fn is(self, deed: &PhoneDeed) -> bool {
         match (self, deed) {
             (Self::SetProxy | Self::SetSecretProxy, PhoneDeed::ProxySet { host, port }) => {

@@ -1,25 +1,25 @@
-//! What no platform may lead to, whatever goes wrong on it.
+//! The rules that hold for every platform, whatever fault it has.
 
 use crate::case::{Mishap, Operation, PhoneDeed};
 use serde_json::Value;
 use std::fmt;
 
-/// One case, and what came of it.
+/// The result of one case.
 #[derive(Clone, Debug)]
 pub struct CaseEnd {
-    /// What was asked for.
+    /// The operation that the client asked for.
     pub operation: Operation,
-    /// What went wrong.
+    /// The fault that was set.
     pub fault: Mishap,
-    /// The status of its task, or the code of its refusal; of a session, `issued`.
+    /// The status of the task, the code of the refusal, or `issued` for a session.
     pub end: String,
-    /// How often it was really done.
+    /// The number of times the operation was really carried out.
     pub done: usize,
-    /// What must not be, in words.
+    /// The broken rules, in words.
     pub violations: Vec<String>,
 }
 
-/// Compares what a client was told with what was done.
+/// Compares the answer that the client got with the effects on the phone.
 pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Value>, deeds: &[PhoneDeed]) -> CaseEnd {
     let done = deeds.iter().filter(|deed| operation.is(deed)).count();
     let text = |value: &Value| value.as_str().unwrap_or("no text").to_owned();
@@ -33,9 +33,9 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
     };
     let reported = task.as_ref().map(|task| text(&task["evidence"]["reported"])).unwrap_or_default();
     let refunded = task.as_ref().is_some_and(|task| !task["refund"].is_null());
-    // A restart in vain is one too many; what can be repeated is repeated at most twice.
+    // A restart must not happen twice. An operation that may be repeated is repeated at most twice.
     let most = if matches!(operation, Operation::Restart) { 1 } else { 3 };
-    // Requests of such a phone do not follow its proxy: that the proxy was set is no effect.
+    // The requests of such a phone do not go through its proxy, so setting the proxy has no effect.
     let effective = done > 0 && fault != Mishap::IgnoresProxy;
     let never_said = matches!(
         fault,
@@ -64,7 +64,7 @@ pub(crate) fn judge(operation: Operation, fault: Mishap, told: Result<Value, Val
     CaseEnd { operation, fault, end, done, violations }
 }
 
-/// Whether a running phone is in the wanted state before.
+/// Returns true if a running phone is in the wanted state beforehand.
 fn is_so_already(operation: Operation) -> bool {
     operation == Operation::Boot
 }
@@ -80,6 +80,8 @@ impl fmt::Display for CaseEnd {
             _ => format!("done {done}"),
         };
         let (operation, fault) = (format!("{operation:?}"), format!("{fault:?}"));
+        // A phone that is in the wanted state beforehand is a success with or without an effect.
+        let done = if is_so_already(self.operation) { "done or so".to_owned() } else { format!("done {done}") };
         write!(f, "{operation:14} {fault:14} {end:20} {done}")?;
         violations.iter().try_for_each(|violation| write!(f, "  !! {violation}"))
     }

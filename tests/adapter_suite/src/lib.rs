@@ -1,9 +1,11 @@
-//! The cases that every adapter of a platform passes against a double of it: each operation on a phone that fails in each way, audited
-//! against what the double says was really done.
+//! The cases that every adapter must pass against a double of its platform. They combine each
+//! operation on a phone with each fault, and compare the outcome with the effects that the double
+//! recorded.
 //!
-//! A case calls a tool of a whole service over the wire, lets time pass until the task has ended, and compares three accounts: what the
-//! client was told, what the ledger has, and the double's journal. Which end is right may differ between platforms, and stands in a
-//! snapshot of the adapter's own tests; what no platform may lead to is judged here ([`judge`]). Start at [`run`].
+//! A case calls a tool of a whole service over the wire and lets time pass until the task ends.
+//! Then it compares three accounts: the client's answer, the ledger, and the double's journal. The
+//! right end may differ between platforms; a snapshot in the adapter's own tests records it. The
+//! rules that hold on every platform are checked here ([`judge`]). Start at [`run`].
 
 mod case;
 mod judge;
@@ -26,10 +28,10 @@ use tokio::task::JoinSet;
 use toolwarrant::testing::{self, Tenant};
 use toolwarrant::{PermissionSet, Service, Setup};
 
-/// Carries out all cases of these operations, at the same time. Returns a row for each in a fixed order.
+/// Carries out all cases of these operations concurrently. Returns one row per case, in a fixed
+/// order.
 ///
-/// # Panics
-/// The service cannot be started, or gives no answer.
+/// # Panics If the service cannot be started or does not answer.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
 pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");
@@ -41,7 +43,7 @@ pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseE
     };
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
     let (server, keys) = testing::serve(compose, tenants, folder.path().to_owned()).await;
-    // An answer that never comes shows in two minutes; no other time is measured.
+    // A missing answer shows after two minutes; this is the only time limit on the real clock.
     let http = reqwest::Client::builder().timeout(Duration::from_secs(120)).build().expect("a client");
     let rig = Arc::new(Rig { server, key: keys[0][0].clone(), http, double });
     let mut cases = JoinSet::new();

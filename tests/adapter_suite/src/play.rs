@@ -5,7 +5,7 @@ use crate::judge::{CaseEnd, judge};
 use crate::rig::Rig;
 use serde_json::{Value, json};
 
-/// Carries out one case; `None` if the platform cannot fail so.
+/// Carries out one case. Returns `None` if the platform cannot have this fault.
 pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) -> Option<CaseEnd> {
     let device = rig.double.stage(operation, fault).await?;
     let before = rig.double.deeds(&device).await.len();
@@ -18,7 +18,7 @@ pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) ->
         while let Ok(task) = &told
             && task["terminal"] != true
         {
-            // The answer is held until the task ends, by the clock that `pass` moves.
+            // The server holds the answer until the task ends, on the clock that `pass` moves.
             told = rig.call("get_task", json!({"task_id": id, "wait_seconds": 50})).await;
         }
     }
@@ -27,7 +27,7 @@ pub(crate) async fn carry_out(rig: &Rig, operation: Operation, fault: Mishap) ->
 }
 
 impl Rig {
-    /// What a tool answered: its result, or its failure.
+    /// Calls a tool. Returns its result or its failure.
     #[expect(clippy::expect_used, reason = "a suite without answers must fail")]
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Value> {
         let params = json!({"name": tool, "arguments": arguments});

@@ -1,4 +1,4 @@
-//! What a case is played on: a double of a platform with a service around it.
+//! The setup of a case: a double of a platform with a service around it.
 
 use crate::case::{Mishap, Operation, PhoneDeed};
 use cloudphone::phones::contract::DeviceId;
@@ -8,18 +8,20 @@ use std::time::Duration;
 use toolwarrant::testing::{Key, TestServer};
 use toolwarrant::{BoxFuture, Clock};
 
-/// A double of a platform, and the adapter that speaks to it.
+/// A double of a platform, and the adapter for it.
 pub trait Double: Send + Sync + 'static {
-    /// Makes the adapter. Its time is that of `clock`.
+    /// Makes the adapter, which takes its time from `clock`.
     fn adapter(&self, clock: &Clock) -> Arc<dyn Control>;
 
-    /// Prepares a running phone that no other case uses, on which `operation` meets `fault`. `None`: this platform cannot fail so.
+    /// Prepares a running phone for one case only, on which `operation` meets `fault`. Returns
+    /// `None` if this platform cannot have that fault.
     fn stage(&self, operation: Operation, fault: Mishap) -> BoxFuture<'_, Option<DeviceId>>;
 
-    /// Returns what was really done on a phone, in order.
+    /// Returns the effects on a phone, in order.
     fn deeds<'a>(&'a self, id: &'a DeviceId) -> BoxFuture<'a, Vec<PhoneDeed>>;
 
-    /// Lets a little time pass, and moves the clock of the service as much. A double that has no time of its own moves the clock alone.
+    /// Lets a little time pass, and moves the clock of the service by the same amount. A double
+    /// without a time of its own moves only the clock.
     fn pass<'a>(&'a self, clock: &'a Clock) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             clock.advance(Duration::from_secs(1));

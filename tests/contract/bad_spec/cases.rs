@@ -1,9 +1,10 @@
-//! Every mistake: what is done to the copy of the print shop, under the name of what a maintainer then reads.
+//! Every mistake: the edit of the print shop's copy, under the name of the behaviour that a
+//! maintainer then sees.
 
 use super::Edit::{self, Append, Change, Remove, Write};
 use super::{ERRORS, FLOOR, JOBS, PRINTERS, PRINTING, SERVICE, TRAYS, TYPES};
 
-/// How the print shop lists its tools.
+/// The list of tools in the print shop's contract.
 const TOOLS: &str = "tools = [\"printers\", \"printing\", \"trays\", \"floor\", \"jobs\"]";
 
 /// A tool without mistakes.
@@ -19,7 +20,7 @@ summary = "Opens a fax."
 use_when = "when you must."
 "#;
 
-/// The behaviour, and what provokes it.
+/// Each case: the expected behaviour, and the edits that provoke it.
 pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     // Files, syntax, shape.
     ("a_missing_file_is_named_and_nothing_else", &[(SERVICE, Remove)]),
@@ -213,7 +214,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         "a_long_tool_name_is_refused",
         &[(PRINTERS, Change("\"get_printer\"", "\"get_printer_and_everything_that_is_on_it\""))],
     ),
-    // What is named must be there.
+    // References must resolve.
     (
         "an_unknown_permission_is_shown_with_the_one_that_was_meant",
         &[(PRINTERS, Change("permission = \"look\"", "permission = \"lok\""))],
@@ -265,7 +266,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         &[(SERVICE, Change("[state.timeout]", "[state.time_out]"))],
     ),
     ("an_unknown_usual_end_lists_the_terminal_states", &[(PRINTING, Change("[\"success\"]", "[\"dispatched\"]"))]),
-    // The whole.
+    // The contract as a whole.
     (
         "an_error_without_a_role_has_no_defaults",
         &[
@@ -466,7 +467,7 @@ pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
         ],
     ),
     ("what_must_not_repeat_needs_a_baseline", &[(SERVICE, Change("baseline = true", "baseline = false"))]),
-    // All at once.
+    // All kinds together.
     (
         "mistakes_in_three_files_are_one_report",
         &[

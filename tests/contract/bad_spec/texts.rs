@@ -1,9 +1,9 @@
-//! Mistakes in texts: what agents read of them is too long, wrong, or not for them.
+//! Mistakes in texts for agents: too long, wrong, or not meant for their readers.
 
 use super::Edit::{self, Append, Change};
 use super::{ERRORS, JOBS, PRINTERS, SERVICE, TRAYS, TYPES};
 
-/// The behaviour, and what provokes it.
+/// Each case: the expected behaviour, and the edits that provoke it.
 pub(super) const CASES: &[(&str, &[(&str, Edit)])] = &[
     (
         "a_description_that_is_too_long_shows_the_share_of_each_key",

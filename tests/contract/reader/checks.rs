@@ -1,14 +1,15 @@
-//! What must hold of every answer in every transcript. Start at [`complaints`].
+//! Checks on every answer in every transcript. Start at [`complaints`].
 
 use super::follow::{numbers_after, words_of};
 use super::transcript::{Event, Exchange, Origin, Transcript};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::Value;
 
-/// The words of an advice to send the same call again.
+/// The words that advise an agent to send the same call again.
 const AGAIN: [&str; 6] = ["retry", "retries", "retrying", "repeat", "repeats", "repeating"];
 
-/// What may be said of that where it is no use. Nothing else with those words is taken for a warning, so that no advice is missed.
+/// The only phrases that may use those words without advising a repeat. The list is strict, so that
+/// the check misses no advice.
 const WARNINGS: [&str; 7] = [
     "a retry does not help",
     "no retry helps",
@@ -19,14 +20,17 @@ const WARNINGS: [&str; 7] = [
     "never repeat",
 ];
 
-/// The codes that a call must not meet which an answer asks for.
+/// The error codes that a followed call must not meet.
 const MISLED: [&str; 3] = ["invalid_argument", "unknown_tool", "forbidden"];
 
-/// What is wrong with the answers of a transcript, one line each, with the number of the check:
-/// 1. every tool that the instructions or an answer name is one that the key is shown, or the one that was called;
-/// 2. a retryable failure says after how many seconds, and one that is not retryable advises no repeat of the call;
-/// 3. every value that the words name for `wait_seconds` is one that the schema admits;
-/// 4. where an answer is to be followed, its words name a call, which is not refused as no such call.
+/// Returns the faults in the answers of a transcript, one per line, with the number of the check:
+/// 1. The instructions and the answers name only tools that the key is shown, or the tool that was
+///    called.
+/// 2. A retryable failure states a delay in seconds; the text of any other failure does not advise
+///    a repeat of the call.
+/// 3. Every value that a text names for `wait_seconds` fits the schema.
+/// 4. An answer that the scenario follows names a call, and the server does not reject that call as
+///    invalid.
 pub(super) fn complaints(told: &Transcript) -> Vec<String> {
     let mut found = Vec::new();
     let shown = |name: &str| told.names().any(|known| known == name);
@@ -74,18 +78,18 @@ pub(super) fn complaints(told: &Transcript) -> Vec<String> {
     found
 }
 
-/// The texts of an answer that tell the agent what to do, and why.
+/// Returns the texts of an answer that advise the agent or explain.
 fn texts(members: &Value) -> impl Iterator<Item = &str> {
     let said = ["message", "next_step"].into_iter().map(|name| &members[name]);
     said.chain(members["notes"].as_array().into_iter().flatten()).filter_map(Value::as_str)
 }
 
-/// The tools of the contract that a text names.
+/// Returns the tools of the contract that a text names.
 fn tools_in(text: &str) -> impl Iterator<Item = &str> {
     words_of(text).filter(|word| CATALOGUE.tool(word).is_some())
 }
 
-/// The values for `wait_seconds` that a text names and no tool takes that the key is shown.
+/// Returns the values for `wait_seconds` that a text names and that no shown tool admits.
 fn bad_waits(told: &Transcript, text: &str) -> impl Iterator<Item = String> {
     const NAME: &str = "wait_seconds";
     let schemas = told.tools.iter().filter_map(|tool| tool["inputSchema"]["properties"].get(NAME));
@@ -108,7 +112,8 @@ mod tests {
     use serde_json::json;
     use toolwarrant::testing::START;
 
-    /// The checks that complain of one answer to a key that is shown get_device and get_task.
+    /// Returns the checks that fail for one answer, for a key that is shown get_device and
+    /// get_task.
     fn checks(origin: Origin, answer: Answer) -> Vec<String> {
         let waits = json!({"properties": {"wait_seconds": {"type": "integer", "minimum": 0, "maximum": 50}}});
         let tools = vec![json!({"name": "get_device"}), json!({"name": "get_task", "inputSchema": waits})];

@@ -1,27 +1,26 @@
-//! The next call of an agent that does what the last answer says and knows nothing else.
+//! The next call of an agent that follows the last answer and has no other knowledge.
 //!
-//! A small interpreter of `next_step` and `message`. It reads these words alone, and the members of what was sent and got so far.
-//! Start at [`follow`].
+//! A small interpreter of `next_step` and `message`. It reads only these texts, and the members of
+//! the requests and answers so far. Start at [`follow`].
 
 use super::transcript::{Exchange, Transcript};
 use cloudphone::phones::contract::CATALOGUE;
 use serde_json::{Map, Value};
 
-/// What an answer asks for.
+/// The call that an answer advises.
 pub(super) struct Advice {
-    /// Seconds to let pass before.
+    /// The seconds to wait before the call.
     pub(super) after: u64,
     pub(super) tool: String,
     pub(super) arguments: Value,
 }
 
-/// What the last answer asks for:
-/// * the first tool that its words name; else
-/// * after a failure that is retryable, the same call, when `retry_after_seconds` have passed; else
-/// * where the words are "call again", the same tool.
+/// Derives the call that the last answer advises:
+/// * the first tool that its text names; otherwise
+/// * after a retryable failure, the same call once `retry_after_seconds` have passed; otherwise
+/// * the same tool, if the text contains "call again".
 ///
-/// # Errors
-/// Why no call can be derived.
+/// # Errors The reason why no call can be derived.
 pub(super) fn follow(told: &Transcript) -> Result<Advice, String> {
     let last = told.exchanges().next_back().ok_or("nothing was answered")?;
     let (words, members) = (last.answer.words(), last.answer.members());
@@ -39,7 +38,8 @@ pub(super) fn follow(told: &Transcript) -> Result<Advice, String> {
     Err("it names no call".to_owned())
 }
 
-/// A call of `tool`, whose arguments stand in `words` or in what was sent and got.
+/// Derives a call of `tool`. Its arguments come from `words`, or from the requests and answers so
+/// far.
 fn derive(told: &Transcript, last: &Exchange, tool: &str, words: &str) -> Result<Advice, String> {
     let Some(shown) = told.tools.iter().find(|shown| shown["name"] == tool) else {
         return Ok(Advice { after: 0, tool: tool.to_owned(), arguments: Map::new().into() });
@@ -68,7 +68,7 @@ fn derive(told: &Transcript, last: &Exchange, tool: &str, words: &str) -> Result
     Ok(Advice { after, tool: tool.to_owned(), arguments: arguments.into() })
 }
 
-/// The latest value of a member in an answer, or of an argument.
+/// Returns the latest value of a member of an answer, or of an argument.
 pub(super) fn known(told: &Transcript, name: &str) -> Option<Value> {
     let value = |exchange: &Exchange| {
         let of = |members: &Value| members.get(name).filter(|value| !value.is_null()).cloned();
@@ -77,12 +77,13 @@ pub(super) fn known(told: &Transcript, name: &str) -> Option<Value> {
     told.exchanges().rev().find_map(value)
 }
 
-/// The words of a text: letters, digits and `_`.
+/// Splits a text into words: letters, digits and `_`.
 pub(super) fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// The numbers that follow a name: `wait_seconds 25`, `wait_seconds=25`. After a colon stands what was sent, which is no advice.
+/// Returns the numbers that follow a name: `wait_seconds 25`, `wait_seconds=25`. A number after a
+/// colon quotes what the agent sent, and is not advice.
 pub(super) fn numbers_after(text: &str, name: &str) -> impl Iterator<Item = u64> {
     text.split(name).skip(1).filter_map(|rest| {
         let rest = rest.trim_start_matches(['`', ' ', '=']);

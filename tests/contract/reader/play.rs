@@ -1,7 +1,8 @@
-//! Plays a scenario on a server of its own, whose clock moves only while an answer is held or the scenario lets time pass.
+//! Plays a scenario on a server of its own. Its clock moves only while an answer is held or the
+//! scenario lets time pass.
 //!
-//! The server, its engine and the client share one thread. The clock moves only when none of them has anything left to do, so
-//! that every run is the same. Start at [`play`].
+//! The server, its engine and the client share one thread. The clock moves only when all of them
+//! are idle, so every run is the same. Start at [`play`].
 
 use super::follow::{Advice, follow, known};
 use super::transcript::{Answer, Event, Exchange, Origin, Transcript};
@@ -16,10 +17,11 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use toolwarrant_core::catalogue::PermissionSet;
 
-/// Most answers that one `Await` follows.
+/// The maximum of answers that one `Await` follows.
 const AWAITED_MAX: usize = 10;
 
-/// Turns after which nothing is left to do. Each step of the engine takes a few.
+/// The number of yields after which every task on the thread is idle. Each step of the engine takes
+/// a few.
 const TURNS: usize = 300;
 
 /// Plays a scenario.
@@ -51,7 +53,7 @@ struct Agent {
     other: Key,
     sim: Arc<Sim>,
     told: Transcript,
-    /// The latest call that the scenario says.
+    /// The latest call that comes from the scenario itself.
     scripted: Option<(String, Value)>,
 }
 
@@ -92,7 +94,7 @@ impl Agent {
         self.told.events.push(Event::Lost(format!("{AWAITED_MAX} answers later none is terminal")));
     }
 
-    /// Does what the last answer says; `None` if it says nothing that can be done.
+    /// Follows the last answer. Returns `None` if its advice cannot be followed.
     async fn follow(&mut self) -> Option<()> {
         match follow(&self.told) {
             Ok(Advice { after, tool, arguments }) => {
@@ -115,7 +117,7 @@ impl Agent {
         let sent = self.server.clock.now();
         let request = self.server.post(&self.key).body(body);
         let calling = tokio::spawn(async move { read(request.send().await.expect("an answer")).await });
-        // Ends: the client gives up after a minute of the system's time.
+        // The loop ends: the client gives up after a minute of system time.
         while !calling.is_finished() {
             settle().await;
             if self.server.engine.held() > 0 {
@@ -149,7 +151,7 @@ impl Agent {
         self.told.events.push(Event::Changed("others write until the server takes no more"));
     }
 
-    /// Arguments with the values that they stand for.
+    /// Replaces each `$member` in the arguments by its value.
     fn filled(&self, mut arguments: Value) -> Value {
         for value in arguments.as_object_mut().expect("an object").values_mut() {
             if let Some(member) = value.as_str().and_then(|text| text.strip_prefix('$')) {
@@ -160,7 +162,7 @@ impl Agent {
     }
 }
 
-/// Lets everything on this thread run until nothing is left to do.
+/// Lets everything on this thread run until it is idle.
 async fn settle() {
     for _ in 0..TURNS {
         yield_now().await;

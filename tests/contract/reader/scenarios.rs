@@ -1,4 +1,5 @@
-//! The scenarios. What each phone does is told in `server/cloudphone/src/platforms/simulator/cast.rs`.
+//! The scenarios. `server/cloudphone/src/platforms/simulator/cast.rs` describes the behaviour of
+//! each phone.
 
 use super::Scenario;
 use super::Step::{self, Again, Await, Call, Cut, Fill, Follow, Mend, Pass};
@@ -9,12 +10,12 @@ const WRITE: &[&str] = &["device"];
 const STREAM: &[&str] = &["stream"];
 const ALL: &[&str] = &["device", "stream"];
 
-/// An agent on the cast, with a large budget.
+/// Makes the scenario of an agent that has the whole cast and a large budget.
 const fn agent(name: &'static str, permissions: &'static [&'static str], steps: &'static [Step]) -> Scenario {
     Scenario { name, permissions, phones: CAST.len() as u32, requests_per_minute: 1_000, steps }
 }
 
-/// All of them.
+/// Returns all scenarios.
 pub(super) fn all() -> Vec<Scenario> {
     [READING, WRITING, ENDS, REFUSALS].concat()
 }

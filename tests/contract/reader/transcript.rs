@@ -1,7 +1,7 @@
-//! What an agent sent and got, as text that is the same in every run.
+//! The requests and answers of an agent, as text that is the same in every run.
 //!
-//! Ids of tasks, tokens and request ids are numbered in order of appearance; times are counted from the start. Start at
-//! [`Transcript::shown`].
+//! Task ids, tokens and request ids are numbered in order of appearance. Times count from the
+//! start. Start at [`Transcript::shown`].
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use toolwarrant::testing::START;
 use toolwarrant_base::clock::Timestamp;
 
-/// All that one scenario came to.
+/// The record of one scenario.
 pub(super) struct Transcript {
     /// The items of `tools/list`.
     pub(super) tools: Vec<Value>,
@@ -18,14 +18,14 @@ pub(super) struct Transcript {
     pub(super) events: Vec<Event>,
 }
 
-/// What happened, in order.
+/// An event, in the order of occurrence.
 pub(super) enum Event {
     Called(Exchange),
     /// This many seconds passed.
     Passed(u64),
-    /// The world changed.
+    /// The environment changed.
     Changed(&'static str),
-    /// The last answer was to be followed and says nothing that can be.
+    /// The scenario follows the last answer, but its text names no possible call.
     Lost(String),
 }
 
@@ -39,27 +39,27 @@ pub(super) struct Exchange {
     pub(super) answer: Answer,
 }
 
-/// Why a call was made.
+/// The reason for a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The scenario says so.
+    /// The scenario makes the call.
     Scripted,
-    /// The last answer says so.
+    /// The last answer advises the call.
     Followed,
 }
 
-/// An answer, as the agent gets it.
+/// An answer to the agent.
 pub(super) enum Answer {
-    /// What the tool answers.
+    /// The result of the tool.
     Result(Value),
-    /// Why the tool refused or failed.
+    /// The refusal or failure of the tool.
     Failure(Value),
     /// The `error` of a JSON-RPC response.
     ProtocolError(Value),
 }
 
 impl Answer {
-    /// The members that the agent reads: of an error of the protocol, its data.
+    /// Returns the members that the agent reads; for a protocol error, those of its data.
     pub(super) fn members(&self) -> &Value {
         match self {
             Self::Result(value) | Self::Failure(value) => value,
@@ -67,12 +67,12 @@ impl Answer {
         }
     }
 
-    /// The failure, of the tool or of the protocol.
+    /// Returns the failure of the tool or the protocol.
     pub(super) fn failure(&self) -> Option<&Value> {
         if let Self::Result(_) = self { None } else { Some(self.members()) }
     }
 
-    /// The words that tell the agent what to do.
+    /// Returns the text that advises the agent.
     pub(super) fn words(&self) -> &str {
         let member = if self.failure().is_some() { "message" } else { "next_step" };
         self.members()[member].as_str().unwrap_or_default()
@@ -80,7 +80,7 @@ impl Answer {
 }
 
 impl Transcript {
-    /// The names of the tools that the key is shown.
+    /// Returns the names of the tools that the key is shown.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().filter_map(|tool| tool["name"].as_str())
     }
@@ -89,7 +89,7 @@ impl Transcript {
         self.events.iter().filter_map(|event| if let Event::Called(exchange) = event { Some(exchange) } else { None })
     }
 
-    /// The whole as text, beginning with the tools.
+    /// Writes the whole transcript as text, beginning with the tools.
     pub(super) fn shown(&self) -> String {
         let mut aliases = Aliases::default();
         let mut text = format!("tools: {}\n", self.names().collect::<Vec<_>>().join(", "));
@@ -126,7 +126,7 @@ fn since_start(at: Timestamp) -> String {
     if rest == 0 { format!("+{seconds}s") } else { format!("+{seconds}.{rest:03}s") }
 }
 
-/// One member a line; an item of a list takes one line whatever it is.
+/// Lays out one member per line; an item of a list always takes one line.
 fn laid_out(value: &Value, depth: usize) -> String {
     let indent = "  ".repeat(depth + 1);
     let (lines, [open, close]): (Vec<String>, _) = match value {
@@ -142,15 +142,15 @@ fn laid_out(value: &Value, depth: usize) -> String {
     format!("{open}\n{}\n{}{close}", lines.join(",\n"), "  ".repeat(depth))
 }
 
-/// Names for values that differ from run to run.
+/// Stable names for values that differ from run to run.
 #[derive(Default)]
 struct Aliases {
-    /// Of each kind in order of appearance.
+    /// The known values of each kind, in order of appearance.
     known: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Aliases {
-    /// A copy with names in place of such values.
+    /// Copies a value, with names in place of such values.
     fn of(&mut self, value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(|item| self.of(item)).collect(),
@@ -172,7 +172,7 @@ impl Aliases {
         }
     }
 
-    /// The text with a name in place of each id of a task: `task_` and 32 digits of hex.
+    /// Replaces each task id in a text by its name: `task_` and 32 hexadecimal digits.
     fn tasks(&mut self, text: &str) -> String {
         const PREFIX: &str = "task_";
         let Some((before, after)) = text.split_once(PREFIX) else { return text.to_owned() };

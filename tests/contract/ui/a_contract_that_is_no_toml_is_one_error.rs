@@ -1,4 +1,4 @@
-//! Of a file that cannot be read nothing is known, so nothing else is said.
+//! The content of an unreadable file is unknown, so the only error is that it cannot be read.
 
 mod contract {
     toolwarrant::contract!("ui/specs/no_toml");

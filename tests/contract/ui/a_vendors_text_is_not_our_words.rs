@@ -1,4 +1,4 @@
-//! What a vendor wrote reaches no message, no reason of a flag and no field of our own words.
+//! A vendor's text cannot enter a message, a flag's reason or another of the service's own texts.
 
 #[path = "shop/shop.rs"]
 mod shop;

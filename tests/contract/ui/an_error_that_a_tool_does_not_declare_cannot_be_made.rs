@@ -1,4 +1,4 @@
-//! The contract lets `open_panel` run out of ink, and `get_printer` not.
+//! The contract declares the error "out of ink" for `open_panel`, but not for `get_printer`.
 
 #[path = "shop/shop.rs"]
 mod shop;

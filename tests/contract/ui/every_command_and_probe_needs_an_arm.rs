@@ -1,4 +1,4 @@
-//! An adapter that matches without a wildcard does not compile until a new task tool or probe has code.
+//! An adapter without a wildcard arm does not compile until it handles each task tool and probe.
 
 #[path = "shop/shop.rs"]
 mod shop;

@@ -1,4 +1,4 @@
-//! A new file of tools in the contract: the compiler says which trait to implement, and where.
+//! A new file of tools in the contract: the compiler names the trait to implement, and the place.
 
 #[path = "shop/shop.rs"]
 mod shop;

@@ -1,4 +1,4 @@
-//! Modules that import generated names, one by one, by their module or all at once, hear of the mistakes and of nothing else.
+//! Modules that import generated names in any way get only the errors of the contract.
 
 mod contract {
     toolwarrant::contract!("ui/specs/three_mistakes");

@@ -1,4 +1,4 @@
-//! Whoever imports generated names by name hears of the mistakes in the contract, and of nothing else.
+//! A module that imports generated names one by one gets only the errors of the contract.
 
 mod contract {
     toolwarrant::contract!("ui/specs/three_mistakes");

@@ -1,5 +1,5 @@
-//! Three accounts of what happened, side by side: what clients were told, what the database says, and what the phones have written down:
-//! simulated ones in the data folder, [pads] in the journal of the double.
+//! Compares three accounts of a run: the answers that clients got, the database, and the records of
+//! the phones. Simulated phones record in the data folder, [pads] in the journal of the double.
 
 mod pads;
 
@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-/// What must hold in the database once every task has ended, and the rows that say otherwise.
+/// The promises that must hold in the database once every task has ended, each with a query for the
+/// rows that break it.
 const PROMISES: [(&str, &str); 9] = [
     ("a task has ended", "SELECT * FROM task WHERE terminal = 0"),
     ("arguments are wiped", "SELECT * FROM task WHERE sealed IS NOT NULL"),
@@ -43,43 +44,44 @@ const PROMISES: [(&str, &str); 9] = [
     ("an entry is of a task", "SELECT * FROM ledger WHERE task_id NOT IN (SELECT id FROM task)"),
 ];
 
-/// What came of it all.
+/// The result of the comparison.
 #[derive(Default)]
 pub(super) struct Books {
-    /// By status.
+    /// The number of tasks by status.
     tasks: BTreeMap<String, u64>,
-    /// Tasks that clients were told of, each once; and those of them that are not there.
+    /// The distinct tasks that clients were told of. `lost` counts those of them that are missing
+    /// in the database.
     acknowledged: u64,
     pub(super) lost: u64,
     refunds: u64,
-    /// Calls that were refused before anything was accepted.
+    /// Calls that were refused before a task was accepted.
     refused: u64,
-    /// Commands that the phones took; and those that they took again and must not have.
+    /// Commands that the phones took. `repeated` counts those that must not have been taken again.
     pub(super) commands: u64,
     pub(super) repeated: u64,
-    /// What was done on pads, and which tasks it was, where there are any.
+    /// The figures of the pads, if there are any.
     pads: Option<pads::Figures>,
-    /// Everything that is not as it must be, these included.
+    /// All broken promises; the counts above are included.
     pub(super) violations: Vec<String>,
 }
 
-/// A task as the database has it.
+/// A task as stored in the database.
 struct Task {
     target: String,
     tool: String,
-    /// The one that was given.
+    /// The idempotency key of the call.
     key: Option<String>,
     status: String,
     attempts: u32,
     left: bool,
     idempotent: bool,
-    /// Milliseconds of the Unix epoch, as all times here.
+    /// Milliseconds since the Unix epoch, as all times here.
     created_at: i64,
     finished_at: Option<i64>,
 }
 
 impl Books {
-    /// Compares the three. There are pads where a double is given.
+    /// Compares the accounts. `pads` is given if the run has a double.
     pub(super) fn compared(data: &Path, told: &[TaskView], pads: Option<&Pads>) -> Self {
         let db = database(data);
         let tasks = tasks(&db);
@@ -96,7 +98,7 @@ impl Books {
         books
     }
 
-    /// What a maintainer wants to know.
+    /// Returns the figures for a maintainer.
     pub(super) fn figures(&self) -> impl Iterator<Item = (String, u64)> {
         let Self { tasks, acknowledged, lost, refunds, refused, commands, repeated, pads, violations } = self;
         let figures = [
@@ -136,7 +138,7 @@ impl Books {
         for (wish, answer) in told {
             let (Ok(said) | Err(said)) = answer;
             let code = answer.as_ref().err().map(|failure| failure["code"].as_str().expect("a code"));
-            // A platform that cannot be reached, or has too much to do, is sent nothing.
+            // The server sends nothing to a platform that is unreachable or overloaded.
             let is_refused = match code {
                 Some("not_supported" | "not_offered") => true,
                 Some("upstream_unavailable") => !wish.device.starts_with("phone-"),
@@ -192,11 +194,12 @@ impl Books {
             let done = commands.iter().any(|command| !command["acts_at"].is_null());
             let power = task.tool == "set_power";
             let sound = match task.status.as_str() {
-                // What is wanted may be so before: a phone that is stopped, a proxy that a task before has set.
+                // The wanted state may have existed before: the phone is stopped, or an earlier
+                // task has set the proxy.
                 "success" if task.idempotent => done || power || changed.contains(&task.target),
                 "success" => done,
                 "success_unverified" => claimed,
-                // A proxy can be taken and leak.
+                // The phone can accept a proxy and still leak.
                 "failed_silent" => claimed && !(power && done),
                 _ => true,
             };
@@ -207,7 +210,7 @@ impl Books {
     }
 }
 
-/// The phone that a command was taken for.
+/// Returns the id of the phone that took a command.
 fn device(command: &Value) -> String {
     format!("phone-{:07}", command["phone"].as_u64().expect("an index"))
 }
@@ -223,12 +226,12 @@ fn tasks(db: &Connection) -> HashMap<String, Task> {
     select.query_map([], task).expect("rows").collect::<rusqlite::Result<_>>().expect("a task")
 }
 
-/// The ids of all tasks.
+/// Returns the ids of all tasks.
 pub(super) fn acknowledged(data: &Path) -> HashSet<String> {
     tasks(&database(data)).into_keys().collect()
 }
 
-/// The commands that the phones took, by request.
+/// Returns the commands that the phones took, by request id.
 fn commands(data: &Path) -> HashMap<String, Vec<Value>> {
     let mut commands = HashMap::<String, Vec<Value>>::new();
     let journal = fs::read_to_string(data.join("simulated.jsonl")).expect("the journal");

@@ -1,4 +1,5 @@
-//! Backups that are taken while the program is under load and killed: what each of them brings back.
+//! Backups taken while the program is under load and gets killed, and the state that each of them
+//! restores.
 
 use super::audit::acknowledged;
 use super::load::Load;
@@ -13,21 +14,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A backup, and what was known when it began.
+/// A backup, and the state known at its beginning.
 struct Backup {
     file: PathBuf,
-    /// Tasks that clients had been told of.
+    /// The tasks that clients had been told of.
     told: Vec<String>,
-    /// Keys that were revoked before it, and after it.
+    /// The key revoked before the backup, and the key revoked after it.
     revoked: [Key; 2],
 }
 
-/// What came of all of them.
+/// The sum over all backups.
 #[derive(Default)]
 struct Figures {
     kills: u64,
     backups: u64,
-    /// Killed before the file was there.
+    /// Backups whose program was killed before the file existed.
     unfinished: u64,
     tasks: u64,
     lost: u64,
@@ -49,7 +50,8 @@ async fn a_backup_between_kills_restores_to_all_that_was_acknowledged_and_to_no_
     backups_under_kills(4, 2, 1).await;
 }
 
-/// Kills the program that often; in every `each`th life a backup is taken, which every other kill may interrupt.
+/// Kills the program `kills` times. Takes a backup in every `each`th life; every fourth backup may
+/// be interrupted by the kill.
 async fn backups_under_kills(kills: u64, each: u64, seed: u64) {
     let place = TempDir::new().expect("a temporary folder");
     let mut load = Load::begin(seed).await;
@@ -88,7 +90,7 @@ async fn backups_under_kills(kills: u64, each: u64, seed: u64) {
     assert!(backups > 0 && lost + unsound + sent_again + keys_alive == 0);
 }
 
-/// Takes a backup. A hasty one is left to itself.
+/// Takes a backup. Does not wait for a hasty one to finish.
 async fn take(data: &Path, told: Vec<Value>, file: PathBuf, hasty: bool) -> Backup {
     let mut revoked = Vec::new();
     for _ in 0..2 {
@@ -110,7 +112,7 @@ async fn take(data: &Path, told: Vec<Value>, file: PathBuf, hasty: bool) -> Back
     Backup { file, told, revoked: [before, after] }
 }
 
-/// Restores a backup, looks at the folder, serves it, and looks again.
+/// Restores a backup, checks the folder, serves it, and checks it again.
 async fn restored(backup: &Backup, from: &Path, figures: &mut Figures) {
     let home = Arc::new(TempDir::new().expect("a temporary folder"));
     let data = home.path().join("data");

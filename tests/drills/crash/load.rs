@@ -1,4 +1,5 @@
-//! Clients that write without pause while the program ends again and again, and what each of them was told.
+//! Clients that write without pause while the program ends again and again, and a record of the
+//! answers.
 
 use crate::harness::Key;
 use crate::harness::program::{Program, key_of, operate, start};
@@ -18,16 +19,17 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolwarrant_base::random::SplitMix;
 
-/// Clients, each with a connection of its own.
+/// The number of clients, each with a connection of its own.
 const CLIENTS: usize = 64;
 
-/// That the program hangs shows in a minute; no other time is measured.
+/// The time after which the program counts as hanging; it limits no other measurement.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// That a task never ends shows when that many seconds have passed since the last start; no other time is measured.
+/// The seconds since the last start after which a task counts as never ending; they limit no other
+/// measurement.
 const ENDS: u64 = 150;
 
-/// A write that a client wants. It asks for it until it is answered.
+/// A write that a client wants. The client repeats the request until it gets an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
     pub(super) tool: &'static str,
@@ -36,19 +38,19 @@ pub(super) struct Wish {
     pub(super) arguments: Value,
 }
 
-/// What is served, and what clients want of it.
+/// The server's flags, and the wishes of the clients.
 pub(super) struct Plan {
     pub(super) seed: u64,
-    /// Of the program.
+    /// The flags of the program.
     pub(super) flags: Vec<String>,
-    /// A life of the program, in milliseconds.
+    /// The range for the duration of one life of the program, in milliseconds.
     pub(super) life: Range<u64>,
-    /// The wish with a number.
+    /// Returns the wish with a number.
     pub(super) wish: Box<dyn Fn(u64) -> Wish + Send + Sync>,
 }
 
 impl Plan {
-    /// Simulated phones alone.
+    /// Makes a plan with simulated phones only.
     fn simulated(seed: u64) -> Self {
         let flags = ["--sim-devices", "1000000"].map(str::to_owned).to_vec();
         Self { seed, flags, life: 50..350, wish: Box::new(move |number| Wish::new(seed, number)) }
@@ -56,8 +58,9 @@ impl Plan {
 }
 
 impl Wish {
-    /// Most are on a device that nobody else writes to. One in eight repeats the one before, which is asked for at the same
-    /// time; another wants something else of its device.
+    /// Makes the wish with this number. Most wishes are on a device of their own. One in eight
+    /// repeats the wish before it, which runs at the same time; another one in eight asks for
+    /// something different on the same device.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         let (device, repeated) = Self::shared(number);
         let device = format!("phone-{:07}", device + 1);
@@ -77,7 +80,8 @@ impl Wish {
         Self::keyed(tool, device, key, arguments)
     }
 
-    /// On which device a wish is, and which wish it is: the numbers of the first such.
+    /// Returns the device of a wish, and its identity: each is the number of the first wish that
+    /// shares it.
     pub(super) fn shared(number: u64) -> (u64, u64) {
         match number % 8 {
             3 => (number - 1, number),
@@ -86,7 +90,7 @@ impl Wish {
         }
     }
 
-    /// A wish with an idempotency key, or none.
+    /// Makes a wish, with or without an idempotency key.
     pub(super) fn keyed(tool: &'static str, device: String, key: Option<String>, mut arguments: Value) -> Self {
         if let Some(key) = &key {
             arguments["idempotency_key"] = json!(key);
@@ -94,7 +98,7 @@ impl Wish {
         Self { tool, device, key, arguments }
     }
 
-    /// The same wish under `/v1`, signed now.
+    /// Signs the same wish for `/v1`, with the present time.
     fn signed(&self, key: &Key) -> Signed {
         let (method, leaf) = match self.tool {
             "clear_proxy" => ("DELETE", "proxy"),
@@ -111,30 +115,30 @@ impl Wish {
     }
 }
 
-/// A wish and what was answered to it, at last.
+/// A wish and the final answer to it.
 pub(super) type TaskView = (Wish, Result<Value, Value>);
 
-/// What all clients share.
+/// State that all clients share.
 struct Shared {
     plan: Plan,
     key: Key,
-    /// Where the program listens; nothing while it is down.
+    /// The address of the program; `None` while it is down.
     address: watch::Sender<Option<SocketAddr>>,
-    /// The next wish.
+    /// The number of the next wish.
     next: AtomicU64,
-    /// Writes that were answered with a task of their own.
+    /// Writes that were answered with a new task.
     acknowledged: AtomicU64,
-    /// How often an answer got lost.
+    /// The number of lost answers.
     unanswered: AtomicU64,
-    /// Signed requests that were taken a second time.
+    /// Signed requests that the server accepted a second time.
     taken_twice: AtomicU64,
-    /// How many more wishes there may be; closed once nobody wants more.
+    /// The number of wishes that clients may still make; closed when there are to be no more.
     more: Semaphore,
     told: Mutex<Vec<TaskView>>,
 }
 
 impl Shared {
-    /// Wishes and asks, one after the other, until nobody wants more.
+    /// Makes wishes one after the other, until there are to be no more.
     async fn client(self: Arc<Self>) {
         let mut address = self.address.subscribe();
         while let Ok(permit) = self.more.acquire().await {
@@ -145,7 +149,8 @@ impl Shared {
             let answer = loop {
                 let at = address.wait_for(Option::is_some).await.expect("the sender is ours").expect("it is");
                 let answer = if signs {
-                    // What got no answer is sent once more as it is. A 401 says that it was taken.
+                    // A request without an answer is sent again unchanged. A 401 says that the
+                    // server had accepted it.
                     let again = signed.is_some();
                     let request = signed.get_or_insert_with(|| {
                         signatures += 1;
@@ -157,7 +162,8 @@ impl Shared {
                             continue;
                         }
                         Ok(answer) => {
-                            // A hit of a task that no other request can have made: this one was taken before.
+                            // A hit of a task that only this request can have made: so the server
+                            // accepted the request twice.
                             let alone = signatures == 1 && matches!(number % 8, 0 | 1 | 4 | 5);
                             let twice = again && alone && answer.body["idempotent_hit"] == true;
                             self.taken_twice.fetch_add(u64::from(twice), Relaxed);
@@ -175,7 +181,7 @@ impl Shared {
                     Err(()) => self.unanswered.fetch_add(1, Relaxed),
                 };
             };
-            // What was answered is not taken again, whichever life of the program sees it.
+            // No later life of the program may accept an answered request again.
             while let Some(request) = &signed {
                 let at = address.wait_for(Option::is_some).await.expect("the sender is ours").expect("it is");
                 if let Ok(again) = request.try_send(at).await {
@@ -191,28 +197,29 @@ impl Shared {
     }
 }
 
-/// A program under load.
+/// A program under load, with its clients.
 pub(super) struct Load {
     home: Arc<TempDir>,
     pub(super) data: PathBuf,
     shared: Arc<Shared>,
     clients: JoinSet<()>,
     lives: SplitMix,
-    /// How long each start took that came to its end.
+    /// The duration of each start that completed.
     pub(super) starts: Vec<Duration>,
-    /// Answers whose task the server does not show as ended, at last.
+    /// Answers whose task the server does not show as ended, when all is over.
     pub(super) unended: u64,
 }
 
 impl Load {
-    /// Makes an application whose budget is no bottleneck, and begins to wish without pause.
+    /// Makes an application with a budget that does not limit it, and starts clients that wish
+    /// without pause.
     pub(super) async fn begin(seed: u64) -> Self {
         let load = Self::of(Plan::simulated(seed)).await;
         load.shared.more.add_permits(Semaphore::MAX_PERMITS);
         load
     }
 
-    /// The same of a plan, and nobody wishes yet.
+    /// Prepares the load of a plan; the clients do not wish yet.
     pub(super) async fn of(plan: Plan) -> Self {
         let home = Arc::new(TempDir::new().expect("a temporary folder"));
         let flags: Vec<&str> = plan.flags.iter().map(String::as_str).collect();
@@ -238,7 +245,7 @@ impl Load {
         Self { home, data, shared, clients, lives, starts: Vec::new(), unended: 0 }
     }
 
-    /// Signed requests that were taken a second time.
+    /// Returns the number of signed requests that the server accepted a second time.
     pub(super) fn taken_twice(&self) -> u64 {
         self.shared.taken_twice.load(Relaxed)
     }
@@ -247,12 +254,12 @@ impl Load {
         self.shared.acknowledged.load(Relaxed)
     }
 
-    /// What was told so far, in whatever order.
+    /// Returns the answers so far, in no particular order.
     pub(super) fn told(&self) -> Vec<TaskView> {
         self.shared.told.lock().expect("no panic").clone()
     }
 
-    /// Lets clients wish once in each such time, until nobody wants more.
+    /// Lets clients make one wish per `time`, until there are to be no more.
     pub(super) fn allow_every(&mut self, time: Duration) {
         let shared = Arc::clone(&self.shared);
         self.clients.spawn(async move {
@@ -263,7 +270,7 @@ impl Load {
         });
     }
 
-    /// From now on no client wants more; what is not answered yet is still asked for.
+    /// Stops new wishes; clients go on asking for those without an answer.
     pub(super) fn satisfy(&self) {
         self.shared.more.close();
     }
@@ -290,8 +297,8 @@ impl Load {
         address
     }
 
-    /// Starts the program, and kills it a moment later, wherever it is by then: every fourth time maybe before
-    /// it has started.
+    /// Starts the program and kills it a moment later, whatever it is doing by then. One time in
+    /// four that may be before it has started.
     pub(super) async fn killed(&mut self) {
         let (begun, life, early) = (Instant::now(), self.life(), self.lives.below(4) == 0);
         let mut program = self.spawn();
@@ -308,7 +315,8 @@ impl Load {
         program.kill().await.expect("it ran");
     }
 
-    /// Starts the program, does something with its data folder and what clients were told of so far, and kills it.
+    /// Starts the program, runs `meanwhile` with its data folder and the answers so far, and kills
+    /// it.
     pub(super) async fn killed_after<T>(&mut self, meanwhile: impl AsyncFnOnce(&Path, Vec<Value>) -> T) -> T {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
@@ -320,7 +328,7 @@ impl Load {
         done
     }
 
-    /// Starts the program, and asks it to end a moment later; how long that took.
+    /// Starts the program, and asks it to stop a moment later. Returns the time that the stop took.
     pub(super) async fn stopped(&mut self) -> Duration {
         let (mut program, begun) = (self.spawn(), Instant::now());
         self.ready(&mut program, begun).await;
@@ -336,7 +344,8 @@ impl Load {
         begun.elapsed()
     }
 
-    /// Lets every wish be answered and every task end, and asks for each task once more; [what was told](Self::told).
+    /// Waits until every wish has its answer and every task has ended, then reads each task again.
+    /// Returns [the answers](Self::told).
     pub(super) async fn settle(mut self) -> (Vec<TaskView>, Self) {
         self.satisfy();
         let (mut program, begun) = (self.spawn(), Instant::now());
@@ -363,7 +372,7 @@ impl Load {
         (told, self)
     }
 
-    /// The last that the program has logged.
+    /// Returns the last lines of the program's log.
     fn log(&self) -> String {
         let log = std::fs::read_to_string(self.home.path().join("log")).expect("a log");
         let lines: Vec<&str> = log.lines().collect();

@@ -1,5 +1,6 @@
-//! Two platforms in one configuration: simulated phones, and pads of the double, which lose answers, swallow commands and lag. The pads
-//! are of two accounts; on one of them readings were shown to follow, on the other they were not, so that nothing is refunded there.
+//! Two platforms in one configuration: simulated phones, and pads of the double, which loses
+//! answers, swallows commands and lags. The pads belong to two accounts. The readings of one
+//! account were proven; those of the other were not, so that nothing is refunded there.
 
 use super::load::{Load, Plan, Wish};
 use super::{Options, PASSWORD, audited, options};
@@ -13,20 +14,20 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolwarrant_base::random::SplitMix;
 
-/// What the double takes for its tasks. The other times are those of its table of the configuration.
+/// The durations in the double. The other times are in its table of the configuration.
 const TIMES: [&str; 4] = ["task_ms=200", "restart_ms=1000", "online_ms=500", "command_ms=20"];
 
-/// Between two wishes.
+/// The pause between two wishes.
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Lives after the last wish: tasks are then in every phase.
+/// The number of lives after the last wish, when tasks are in every phase.
 const LIVES_AFTER: u64 = 8;
 
-/// Of the double, and the pad that is the operator's for `platform check`.
+/// The double and its pads. The first pad is the operator's, for `platform check`.
 pub(super) struct Pads {
     double: Double,
     codes: Vec<String>,
-    /// The configuration, the credentials and the journal.
+    /// The folder of the configuration, the credentials and the journal.
     folder: TempDir,
 }
 
@@ -54,7 +55,7 @@ async fn no_kill_and_no_reset_on_two_platforms_loses_or_repeats_anything() {
 }
 
 impl Pads {
-    /// Starts a double that has a pad for each of so many wishes.
+    /// Starts a double with enough pads for that number of wishes.
     async fn start(wishes: u64) -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let journal = folder.path().join("journal.jsonl");
@@ -65,24 +66,24 @@ impl Pads {
         Self { double, codes, folder }
     }
 
-    /// What the double has done.
+    /// Returns the path of the double's journal.
     pub(super) fn journal(&self) -> PathBuf {
         self.folder.path().join("journal.jsonl")
     }
 
-    /// The pad that no client writes to.
+    /// Returns the pad that no client writes to.
     pub(super) fn operators(&self) -> &str {
         &self.codes[0]
     }
 
-    /// Every other eight wishes are on pads.
+    /// Makes a plan in which every other group of eight wishes is on pads.
     fn plan(&self, seed: u64) -> Plan {
         let shown = table("pads", &self.double, &self.folder);
         let unshown = table("blind", &self.double, &self.folder).replace("/vcpcloud/", "/vsphone/");
         let config = self.folder.path().join("cloudphone.toml");
         let text = format!("[platform.phone]\nkind = \"simulator\"\n\n{shown}\n{unshown}");
         fs::write(&config, text).expect("written");
-        // Nothing else leaves from this address, so that the port stays free while the program is down.
+        // No other test binds this address, so the port stays free while the program is down.
         let echo = TcpListener::bind("127.77.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
         let config = config.to_str().expect("UTF-8");
         let flags = format!("--sim-devices 1000000 --config {config} --echo-listen {echo} --echo-url http://{echo}");
@@ -94,10 +95,10 @@ impl Pads {
         Plan { seed, flags: flags.split(' ').map(str::to_owned).collect(), life: 500..8_000, wish: Box::new(wish) }
     }
 
-    /// Has the platform misbehave on a share of the pads; on how many.
+    /// Makes the platform misbehave on a share of the pads. Returns their number.
     async fn spoil(&self, seed: u64) -> u64 {
         let mut spoilt = 0;
-        // The first of these wishes decides on which call.
+        // The first wish of a pad decides which endpoint gets the fault.
         for number in (0..2 * self.codes.len() as u64).filter(|number| Wish::shared(*number).0 == *number) {
             let Some(pad) = pad(number).filter(|pad| *pad < self.codes.len()) else { continue };
             let faults = faults(seed, number, wish(&self.codes, seed, number).tool);
@@ -109,7 +110,8 @@ impl Pads {
         spoilt
     }
 
-    /// Has the operator try both accounts, one of them by writes, so that its readings count as evidence.
+    /// Runs the operator's check of both accounts. On one of them it writes, so that its readings
+    /// count as evidence.
     async fn prove(&self, data: &Path) {
         let code = self.operators().to_lowercase();
         let write = format!("platform check pads --write pads-{code} --proxy http://shown.example.com:8080 --yes");
@@ -120,14 +122,15 @@ impl Pads {
     }
 }
 
-/// The place in the fleet of the pad that a wish is on; the first place is [the operator's](Pads::operators).
+/// Returns the index of the pad that a wish is on. Index 0 is [the operator's](Pads::operators).
 fn pad(number: u64) -> Option<usize> {
     let (device, _) = Wish::shared(number);
     let place = device / 16 * 8 + device % 8 + 1;
     (device / 8 % 2 == 1).then(|| usize::try_from(place).expect("fewer"))
 }
 
-/// A wish on a pad. Every proxy has a host of its own, so that the journal tells whose it is.
+/// Makes a wish on a pad. Every proxy has a host of its own, so that the journal shows which wish
+/// set it.
 fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     let pad = pad(number).expect("a pad");
     let account = if pad / 8 % 8 == 7 { "blind" } else { "pads" };
@@ -140,7 +143,7 @@ fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
         chance => {
             let scheme = if chance % 2 == 0 { "socks5" } else { "http" };
             let mut proxy = json!({"scheme": scheme, "host": format!("wish-{repeated}.example.com"), "port": 8080});
-            // Nobody can ask through it then.
+            // The server cannot send a request through a proxy with a password.
             if random.below(6) == 0 {
                 proxy["username"] = json!("user");
                 proxy["password"] = json!(PASSWORD);
@@ -153,7 +156,8 @@ fn wish(codes: &[String], seed: u64, number: u64) -> Wish {
     Wish::keyed(tool, device, key, arguments)
 }
 
-/// What the platform does wrong on the pad of a wish: to the exchange of the write, to its effect, both, or neither.
+/// Returns the faults on the pad of a wish: in the exchange of the write, in its effect, in both,
+/// or in neither.
 fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
     let mut random = SplitMix(seed ^ (number << 32) ^ 0xfa17);
     let endpoint = if tool == "set_power" { "restart" } else { "setProxy" };
@@ -165,7 +169,7 @@ fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
         2 => Some(("half_body", once)),
         3 => Some(("drop_before_acting", once)),
         4 => Some(("drop_after_acting", once)),
-        // Of whatever call.
+        // On any endpoint.
         5 => Some(("reset_before_answer", json!({"value": true, "calls": 2}))),
         6 => Some(("lag_ms", json!(5_000))),
         _ => None,
@@ -175,7 +179,7 @@ fn faults(seed: u64, number: u64, tool: &str) -> Map<String, Value> {
         3 => &[("task_end", of(json!(-1)))],
         4 => &[("task_end", of(json!(-4)))],
         5 => &[("task_end", of(json!(-1))), ("effect", of(json!("always")))],
-        // Within the time that the configuration gives it to settle.
+        // Within the settle time of the configuration.
         6 => &[("effect_late_ms", of(json!(1_000 + random.below(3_000))))],
         7 => &[("shell", json!("silent"))],
         _ => &[],

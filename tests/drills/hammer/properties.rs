@@ -1,4 +1,4 @@
-//! Properties of what reads a stranger's text, each for as long as is asked.
+//! Properties of the code that reads a stranger's text, each tried for a given time.
 
 use super::blows::runner;
 use cloudphone::phones::contract::CATALOGUE;
@@ -11,10 +11,11 @@ use toolwarrant_base::text::{HttpsUrl, Remark, Untrusted, cleaned, deceives};
 use toolwarrant_http::edge::HostOriginPolicy;
 use toolwarrant_signing::{Request, header, is_nonce, read_header, read_timestamp, sign};
 
-/// Cases of each property where no time is given.
+/// The cases of each property if no time is given.
 const FEW: u32 = 300;
 
-/// Tries every property, for that long or a few cases, and prints how many cases that were.
+/// Tries every property for that time, or for a few cases if no time is given. Prints the number of
+/// cases.
 pub(crate) fn all(each: Option<Duration>) {
     let text =
         || prop_oneof![".{0,80}", "[ -~]{0,80}", "\\PC{0,40}", "(\u{1b}\\[|\u{202e}|\u{7}|\r|\n|a|é|\u{200d}){0,30}"];
@@ -52,7 +53,7 @@ fn try_all<S: Strategy>(name: &str, each: Option<Duration>, cases: &S, property:
     }
 }
 
-/// Cleaned text deceives nobody, is short, and stays as it is when it is cleaned again.
+/// Cleaned text cannot deceive and is short, and cleaning it again does not change it.
 fn device_text(text: String) -> TestCaseResult {
     let (short, long) = (Untrusted::<64>::clean(&text), Remark::clean(&text));
     for (clean, most) in [(short.as_str(), 64), (long.as_str(), 256)] {
@@ -65,7 +66,8 @@ fn device_text(text: String) -> TestCaseResult {
     Ok(())
 }
 
-/// What is judged is what is sent: the canonical form of a host that passes passes, and is its own.
+/// The checked host is the host that is sent: the canonical form of an allowed host is allowed, and
+/// is its own canonical form.
 fn proxy_host(host: String) -> TestCaseResult {
     for allowed in [ProxyHosts::Public, ProxyHosts::PublicAndPrivate] {
         let Ok(canonical) = allowed.judge(&host) else { continue };
@@ -79,7 +81,7 @@ fn proxy_host(host: String) -> TestCaseResult {
     Ok(())
 }
 
-/// No name but those that are allowed passes, however it is spelled.
+/// Only allowed names pass, in any spelling.
 fn host_and_origin((host, origin): (String, String)) -> TestCaseResult {
     let policy = HostOriginPolicy::new(([127, 0, 0, 1], 80).into(), None, &[], &[]).expect("a policy");
     let mut headers = axum::http::HeaderMap::new();
@@ -95,7 +97,8 @@ fn host_and_origin((host, origin): (String, String)) -> TestCaseResult {
     Ok(())
 }
 
-/// Its lines can be told apart, any octet of it changes the signature, and its readers take only what they would write.
+/// The lines of a canonical request are unambiguous, any changed octet changes the signature, and
+/// the readers accept only the form that the writers produce.
 fn canonical_request((fields, body, octet): ([String; 7], Vec<u8>, u8)) -> TestCaseResult {
     let [key_id, timestamp, nonce, method, path, query, idempotency_key] = &fields;
     let request = Request { key_id, timestamp, nonce, method, path, query, idempotency_key, body: &body };
@@ -117,7 +120,7 @@ fn canonical_request((fields, body, octet): ([String; 7], Vec<u8>, u8)) -> TestC
     Ok(())
 }
 
-/// Ids are taken in one form only, which is that of the contract.
+/// An id has only one valid form, which is that of the contract.
 fn arguments((tool, json): (prop::sample::Index, String)) -> TestCaseResult {
     let tool = tool.get(CATALOGUE.tools);
     if let Some(target) = &tool.target {

@@ -1,4 +1,5 @@
-//! The double of ARMCloud as a program: what is switched on it, what it has seen, and the configuration for its account.
+//! The double of ARMCloud as a process: its switches, its state, and the configuration for its
+//! account.
 
 use crate::http::{HttpAnswer, get, send};
 use crate::process::Process;
@@ -10,15 +11,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tokio::process::Command;
 
-/// A running double. Dropping it ends it.
+/// A running double. Dropping it stops the process.
 #[derive(Debug)]
 pub struct DoubleProcess {
     _process: Process,
-    /// The line that it prints at its start.
+    /// The line that it prints when it starts.
     pub greeting: Value,
-    /// Where the platform is.
+    /// The URL of the platform.
     pub url: String,
-    /// Where the double itself is told what to do.
+    /// The URL of the double's own control interface.
     control: String,
 }
 
@@ -34,12 +35,12 @@ impl DoubleProcess {
         Ok(Self { _process: process, greeting, url, control })
     }
 
-    /// Reads something of the double, as `state`.
+    /// Reads a resource of the control interface, such as `state`.
     pub async fn get(&self, path: &str) -> Result<Value> {
         get(&format!("{}/{path}", self.control)).await?.json()
     }
 
-    /// Tells the double something.
+    /// Sends a PUT to the control interface.
     pub async fn put(&self, path: &str, body: &Value) -> Result<HttpAnswer> {
         send("PUT", &format!("{}/{path}", self.control), &body.to_string()).await
     }

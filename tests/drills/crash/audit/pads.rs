@@ -1,7 +1,7 @@
-//! Pads: what the double has written down, and which task each of it was.
+//! Pads: matches the double's records with the tasks.
 //!
-//! A target has one write in flight, so a request that came for a pad is of the task that was accepted last there. A deed names the
-//! request that it came of, by the platform's own task.
+//! A target has one write in flight. So a request for a pad belongs to the task that was accepted
+//! last on it. A deed names the platform's own task, and by it the request that caused it.
 
 use super::super::load::TaskView;
 use super::super::platforms::Pads;
@@ -10,21 +10,22 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
-/// What came of writes on pads.
+/// The figures of writes on pads.
 #[derive(Default)]
 pub(super) struct Figures {
-    /// By account and status.
+    /// The number of tasks by account and status.
     tasks: BTreeMap<(&'static str, String), u64>,
-    /// Requests of writes that reached the platform, those of them that it acted on, and those whose answer did not come whole.
+    /// Write requests that reached the platform, those that it acted on, and those whose answer did
+    /// not arrive whole.
     arrived: u64,
     acted: u64,
     unanswered: u64,
     deeds: u64,
-    /// Refunds of what had happened.
+    /// Refunds for effects that did happen.
     false_refunds: u64,
 }
 
-/// What is known of one task.
+/// The requests and effects of one task.
 #[derive(Default)]
 struct Account<'a> {
     arrived: usize,
@@ -32,18 +33,18 @@ struct Account<'a> {
     deeds: Vec<&'a Deed>,
 }
 
-/// Something that took effect.
+/// An effect on a pad.
 struct Deed {
     at: i64,
-    /// Whether the pad has started.
+    /// True if the pad restarted.
     is_restart: bool,
-    /// The host of the proxy that it has since; without one it has none.
+    /// The host of the proxy after the effect; `None` if there is no proxy.
     host: Option<String>,
     /// The platform's task.
     task: u64,
 }
 
-/// The two calls that write.
+/// The two endpoints that write.
 const WRITES: [&str; 2] = ["restart", "setProxy"];
 
 impl Figures {
@@ -62,7 +63,7 @@ impl Figures {
 }
 
 impl Books {
-    /// Compares what tasks on pads say with what the double has done.
+    /// Compares the tasks on pads with the double's journal.
     pub(super) fn agrees_with_the_double(&mut self, tasks: &HashMap<String, Task>, told: &[TaskView], pads: &Pads) {
         let text = fs::read_to_string(pads.journal()).expect("the double's journal");
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -111,7 +112,7 @@ impl Books {
         self.pads = Some(figures);
     }
 
-    /// The requests to write, each with the task that it is of and those that the platform made of it.
+    /// Returns the write requests: for each its task, and the platform's tasks that it created.
     fn requests<'a>(
         &mut self,
         lines: &[&Value],
@@ -144,7 +145,7 @@ impl Books {
         requests
     }
 
-    /// Nothing was sent once too often.
+    /// Checks that nothing was sent once too often.
     fn once(&mut self, id: &str, task: &Task, account: &Account<'_>) {
         let Account { arrived, acted, deeds } = account;
         let attempts = task.attempts as usize;
@@ -161,7 +162,8 @@ impl Books {
         }
     }
 
-    /// It ended as what has happened. `deeds` are all of its pad, `told` is the host that a client has wanted.
+    /// Checks that a task's end agrees with the effects. `deeds` are all effects on its pad; `told`
+    /// is the host that the client asked for.
     fn truly(
         &mut self,
         id: &str,
@@ -180,7 +182,7 @@ impl Books {
         {
             self.violations.push(format!("{id} on {} is not what was asked for", task.target));
         }
-        // A restart has happened, or the proxy in force is the one that is wanted.
+        // The effect happened if the pad restarted, or if the proxy in force is the wanted one.
         let happened = match is_power {
             true => own.iter().any(|deed| deed.at <= end),
             false => {
@@ -206,12 +208,12 @@ impl Books {
     }
 }
 
-/// The pad of a line, in capitals.
+/// Returns the pad of a line, in capitals.
 fn pad(line: &Value) -> Option<&str> {
     line["pad"].as_str().or_else(|| line["pads"][0].as_str())
 }
 
-/// All that took effect, by pad, in its order.
+/// Returns all effects by pad, in order.
 fn deeds(lines: &[&Value]) -> HashMap<String, Vec<Deed>> {
     let mut deeds = HashMap::<String, Vec<Deed>>::new();
     for line in lines.iter().filter(|line| line["kind"] == "did") {
@@ -228,7 +230,8 @@ fn deeds(lines: &[&Value]) -> HashMap<String, Vec<Deed>> {
     deeds
 }
 
-/// The host that each task was to set, as far as a client was told of it; none for other writes.
+/// Returns the host that each task was to set, as far as a client got an answer; `None` for other
+/// writes.
 fn hosts(told: &[TaskView]) -> HashMap<&str, Option<String>> {
     let host =
         |(wish, answer): &'_ TaskView| wish.arguments["host"].as_str().map(str::to_owned).filter(|_| answer.is_ok());
