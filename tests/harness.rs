@@ -1,4 +1,5 @@
-//! A server in this process, on a free port, with a clock that stands still; and what a test asks of it.
+//! A server in this process, on a free port, with a clock that stands still, and helpers for calls
+//! to it.
 
 pub(crate) mod bridge;
 pub(crate) mod double;
@@ -30,7 +31,7 @@ use toolwarrant::testing::{self, TestServer};
 pub(crate) use toolwarrant::testing::{TASKS_MAX, Tenant};
 use toolwarrant::{Catalogue, Clock, Executor, Handlers, PermissionSet, Service};
 
-/// A running server, with a client. It ends with the test.
+/// A running server, with a client. It stops at the end of the test.
 pub(crate) struct Server {
     inner: TestServer,
     pub(crate) http: Client,
@@ -44,7 +45,7 @@ impl Deref for Server {
     }
 }
 
-/// Serves handlers, and who carries their writes out, to `tenants`; answers with the keys of each.
+/// Serves handlers and the executor of their writes to `tenants`. Returns the keys of each tenant.
 pub(crate) async fn serve<H: Handlers>(
     parts: impl FnOnce(&Clock) -> (H, Arc<dyn Executor>),
     tenants: Vec<Tenant>,
@@ -55,7 +56,7 @@ pub(crate) async fn serve<H: Handlers>(
         Service::new(handlers).executor(executor)
     };
     let (inner, keys) = testing::serve(compose, tenants, data.path().to_owned()).await;
-    // An answer that never comes shows in a minute; no other time is measured.
+    // A missing answer shows after a minute; this is the only time limit.
     let http = Client::builder().timeout(Duration::from_secs(60)).build().expect("a client");
     let keys =
         keys.into_iter().map(|keys| keys.into_iter().map(|testing::Key { id, secret }| Key { id, secret }).collect());
@@ -73,13 +74,14 @@ pub(crate) async fn fleet(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Ve
     (server, keys)
 }
 
-/// Serves one phone for each part of the cast, to one key that may do everything; with the truth about them.
+/// Serves one phone for each part of the cast, to one key with all permissions. Also returns the
+/// simulation.
 pub(crate) async fn cast() -> (Server, Key, Arc<Sim>) {
     let (server, keys, sim) = simulated(CAST.len() as u32, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone(), sim)
 }
 
-/// Serves that many simulated phones; with the truth about them.
+/// Serves that many simulated phones. Also returns the simulation.
 pub(crate) async fn simulated(devices: u32, tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>, Arc<Sim>) {
     let mut kept = None;
     let parts = |clock: &Clock| {
@@ -97,32 +99,32 @@ pub(crate) async fn mute_phones(tenants: Vec<Tenant>) -> (Server, Vec<Vec<Key>>)
     serve(|clock| (both_sides(sim(clock), clock).0, Arc::new(Mute)), tenants).await
 }
 
-/// The handlers of those phones, and who carries their writes out.
+/// Returns the handlers of those phones, and the executor of their writes.
 pub(crate) fn both_sides(control: Arc<dyn Control>, clock: &Clock) -> (Contract<Phones>, Arc<dyn Executor>) {
     let phones = Phones::new(control.clone(), ProxyHosts::Public, clock.clone());
     let writes = Arc::new(Writes::new(control, phones.views()));
     (Contract(Arc::new(phones)), writes)
 }
 
-/// One key that may do everything, on twelve phones.
+/// Serves twelve phones to one key with all permissions.
 pub(crate) async fn open_phones() -> (Server, Key) {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone())
 }
 
 impl Server {
-    /// A POST to /mcp with that key's headers; the body is to come.
+    /// Returns a POST to /mcp with the headers of that key, without a body.
     pub(crate) fn post(&self, key: &Key) -> RequestBuilder {
         let request = self.http.post(&self.url).header("content-type", "application/json");
         request.header("x-api-key", &key.id).header("x-api-secret", &key.secret)
     }
 
-    /// The answer to that body: status and JSON, null where it is empty.
+    /// Sends that body. Returns status and JSON; the JSON is null if the answer is empty.
     pub(crate) async fn send(&self, key: &Key, body: impl Into<reqwest::Body>) -> (u16, Value) {
         read(self.post(key).body(body).send().await.expect("an answer")).await
     }
 
-    /// The whole answer to a request with id 1.
+    /// Sends a request with id 1. Returns the whole answer.
     pub(crate) async fn rpc(&self, key: &Key, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let (status, answer) = self.send(key, body.to_string()).await;
@@ -130,7 +132,7 @@ impl Server {
         answer
     }
 
-    /// What a tool answered: its result, or its failure.
+    /// Calls a tool. Returns its result or its failure.
     pub(crate) async fn call(&self, key: &Key, tool: &str, arguments: Value) -> Result<Value, Value> {
         let answer = self.rpc(key, "tools/call", json!({"name": tool, "arguments": arguments})).await;
         outcome(&answer)

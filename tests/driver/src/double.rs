@@ -45,12 +45,13 @@ impl DoubleProcess {
         send("PUT", &format!("{}/{path}", self.control), &body.to_string()).await
     }
 
-    /// Has the double do something.
+    /// Sends a POST to the control interface.
     pub async fn post(&self, path: &str) -> Result<Value> {
         send("POST", &format!("{}/{path}", self.control), "").await?.json()
     }
 
-    /// Sets the switches of one pad, or of the platform; all others of it are off.
+    /// Sets the switches of one pad, or of the platform. All switches that are not given are turned
+    /// off.
     pub async fn switch(&self, pad: Option<&str>, switches: &Value) -> Result<()> {
         let path = pad.map_or_else(|| "switches".to_owned(), |code| format!("pads/{code}/switches"));
         let HttpAnswer { status, body, .. } = self.put(&path, switches).await?;
@@ -65,7 +66,7 @@ impl DoubleProcess {
         codes.map(|code| Ok(code.context("pad_code")?.to_owned())).collect()
     }
 
-    /// Returns the lines of its journal after that many.
+    /// Returns the lines of its journal after the first `after` ones.
     pub async fn journal(&self, after: u64) -> Result<Vec<Value>> {
         let journal = self.get(&format!("journal?after={after}")).await?;
         Ok(journal["entries"].as_array().context("entries")?.clone())

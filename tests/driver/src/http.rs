@@ -1,11 +1,11 @@
-//! HTTP/1.1 with a connection for each request, as far as tests and measurements need it.
+//! HTTP/1.1 with one connection per request, as far as tests and measurements need it.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, ToSocketAddrs};
 
-/// An answer that came whole.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub struct HttpAnswer {
     /// The status.
@@ -30,7 +30,7 @@ impl HttpAnswer {
     }
 }
 
-/// Sends a request whole, which must ask for the end of the connection, and reads the answer.
+/// Sends a request and reads the answer. The request must ask the server to close the connection.
 pub async fn exchange(address: impl ToSocketAddrs, request: &[u8]) -> Result<HttpAnswer> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request).await?;
@@ -44,7 +44,7 @@ pub async fn exchange(address: impl ToSocketAddrs, request: &[u8]) -> Result<Htt
     Ok(answer)
 }
 
-/// Asks for what is at a URL of plain HTTP.
+/// Sends a GET to a URL of plain HTTP.
 pub async fn get(url: &str) -> Result<HttpAnswer> {
     send("GET", url, "").await
 }

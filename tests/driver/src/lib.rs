@@ -1,7 +1,9 @@
-//! Starts programs for tests and measurements, operates and watches them, and speaks to a double of a platform.
+//! Starts programs for tests and measurements, operates and watches them, and controls a double of
+//! a platform.
 //!
-//! It knows a program by its command line and by what it answers, and depends on no other crate of the workspace. It judges nothing: an
-//! error is always a program that cannot be started or reached, or that does not say what its callers expect. Start at [`Start`].
+//! It knows a program only by its command line and its answers, and depends on no other crate of
+//! the workspace. It does not check behaviour: an error always means that a program cannot be
+//! started or reached, or gives an unexpected answer. Start at [`Start`].
 
 mod double;
 mod http;

@@ -15,13 +15,13 @@ pub struct KeyPair {
 }
 
 impl KeyPair {
-    /// Reads a key as programs print it.
+    /// Reads a key from a program's JSON output.
     pub fn read(printed: &Value) -> Result<Self> {
         let text = |name: &str| printed[name].as_str().map(str::to_owned).with_context(|| format!("no {name}"));
         Ok(Self { id: text("key_id")?, secret: text("secret")? })
     }
 
-    /// Returns a request to `/mcp` with this message and these further header lines.
+    /// Returns a request to `/mcp` with this message and these additional header lines.
     #[must_use]
     pub fn request(&self, message: &str, headers: &str) -> String {
         let (Self { id, secret }, length) = (self, message.len());
@@ -42,7 +42,8 @@ fn message(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 
-/// Sends one message to the endpoint at this address, and returns the whole answer, whatever its status.
+/// Sends one message to the endpoint at this address. Returns the whole answer, whatever its
+/// status.
 pub async fn rpc(address: SocketAddr, key: &KeyPair, method: &str, params: &Value) -> Result<Value> {
     let request = key.request(&message(method, params), "connection: close\r\n");
     exchange(address, request.as_bytes()).await?.json()
@@ -53,7 +54,7 @@ pub async fn call(address: SocketAddr, key: &KeyPair, tool: &str, arguments: &Va
     outcome(&rpc(address, key, "tools/call", &json!({"name": tool, "arguments": arguments})).await?)
 }
 
-/// Reads the one text item of a tool's answer: its result, or its failure.
+/// Reads the only text item of a tool's answer: the result or the failure.
 pub fn outcome(answer: &Value) -> Result<Result<Value, Value>> {
     let content = answer["result"]["content"].as_array().with_context(|| format!("no result: {answer}"))?;
     ensure!(content.len() == 1, "not one item: {answer}");

@@ -1,4 +1,4 @@
-//! The commands of an operator on one data folder, whether a server runs on it or not.
+//! The commands of an operator on one data folder, with or without a running server.
 
 use crate::mcp::KeyPair;
 use anyhow::{Context, Result, ensure};
@@ -17,7 +17,8 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Runs a command. Returns the exit code, and all that it prints: standard output, then standard error.
+    /// Runs a command. Returns the exit code, and its whole output: standard output, then standard
+    /// error.
     pub async fn run(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(i32, String)> {
         let mut command = Command::new(&self.program);
         let output = command.args(words).arg("--data").arg(&self.data).kill_on_drop(true).output().await;
@@ -26,7 +27,7 @@ impl Operator {
         Ok((output.status.code().context("it was ended by a signal")?, text))
     }
 
-    /// Runs a command with `--json`, and returns what it prints.
+    /// Runs a command with `--json`. Returns its output.
     pub async fn json(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Value> {
         let words: Vec<_> = words.into_iter().collect();
         let (code, text) = self.run(words.iter().map(AsRef::as_ref).chain([OsStr::new("--json")])).await?;

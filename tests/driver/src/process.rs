@@ -1,4 +1,4 @@
-//! A program that runs: what it prints, the signals that it gets, and what the system says of it.
+//! A running program: its output, its signals, and the system's figures about it.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// A program that runs. Dropping it kills it, and waits until the system has taken it away.
+/// A running program. Dropping it kills the process and waits until it is gone.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -17,7 +17,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program whose standard output is read here.
+    /// Starts a program and reads its standard output.
     pub fn start(command: impl Into<Command>) -> Result<Self> {
         let mut command = command.into();
         let child = command.stdout(Stdio::piped()).spawn();
@@ -26,13 +26,14 @@ impl Process {
         Ok(Self { child, output: BufReader::new(output).lines() })
     }
 
-    /// Reads the next line, which must be JSON: with it a program says that it listens, and where.
+    /// Reads the next line, which must be JSON. With this line a program reports the address that
+    /// it listens on.
     pub async fn greeting(&mut self) -> Result<Value> {
         let line = self.output.next_line().await?.context("the program ended before it listened")?;
         serde_json::from_str(&line).with_context(|| format!("the program prints no JSON: {line}"))
     }
 
-    /// Reads up to a line that has this text in it, and returns all lines.
+    /// Reads up to a line that contains this text. Returns all lines read.
     pub async fn until(&mut self, text: &str) -> Result<String> {
         let all = self.lines(Some(text)).await?;
         ensure!(all.contains(text), "the program ended before it printed {text:?}: {all}");
@@ -55,37 +56,38 @@ impl Process {
         self.child.id().context("the program has ended")
     }
 
-    /// Sends a signal, by its name as in `TERM`.
+    /// Sends a signal, by a name such as `TERM`.
     pub async fn signal(&self, name: &str) -> Result<()> {
         let sent = Command::new("kill").arg(format!("-{name}")).arg(self.id()?.to_string()).status().await?;
         ensure!(sent.success(), "`kill` failed");
         Ok(())
     }
 
-    /// Ends it with SIGKILL.
+    /// Kills it with SIGKILL.
     pub async fn kill(&mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
 
-    /// Asks it to stop, as an operator does, and waits for [its end](Self::end).
+    /// Asks it to stop as an operator does, and waits for [its end](Self::end).
     pub async fn stop(&mut self) -> Result<(ExitStatus, String)> {
         self.signal("TERM").await?;
         self.end().await
     }
 
-    /// Waits until it has ended. Returns the exit status, and the lines that it printed since the last read.
+    /// Waits until it has ended. Returns the exit status, and the lines printed since the last
+    /// read.
     pub async fn end(&mut self) -> Result<(ExitStatus, String)> {
         let last = self.lines(None).await?;
         Ok((self.child.wait().await?, last))
     }
 
-    /// Reads what the system says of it in a file below `/proc/PID`, as `status`.
+    /// Reads a file below `/proc/PID`, such as `status`.
     pub fn proc(&self, file: &str) -> Result<String> {
         let path = format!("/proc/{}/{file}", self.id()?);
         fs::read_to_string(&path).context(path)
     }
 
-    /// Returns a value of `/proc/PID/status` in KiB, as `VmRSS`.
+    /// Returns a value of `/proc/PID/status` in KiB, such as `VmRSS`.
     pub fn memory(&self, field: &str) -> Result<u64> {
         let status = self.proc("status")?;
         let kib = |line: &str| line.strip_prefix(field)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.parse().ok();
@@ -96,7 +98,7 @@ impl Process {
     pub fn cpu(&self) -> Result<Duration> {
         let mut nanos = 0;
         for thread in fs::read_dir(format!("/proc/{}/task", self.id()?))? {
-            // A thread may end meanwhile.
+            // The thread may have ended meanwhile.
             let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
             nanos += text.split(' ').next().context("a figure")?.parse::<u64>()?;
         }
@@ -106,7 +108,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The next program may use its folder. A process that was killed is gone within moments.
+        // The next program may use the same folder. A killed process is gone within moments.
         let _ = self.child.start_kill();
         while matches!(self.child.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! A service that serves: how it is started, where it listens, what it counts.
+//! A service as a running process: its start, its address, its metrics.
 
 use crate::http::{HttpAnswer, get};
 use crate::mcp::{self, KeyPair};
@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// How a service is started. Its data folder is `data` in a home folder, its log is appended to `log` there.
+/// The settings for starting a service. The data folder is `data` in a home folder; the log is
+/// appended to `log` there.
 #[derive(Debug)]
 pub struct Start {
     program: PathBuf,
@@ -24,52 +25,53 @@ pub struct Start {
 }
 
 impl Start {
-    /// A start without further flags.
+    /// Makes a start without additional flags.
     pub fn new(program: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), home: home.into(), through: Vec::new(), flags: Vec::new(), log: None }
     }
 
-    /// Adds flags. `--listen` is one of them only if it is not to be a free port of this machine.
+    /// Adds flags. Without `--listen` the service gets a free port of this machine.
     #[must_use]
     pub fn flags(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(ToString::to_string));
         self
     }
 
-    /// Runs the program through a command that takes it and its flags as further words, and becomes it.
+    /// Runs the program through a command that takes the program and its flags as arguments, and
+    /// replaces itself by it.
     #[must_use]
     pub fn through(mut self, command: &[&str]) -> Self {
         self.through.extend(command.iter().map(ToString::to_string));
         self
     }
 
-    /// Runs the program in a shell, after this line of shell.
+    /// Runs the program in a shell, after this shell command.
     #[must_use]
     pub fn after(self, line: &str) -> Self {
         self.through(&["sh", "-c", &format!(r#"{line} && exec "$0" "$@""#)])
     }
 
-    /// Sends the log elsewhere.
+    /// Sends the log to another place.
     #[must_use]
     pub fn log(self, log: impl Into<Stdio>) -> Self {
         Self { log: Some(log.into()), ..self }
     }
 
-    /// Starts it, and waits until it listens.
+    /// Starts it and waits until it listens.
     pub async fn ready(self) -> Result<Instance> {
         let (log, operator) = (self.home.join("log"), self.operator());
         let started = Instance::ready(self.spawn()?, operator).await;
         started.with_context(|| fs::read_to_string(&log).unwrap_or_default())
     }
 
-    /// Starts it, and does not wait until it listens.
+    /// Starts it without waiting until it listens.
     pub fn spawn(self) -> Result<Process> {
         let mut command = self.command()?;
         command.arg("--json");
         Process::start(command)
     }
 
-    /// Returns the command, which prints text for people.
+    /// Returns the command, with output for people.
     pub fn command(self) -> Result<Command> {
         let data = self.operator().data;
         let Self { program, home, through, flags, log } = self;
@@ -89,19 +91,19 @@ impl Start {
     }
 }
 
-/// A service that serves.
+/// A running service.
 #[derive(Debug)]
 pub struct Instance {
     process: Process,
-    /// Its operator.
+    /// The operator of its data folder.
     pub operator: Operator,
-    /// The endpoint, as clients reach it.
+    /// The URL of the endpoint for clients.
     pub url: String,
-    /// The address that it listens on.
+    /// The address of the listener.
     pub address: SocketAddr,
-    /// Where `/healthz`, `/readyz` and `/metrics` are.
+    /// The base URL of `/healthz`, `/readyz` and `/metrics`.
     pub monitor: Option<String>,
-    /// The keys that this start made.
+    /// The keys that this start created.
     pub keys: Vec<KeyPair>,
 }
 
@@ -129,22 +131,23 @@ impl Instance {
         Ok(Self { process, operator, url, address, monitor, keys })
     }
 
-    /// Calls a tool with the first of its keys. The inner error is a failure of the tool.
+    /// Calls a tool with its first key. The inner error is a failure of the tool.
     pub async fn call(&self, tool: &str, arguments: &Value) -> Result<Result<Value, Value>> {
         mcp::call(self.address, self.keys.first().context("no key")?, tool, arguments).await
     }
 
-    /// Returns what `/readyz` or `/metrics` says.
+    /// Returns the answer of `/readyz` or `/metrics`.
     pub async fn watch(&self, path: &str) -> Result<HttpAnswer> {
         get(&format!("{}{path}", self.monitor.as_deref().context("it has no monitor")?)).await
     }
 
-    /// Returns the value of a metric, by its name without that of the program, labels included. `None`: it has no sample.
+    /// Returns the value of a metric, or `None` if it has no sample. `name` excludes the program's
+    /// prefix and includes labels.
     pub async fn metric(&self, name: &str) -> Result<Option<u64>> {
         Ok(sample(&self.watch("/metrics").await?.body, name))
     }
 
-    /// Returns what it has logged into its home folder so far.
+    /// Returns the log in its home folder so far.
     pub fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(self.operator.data.with_file_name("log"))?)
     }
