@@ -1,5 +1,5 @@
-//! The engine at its boundary: writes go in, a scripted target answers, and what is kept tells how each ended. Time stands
-//! still but for the steps that a test takes.
+//! The engine at its boundary: writes go in, a scripted target answers, and the stored records show
+//! how each write ended. Time moves only in the steps that a test takes.
 
 mod world;
 
@@ -16,7 +16,8 @@ use toolwarrant_tasks::task::Verdict::{Absent, Present, Unreadable as Unread};
 use toolwarrant_tasks::task::{Status, TaskId, Verdict};
 use world::*;
 
-/// A row of the decision table: what the upstream says and what is read, how it ends and when, and what the ledger says.
+/// A row of the decision table: a name, the policy, the outcomes of the sends, the readings by
+/// second, the final status, the second of the end, and the ledger.
 type Row =
     (&'static str, &'static PolicyDef, &'static [fn() -> Sent], &'static [(u64, Verdict)], Status, u64, &'static str);
 
@@ -93,10 +94,12 @@ async fn without_a_reading_to_compare_with_nothing_is_sent_or_charged() {
     assert_eq!((&*evidence.checked, evidence.reported), ("counter", UpstreamReport::NotSent));
 }
 
-/// The phase, how the write is to be carried out and by whom, what is read from second 2 on; how often it is sent, how it ends.
+/// A case of a crash: the phase, the policy and facts of the write, the outcomes of the sends, the
+/// verdict of readings from second 2 on, the number of sends, and the final status.
 type Crash = (&'static str, &'static PolicyDef, Facts, Vec<Sent>, Verdict, usize, Status);
 
-/// For each phase in which a process can die: what is sent by the end, how it ends, under each kind of upstream.
+/// Crashes the process in each phase under each kind of upstream, and checks the number of sends
+/// and the final status.
 #[tokio::test(start_paused = true)]
 async fn a_task_survives_a_crash_in_every_phase() {
     let knows = Facts { looks_up: true, ..Facts::default() };
@@ -146,7 +149,8 @@ async fn a_task_that_was_forgotten_past_its_deadline_is_read_once_more_before_it
 
 #[tokio::test(start_paused = true)]
 async fn what_the_upstream_said_outlives_a_store_that_fails_once() {
-    // The first step is the send's, the second writes down what it came to; where nothing left, they come again.
+    // The first step announces the send, and the second stores its outcome. Both steps repeat if no
+    // byte left.
     for (sent, verdict, ends, ledger) in [
         (Sent::Ok, Absent, FailedSilent, "charge refund"),
         (err(), Absent, Failed, "charge"),
@@ -160,7 +164,8 @@ async fn what_the_upstream_said_outlives_a_store_that_fails_once() {
             let world = World::on(Arc::new(store), clock, Arc::new(script)).await;
             let id = world.begin(&SIGHTED).await;
             let ended = (world.end(id).await.0, world.ledger().await.join(" "));
-            // Nobody knows whether the send left that such a step announces, and may still act.
+            // The failed step announced the send, so the send may have left and may still take
+            // effect.
             let announces = if sent == not_sent() { fails % 2 == 1 } else { fails == 1 };
             let unknown = lies && announces && verdict != Present;
             let expected = if unknown { (Timeout, "charge") } else { (ends, ledger) };
@@ -241,7 +246,7 @@ async fn a_target_has_one_write_in_flight_and_the_next_waits_until_it_has_settle
     let busy = world.ask_as("two", &ONCE, "w-1", None, "other").await.expect_err("one at a time");
     let WriteRefusal::Busy { task_id, retry_after_seconds } = busy else { panic!("{busy:?}") };
     assert_eq!((task_id, retry_after_seconds), (first.to_string(), 15));
-    // Judged after 12 s, while a byte sent as late as after 5 s settles until 15 s.
+    // The end comes after 12 s. A byte that left as late as after 5 s settles until 15 s.
     assert_eq!(world.end(first).await, (Failed, 12));
     let second = world.begin(&SIGHTED).await;
     let task = world.record(second).await.task;
@@ -256,7 +261,7 @@ async fn a_target_has_one_write_in_flight_and_the_next_waits_until_it_has_settle
 async fn a_task_goes_on_when_whoever_asked_for_it_is_gone() {
     let world = World::new(&[Sent::Ok], &[(0, Present)]).await;
     let mut asking = Box::pin(world.ask(&SIGHTED, "w-1", None));
-    // Polled until it has asked the store, and dropped before it can answer.
+    // Polls the call until it has asked the store, and drops it before the store can answer.
     let _ = tokio::time::timeout(Duration::ZERO, &mut asking).await;
     drop(asking);
     world.pass(2).await;

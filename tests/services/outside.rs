@@ -1,5 +1,6 @@
-//! A service in a package outside of this workspace, as anybody would write one: `outside/` is copied away, built against this
-//! checkout, started and operated; and spoiled, to read what its author is told.
+//! A service in a package outside this workspace, as an outside author would write it. The tests
+//! copy `outside/`, build it against this checkout, start it and operate it. They also spoil it, to
+//! check the messages for its author.
 
 use crate::harness::program::Program;
 use driver::Start;
@@ -10,15 +11,17 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// The service, away from this repository.
+/// A copy of the service outside this repository.
 struct Outside {
     home: TempDir,
-    /// The name of the package, one for each test: cargo tells packages in one target folder apart by their names, and by no path.
+    /// The name of the package, one per test: in a shared target folder, cargo distinguishes
+    /// packages by name and not by path.
     package: String,
 }
 
 impl Outside {
-    /// A copy whose one dependency is this checkout, with the versions that this workspace has locked.
+    /// Copies the service with this checkout as its one dependency, and with the versions locked in
+    /// this workspace.
     fn copy(test: &str) -> Self {
         let home = TempDir::new().expect("a temporary folder");
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace");
@@ -49,7 +52,7 @@ impl Outside {
         fs::write(self.path(file), text.replacen(from, to, 1)).expect("written");
     }
 
-    /// Builds it, without a network: the errors of the compiler, of which there may be none.
+    /// Builds it without a network. Returns the errors of the compiler.
     async fn build(&self) -> Vec<String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
@@ -59,7 +62,7 @@ impl Outside {
         let lines = output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
         let of_the_service =
             |said: &Value| said["package_id"].as_str().is_some_and(|package| package.contains("lamps"));
-        // The closing count of errors has no place in the code.
+        // The final count of errors has no place in the code.
         let error = |said: &Value| said["message"]["level"] == "error" && said["message"]["spans"] != json!([]);
         let errors = lines.filter(|said: &Value| of_the_service(said) && error(said));
         let errors: Vec<_> = errors.map(|said| text(&said["message"]["message"]).to_owned()).collect();
@@ -72,7 +75,8 @@ impl Outside {
         target().join("debug").join(&self.package)
     }
 
-    /// Runs a command of the program in its folder: whether it succeeds, and all that it prints.
+    /// Runs a command of the program in its folder. Returns true if it succeeds, and its whole
+    /// output.
     async fn run(&self, line: &str) -> (bool, String) {
         let mut command = Command::new(self.program());
         command.args(line.split(' ')).current_dir(self.home.path()).env_remove("CARGO_MANIFEST_DIR");
@@ -82,12 +86,12 @@ impl Outside {
     }
 }
 
-/// Where what is built is kept from one run to the next.
+/// Returns the target folder, which later runs reuse.
 fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("outside")
 }
 
-/// Every file below a folder.
+/// Returns every file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -155,7 +159,8 @@ async fn a_service_with_tasks_and_without_an_executor_does_not_start() {
 #[tokio::test]
 async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
     let lamps = Outside::copy("mistakes");
-    // Names that other modules of the service import and use are gone by that, and nobody complains.
+    // These mistakes remove names that other modules of the service import; the compiler must not
+    // report those imports.
     lamps.change("spec/service.toml", "implies = [\"look\"]", "implies = [\"lock\"]");
     lamps.change("spec/types.toml", "\"Percent\"", "\"Procent\"");
     lamps.change("spec/tools/lamps.toml", "probe = \"light\"", "probe = \"lihgt\"");
@@ -167,7 +172,8 @@ async fn each_mistake_in_a_contract_is_told_once_and_by_itself() {
         assert_eq!(three.iter().filter(told).count(), 1, "{known}: {three:#?}");
     }
 
-    // A tool and a type that cannot be read are missed by nobody who imports everything.
+    // Modules that import everything by a glob must get no error about a tool and a type that
+    // cannot be read.
     let lamps = Outside::copy("mistakes");
     lamps.change("src/lamps.rs", "use crate::contract::{Command, DimLampArgs, DimLampError, GetLampArgs, GetLampError, Lamp, LampCapabilities};\nuse crate::contract::{LampCapability, LampId, LampsTools, Percent};", "use crate::contract::*;");
     lamps.change("spec/types.toml", "kind = \"integer\"", "kind = \"numer\"");
@@ -198,7 +204,8 @@ async fn a_tool_file_that_is_not_listed_is_told_with_the_line_to_write() {
     "#);
 }
 
-/// What a service of one's own costs, so that nothing creeps in that everybody would have to write.
+/// Limits the size of the smallest service, so that the code which every author must write does not
+/// grow.
 #[test]
 fn a_service_from_outside_is_small() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/services/outside");

@@ -1,4 +1,4 @@
-//! What is taken away is gone at once, whatever is under way.
+//! Authority that an operator takes away ends at once, whatever is in progress.
 
 mod gate;
 
@@ -18,13 +18,14 @@ use toolwarrant_tasks::store::{TaskFilter, TaskStore};
 
 const PHONE: &str = "phone-0000001";
 
-/// One application that may do everything on a few phones, with one key.
+/// Makes one application with all permissions on a few phones, and with one key.
 fn tenant() -> Tenant {
     let grants = Grants::nothing().with("device", Granted::some([PHONE, "phone-0000002"]));
     Tenant { grants, ..Tenant::with(PermissionSet(u64::MAX)) }
 }
 
-/// What an operator takes away, and the code that a call of the application gets from then on.
+/// The authority that an operator takes away, and the code that a call of the application gets from
+/// then on.
 const TAKEN: [(&str, &str); 4] = [
     ("the key", "unauthenticated"),
     ("the secret", "unauthenticated"),
@@ -52,7 +53,7 @@ fn body(tool: &str, arguments: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
 }
 
-/// The code that a call was answered with: as a failed result, or with a status of its own.
+/// Returns the code of a refusal, from a failed result or from an answer with an error status.
 fn code((status, answer): (u16, Value)) -> String {
     let failure = match status {
         200 if answer.get("error").is_none() => outcome(&answer).expect_err("refused"),
@@ -64,7 +65,7 @@ fn code((status, answer): (u16, Value)) -> String {
     failure["code"].as_str().expect("a code").to_owned()
 }
 
-/// Nothing was accepted: the store has no task.
+/// Asserts that the server accepted no write: the store has no task.
 async fn nothing_was_done(server: &Server) {
     let filter = TaskFilter { application: None, target: None, before: None, limit: 10 };
     assert!(server.store.tasks(filter).await.expect("read").is_empty());
@@ -90,7 +91,7 @@ async fn what_ends_while_a_body_is_under_way_is_refused_once_the_body_is_there()
                 key.secret
             );
             stream.write_all(head.as_bytes()).await.expect("sent");
-            // The server asks for the body once it has judged the head.
+            // The server sends this once it has accepted the head.
             let mut go_on = [0; 25];
             stream.read_exact(&mut go_on).await.expect("an interim answer");
             assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -112,7 +113,7 @@ async fn what_ends_while_a_body_is_under_way_is_refused_once_the_body_is_there()
     }
 }
 
-/// Phones that answer when they are let.
+/// Serves phones whose readings wait at a gate.
 async fn gated() -> (Server, Key, Arc<Gate>) {
     let mut kept = None;
     let parts = |clock: &toolwarrant::Clock| {

@@ -1,4 +1,5 @@
-//! Whatever a client sends: a clear error that names what was wrong, never a 5xx, and the connection goes on.
+//! Malformed input of clients: each gets a clear error that names the fault, never a 5xx, and the
+//! connection stays open.
 
 use crate::harness::{Tenant, open_phones, outcome, phones, read};
 use proptest::prelude::*;
@@ -101,7 +102,8 @@ async fn ten_thousand_unknown_arguments_give_a_short_answer() {
     assert!(message.contains("and 9968 more") && message.len() < 4096, "{message}");
 }
 
-/// Sound messages with any bytes of theirs replaced, removed or doubled: same seed, same run.
+/// Sends valid messages with random bytes replaced, removed or doubled. The same seed gives the
+/// same run.
 #[tokio::test]
 async fn nothing_that_is_sent_makes_the_server_fail() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -154,7 +156,7 @@ async fn nothing_that_is_sent_makes_the_server_fail() {
         assert!(!answer.to_string().contains("\"internal\""), "{headers:?} {shown}: {answer}");
         met.insert((status, answer["error"]["code"].as_i64(), answer["result"]["resultType"].is_string()));
     }
-    // What comes of requests in the newest revision is among it.
+    // The answers include those to requests in the newest revision.
     for expected in [(200, None, true), (400, Some(-32020), false), (400, Some(-32022), false)] {
         assert!(met.contains(&expected), "{expected:?} is not among {met:?}");
     }

@@ -1,4 +1,4 @@
-//! The bridge, driven over its standard input and output: by an official client, and line by line.
+//! The bridge, driven over its standard input and output, by an official client and line by line.
 
 mod answers;
 mod door;
@@ -16,12 +16,12 @@ use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A request as a line.
+/// Returns a request as a line.
 fn request(id: impl Into<Value>, method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}).to_string()
 }
 
-/// A call of a tool as a line.
+/// Returns a call of a tool as a line.
 fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> String {
     request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
 }
@@ -31,18 +31,19 @@ fn cancel(id: impl Into<Value>) -> String {
     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string()
 }
 
-/// The answer of a server that does nothing.
+/// Returns the answer of a server without work: an empty result.
 fn done(id: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {}})
 }
 
-/// Waits until the bridge has read all lines: one that comes after them, and needs no server, is answered.
+/// Waits until the bridge has read all lines so far: it answers a later line, one that it refuses
+/// without the server.
 async fn all_is_read(bridge: &mut Bridge) {
     let long = call("long", "get_task", json!({"text": "x".repeat(1 << 20)}));
     assert_eq!(bridge.ask(long).await["error"]["data"]["code"], "body_too_large");
 }
 
-/// A key that a fake server takes.
+/// Returns a key that a fake server accepts.
 fn any_key() -> Key {
     Key { id: "key_1".to_owned(), secret: "secret_that_is_shown_nowhere".to_owned() }
 }
@@ -78,7 +79,7 @@ async fn a_held_poll_delays_no_other_call_and_a_cancelled_one_is_never_answered(
     bridge.send(poll("kept")).await;
     assert_eq!(bridge.ask(call(2, "list_devices", json!({"limit": 1}))).await["id"], 2);
     bridge.send(cancel("cancelled")).await;
-    // What is not in flight cannot be cancelled.
+    // Only a request in flight can be cancelled.
     bridge.send(cancel(2)).await;
     bridge.send(cancel(Value::Null)).await;
     assert_eq!(bridge.ask(request(3, "ping", json!({}))).await["id"], 3);
@@ -105,7 +106,7 @@ async fn a_request_that_is_cancelled_is_dropped_on_its_way() {
     let first = fake.next().await;
     bridge.send(cancel("a")).await;
     first.dropped().await;
-    // The id is free again.
+    // The id can be used again.
     bridge.send(call("a", "get_task", json!({}))).await;
     let again = fake.next().await;
     again.answer(200, done(&json!("a"))).await;

@@ -1,4 +1,4 @@
-//! `call` and `sign`, as typed: over `/mcp` and over its signed twin.
+//! The commands `call` and `sign`, over `/mcp` and over its signed twin.
 
 use crate::harness::program::{Program, binary, key_of, operate};
 use crate::harness::write;
@@ -11,14 +11,15 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use toolwarrant_signing::{Request, header, sign};
 
-/// How a command ends, and what it prints.
+/// The exit code and the output of a command.
 struct Said {
     code: i32,
     out: String,
     err: String,
 }
 
-/// A command of a client with a key in its environment. The secret is in nothing that it prints.
+/// Runs a command of a client with a key in its environment. Asserts that its output does not
+/// contain the secret.
 async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
     let mut command = Command::new(binary());
     command.args(arguments).env_clear().env("CLOUDPHONE_URL", url);
@@ -31,7 +32,8 @@ async fn client(url: &str, key: &Key, arguments: &[&str]) -> Said {
     Said { code: status.code().expect("an exit"), out, err }
 }
 
-/// Waits until signatures are taken: those of the second in which a server starts may be from before its start.
+/// Waits until the server accepts signatures. A request signed in the second of the start may count
+/// as older than the start.
 async fn signatures_are_taken(program: &Program) {
     while client(&program.url, &program.keys[0], &["call", "list_devices", "--v1"]).await.code != 0 {}
 }

@@ -1,4 +1,5 @@
-//! The official Rust client of the protocol, against the program as users start it: in every revision that is served, and as it comes.
+//! The official Rust client of the protocol, against the program as users start it: in every served
+//! revision, and with its defaults.
 
 use crate::harness::program::Program;
 use rmcp::RoleClient;
@@ -28,8 +29,9 @@ async fn the_official_rust_client_lists_the_tools_and_calls_each_in_every_revisi
     clients.join_all().await;
 }
 
-/// It shakes hands unless it is told otherwise, and offers 2026-07-28, which has no handshake. Told to look first, it asks with
-/// `server/discover`, and shakes hands where nobody knows that.
+/// By default the client makes a handshake and offers 2026-07-28, a revision without one. With
+/// `ClientLifecycleMode::Auto` it asks `server/discover` first, and makes a handshake only if the
+/// server does not know that method.
 #[tokio::test]
 async fn the_official_rust_client_as_it_comes_gets_a_revision_that_it_can_go_on_with() {
     let looking = ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::LATEST], legacy_version: None };
@@ -57,7 +59,7 @@ async fn lists_and_calls(client: Client) {
     for tool in contract.tools() {
         for example in &tool.examples {
             let mut arguments = example.arguments.clone();
-            // No example can know the id of a task that exists.
+            // An example cannot know the id of an existing task.
             arguments.entry("task_id").and_modify(|id| *id = task_id.clone());
             let call = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
             let result = client.call_tool(call).await.expect("a result");
@@ -70,7 +72,7 @@ async fn lists_and_calls(client: Client) {
     client.cancel().await.expect("an end");
 }
 
-/// The object in the text of a result.
+/// Parses the object in the text of a result.
 fn told(result: &CallToolResult) -> Value {
     let text = &result.content[0].as_text().expect("text").text;
     let value: Value = serde_json::from_str(text).expect("JSON");
@@ -78,7 +80,7 @@ fn told(result: &CallToolResult) -> Value {
     value
 }
 
-/// A client that speaks this revision or fails.
+/// Starts a client that speaks only this revision.
 async fn pinned(program: &Program, revision: &str) -> Client {
     let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| known.as_str() == revision);
     let version = known.expect("a revision that the client knows").clone();

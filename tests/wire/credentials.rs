@@ -1,4 +1,5 @@
-//! Who is let in, in either form of credentials, and what the keys of an application share.
+//! Authentication with either form of credentials, and the things that the keys of an application
+//! share.
 
 use crate::harness::{Key, Server, Tenant, phones, read};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
@@ -8,7 +9,7 @@ use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_devices"}}"#;
 
-/// A server with one key that may do everything.
+/// Starts a server with one key that has all permissions.
 async fn one_key() -> (Server, Key) {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet(u64::MAX))]).await;
     (server, keys[0][0].clone())
@@ -118,7 +119,8 @@ async fn a_stranger_is_refused_before_the_body_is_looked_at() {
     let too_large = vec![b'x'; 2 << 20];
     let request = server.http.post(&server.url).header("content-length", too_large.len());
     let response = request.header("content-type", "text/plain").header("expect", "100-continue");
-    // A client that is refused while it still sends may find the connection gone; it must not find another answer.
+    // A client that is refused while it still sends may find the connection closed. It must not get
+    // a different answer.
     if let Ok(response) = response.body(too_large).send().await {
         assert_eq!(response.status(), 401);
     }

@@ -1,5 +1,5 @@
-//! The same calls in every way in which they can be made: each revision of `/mcp`, `/v1` and the bridge. Each way has a server of its own,
-//! and all of them must answer, write down and charge alike.
+//! The same calls over every transport: each revision of `/mcp`, `/v1` and the bridge. Each
+//! transport has a server of its own. All must give the same answers, audit lines and charges.
 
 use crate::harness::bridge::Bridge;
 use crate::harness::revisions;
@@ -12,7 +12,7 @@ use toolwarrant_core::catalogue::PermissionSet;
 use toolwarrant_core::revision::Revision;
 use toolwarrant_tasks::store::TaskStore;
 
-/// A tool with its arguments. The one of the path comes first, as `/v1` reads them.
+/// A tool with its arguments. Arguments of the path come first, as in `/v1`.
 #[derive(Clone, Debug)]
 struct Wanted {
     tool: &'static str,
@@ -20,7 +20,7 @@ struct Wanted {
     idempotency_key: Option<String>,
 }
 
-/// Ids of phones: some that there are, one that there is not, and texts that are none.
+/// Ids of phones: some that exist, one that does not, and texts that are not ids.
 const IDS: [&str; 9] = [
     "phone-0000001",
     "phone-0000010",
@@ -33,7 +33,7 @@ const IDS: [&str; 9] = [
     "%",
 ];
 
-/// Calls that are sound, and others that are wrong in some way.
+/// Generates calls, some of them valid and others with a mistake.
 fn wanted(seed: u64) -> Vec<Wanted> {
     let mut random = SplitMix(seed);
     let mut made = Vec::new();
@@ -105,7 +105,7 @@ fn wanted(seed: u64) -> Vec<Wanted> {
     made
 }
 
-/// One way in which a tool can be called.
+/// A transport over which a tool can be called.
 enum Way {
     Mcp(Revision),
     V1,
@@ -113,7 +113,7 @@ enum Way {
 }
 
 impl Way {
-    /// What a call is answered with: the result or the failure.
+    /// Calls the tool. Returns the result or the failure.
     async fn ask(&mut self, server: &Server, key: &Key, wanted: &Wanted) -> Value {
         let Wanted { tool, arguments, idempotency_key } = wanted;
         let mut all = arguments.clone();
@@ -171,7 +171,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// What one way came to: its answers, its audit trail without the ids of requests, and the ledger.
+/// The records of one transport: its answers, its audit trail without request ids, and the ledger.
 #[derive(Debug, PartialEq)]
 struct Books {
     answers: Vec<Value>,
@@ -217,7 +217,7 @@ async fn books(way: Option<Revision>, bridged: bool, calls: &[Wanted]) -> Books 
     Books { answers, audit: audit.lines().take(calls).map(line).collect(), ledger }
 }
 
-/// Calls in one history, and histories.
+/// The number of calls in one history, and the number of histories.
 const CALLS: usize = 60;
 const SEEDS: u64 = 5;
 
@@ -240,7 +240,7 @@ async fn a_call_is_answered_written_down_and_charged_alike_in_whichever_way_it_i
             assert_eq!(first, other, "seed {seed}, {name}");
         }
     }
-    // What was tried is no small part of what there is.
+    // The calls cover a fair part of the possible outcomes.
     for code in ["ok", "invalid_argument", "not_found", "device_busy", "not_supported"] {
         assert!(codes.get(code).is_some_and(|count| *count > 5), "{code}: {codes:?}");
     }

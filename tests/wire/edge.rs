@@ -1,4 +1,5 @@
-//! What clients that stall, crowd or leave can do to others: on the program, from several addresses of the loopback network.
+//! The effect of clients that stall, crowd or leave on other clients: on the program, from several
+//! loopback addresses.
 
 use crate::harness::program::{Program, operate};
 use crate::harness::stream::{NEVER, answer};
@@ -14,17 +15,17 @@ use tokio::time::timeout;
 use toolwarrant_audit::days;
 use toolwarrant_core::catalogue::PermissionSet;
 
-/// A phone that loses commands: its tasks are in flight until their deadline.
+/// A phone that loses commands, so its tasks stay in flight until their deadline.
 const LOSING: &str = "phone-0000016";
 
-/// A connection from 127.0.0.`host`.
+/// Connects from 127.0.0.`host`.
 async fn connect(address: SocketAddr, host: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("an address of this machine");
     socket.connect(address).await.expect("a connection")
 }
 
-/// A task that is in flight for a minute.
+/// Starts a task that stays in flight for a minute. Returns its id.
 async fn in_flight(program: &Program) -> Value {
     let accepted = program.call("set_power", json!({"device_id": LOSING, "action": "restart"})).await;
     accepted.expect("accepted")["task_id"].clone()
@@ -54,7 +55,7 @@ async fn idle_connections_take_neither_the_files_of_the_program_nor_the_place_of
 async fn the_limit_on_open_files_is_raised_as_far_as_it_may_be() {
     let program = Program::start_by(|start| start.after("ulimit -Sn 300")).await;
     let pid = Pid::from_raw(program.id().try_into().expect("a process"));
-    // Sets what is so already, to read it.
+    // Reads the limit by setting it to its present value.
     let own = rustix::process::getrlimit(Resource::Nofile).maximum;
     let limit = prlimit(pid, Resource::Nofile, Rlimit { current: own, maximum: own }).expect("it is ours");
     assert_eq!((limit.current, limit.maximum), (own, own));
@@ -71,7 +72,8 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
         stream.write_all(by("198.51.100.1").as_bytes()).await.expect("sent");
         held.push(stream);
     }
-    // The other application, so that asking again and again does not spend what the polls need.
+    // Uses the other application, so that these repeated calls do not spend the budget of the
+    // polls.
     let list = |header: &str| program.keys[1].calling("list_devices", &json!({}), header);
     let asked = async |header: &str| {
         let mut proxy = connect(program.address, 1).await;
@@ -86,7 +88,7 @@ async fn requests_by_a_trusted_proxy_count_for_the_client_that_it_names() {
     for other in ["x-forwarded-for: 198.51.100.2\r\n", "x-forwarded-for: 198.51.100.1, 198.51.100.2\r\n", ""] {
         assert_eq!(asked(other).await.0, 200, "{other}");
     }
-    // What the client gives up, the proxy gives up.
+    // When the client gives up, the proxy closes its connections too.
     drop(held);
     while asked("x-forwarded-for: 198.51.100.1\r\n").await.0 != 200 {}
 }
@@ -98,7 +100,7 @@ async fn whoever_is_no_trusted_proxy_cannot_say_for_whom_it_asks() {
     for n in 0..5 {
         let mut stream = connect(program.address, 2).await;
         let header = format!("x-forwarded-for: 198.51.100.{n}\r\nforwarded: for=198.51.100.{n}\r\n");
-        // A connection beyond the limit may be closed before it is written to.
+        // The server may close a connection beyond the limit before the client has written.
         let _ = stream.write_all(program.keys[0].calling("list_devices", &json!({}), &header).as_bytes()).await;
         open.push((answer(&mut stream).await.0, stream));
     }
@@ -121,7 +123,7 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
         };
         timeout(NEVER, reached).await.unwrap_or_else(|_| panic!("{} are held, not {many}", server.engine.held()));
     };
-    // The clock stands still: no hold ends by itself.
+    // The clock stands still, so no hold ends by itself.
     for behind in ["", "POST /mcp HTTP/1.1\r\n", &"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20)] {
         let mut stream = TcpStream::connect(server.address).await.expect("a connection");
         stream.write_all(format!("{poll}{behind}").as_bytes()).await.expect("sent");
@@ -139,7 +141,8 @@ async fn the_end_of_a_clients_side_ends_its_hold_whether_it_still_reads_or_is_go
     drop(gone);
     held(0).await;
 
-    // Under /v1 as well. One that only waits goes on to.
+    // The same holds under /v1. The hold of another client, which keeps its connection open, goes
+    // on.
     let path = format!("/v1/tasks/{}?wait_seconds=50", task.as_str().expect("an id"));
     let mut signed = TcpStream::connect(server.address).await.expect("a connection");
     signed.write_all(&server.signed(key, "GET", &path).octets()).await.expect("sent");

@@ -1,4 +1,4 @@
-//! The budget of an application, and the audit of what was asked with it.
+//! The budget of an application, and the audit of its calls.
 
 use crate::harness::shop::shop;
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones};
@@ -15,7 +15,7 @@ fn tenant() -> Tenant {
     Tenant { requests_per_minute: limit, keys: 2, ..Tenant::with(PermissionSet(u64::MAX)) }
 }
 
-/// Spends `n` requests, in turn with each of the keys, none of which may be refused.
+/// Spends `n` requests, alternating between the keys. The server must not refuse any of them.
 async fn spend(server: &Server, keys: &[Key], n: usize) {
     for n in 0..n {
         let (status, answer) = server.send(&keys[n % keys.len()], LIST).await;
@@ -53,7 +53,8 @@ async fn a_batch_costs_its_requests_before_any_runs_and_a_notification_costs_one
     }
     let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     assert_eq!(server.send(&keys[0][0], note).await.0, 202);
-    // 295 are spent. Six do not fit, and are refused whole; five do.
+    // 295 requests are spent. A batch of six does not fit and is refused as a whole; a batch of
+    // five fits.
     let (_, refused) = server.send(&keys[0][0], batch(6)).await;
     let codes: Vec<_> =
         refused.as_array().expect("a list").iter().map(|member| &member["error"]["data"]["code"]).collect();
@@ -70,14 +71,14 @@ async fn an_unsound_body_costs_one_request_and_a_spent_budget_is_answered_with_t
     for (body, status) in [("{", 400), ("[]", 400), (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 400)] {
         assert_eq!(server.send(key, body).await.0, status, "{body}");
     }
-    // Two do not fit; what the head of the batch had cost is given back.
+    // A batch of two does not fit. The request that its head was charged is refunded.
     let ping = |id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     let (_, batch) = server.send(key, json!([ping(1), ping(2)]).to_string()).await;
     assert_eq!(batch[1]["error"]["data"]["code"], "rate_limited", "{batch}");
     assert_eq!(server.send(key, ping(3).to_string()).await.1["result"], json!({}));
     let (status, refused) = server.send(key, ping(4).to_string()).await;
     assert_eq!((status, &refused["id"], &refused["error"]["data"]["code"]), (200, &json!(4), &json!("rate_limited")));
-    // Signed with a wrong secret, nothing is charged.
+    // A request signed with a wrong secret is not charged.
     server.clock.advance(Duration::from_secs(61));
     let wrong = Key { secret: "wrong".to_owned(), ..key.clone() };
     for _ in 0..4 {
@@ -108,7 +109,8 @@ async fn a_call_that_is_given_up_has_its_line_too() {
     let (server, keys) = shop(tenants).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_printer","arguments":{"printer_id":"p-slow"}}}"#;
     let waiting = tokio::spawn(server.post(&keys[0][0]).body(call).send());
-    // Answered on another connection only after the slow call has arrived, or before; either way it is in flight by then.
+    // This answer may come before or after the slow call has arrived. Afterwards, that call is in
+    // flight.
     while !waiting.is_finished() && server.list(&keys[0][0]).await.is_empty() {}
     tokio::time::timeout(Duration::from_millis(300), waiting).await.expect_err("it waits");
     let line: Value = serde_json::from_str(&server.audit().await).expect("one line");

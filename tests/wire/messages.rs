@@ -1,4 +1,4 @@
-//! The wire table: what each request to the endpoint is answered with, row by row.
+//! The wire table: the answer to each request to the endpoint, row by row.
 
 use crate::harness::shop::{self, shop};
 use crate::harness::{Key, Server, Tenant, open_phones, outcome, phones, read};
@@ -10,7 +10,7 @@ use toolwarrant_core::catalogue::PermissionSet;
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
-/// A body, the status, and what the JSON-RPC error is to be: its id, its number, our code.
+/// A row: the body, the status, and the id, number and code of the expected JSON-RPC error.
 type Row<'a> = (&'a str, u16, Value, i64, &'a str);
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn the_server_names_itself_and_announces_tools_and_no_notification() {
     );
 }
 
-/// A request that is no ordinary POST to /mcp.
+/// Sends a request other than an ordinary POST to /mcp.
 async fn send(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
     let method = method.parse().expect("a method");
     let mut request = server.http.request(method, format!("http://{}{path}", server.address));
@@ -339,8 +339,8 @@ async fn a_request_id_that_cannot_stand_in_a_log_is_replaced() {
     }
 }
 
-/// Each of 1,000 clients uses the same id for its request, and each gets its own answer. 200 are there at a time: an address
-/// may have 256 connections.
+/// 1,000 clients use the same id for their requests, and each gets its own answer. 200 run at a
+/// time, because an address may have 256 connections.
 #[tokio::test]
 async fn a_thousand_clients_with_one_id_get_their_own_answers() {
     let (server, keys) = crate::harness::fleet(1000, vec![Tenant::with(PermissionSet(u64::MAX))]).await;
@@ -360,7 +360,7 @@ async fn a_thousand_clients_with_one_id_get_their_own_answers() {
     }
 }
 
-/// A key without any permission is told so by each tool, and by nothing else.
+/// Each tool refuses a key without permissions; all other requests succeed.
 #[tokio::test]
 async fn a_key_without_permissions_can_still_ask_what_it_may_do() {
     let (server, keys) = phones(vec![Tenant::with(PermissionSet::default())]).await;

@@ -1,4 +1,5 @@
-//! Polls: answered when they are due or when the task ends, whichever is first; and who may ask.
+//! Polls: the answer comes when it is due or when the task ends, whichever is first; and the
+//! permission to ask.
 
 use crate::harness::{Key, Server, Tenant, mute_phones, outcome};
 use cloudphone::phones::contract::CATALOGUE as PHONES;
@@ -17,14 +18,14 @@ fn sees(device: &str) -> Tenant {
     Tenant { grants: Grants::nothing().with("device", Granted::some([device])), ..everything() }
 }
 
-/// A write on that phone, which stays in flight until its deadline in 60 s.
+/// Starts a write on that phone, which stays in flight until its deadline in 60 s.
 async fn write(server: &Server, key: &Key, device: &str) -> String {
     let accepted =
         server.call(key, "set_power", json!({"device_id": device, "action": "boot"})).await.expect("accepted");
     accepted["task_id"].as_str().expect("an id").to_owned()
 }
 
-/// An answer that is to come.
+/// A call whose answer is still to come.
 struct ToolCall(JoinHandle<Value>);
 
 fn ask(server: &Server, key: &Key, arguments: Value) -> ToolCall {
@@ -35,7 +36,8 @@ fn ask(server: &Server, key: &Key, arguments: Value) -> ToolCall {
 }
 
 impl ToolCall {
-    /// Whether it is held: other requests come and go, and it is still open.
+    /// Returns true if the server holds the answer: it is still open after other requests have been
+    /// answered.
     async fn is_held(&self, server: &Server, key: &Key) -> bool {
         for _ in 0..20 {
             server.list(key).await;
@@ -131,7 +133,7 @@ async fn the_end_of_a_task_answers_all_who_wait_for_it_and_later_polls_at_once()
     server.clock.advance(Duration::from_secs(40));
     let waiting: Vec<_> = (0..2).map(|_| ask(&server, key, json!({"task_id": task, "wait_seconds": 50}))).collect();
     assert!(waiting[0].is_held(&server, key).await && waiting[1].is_held(&server, key).await);
-    // Its deadline is 20 s ahead, the end of the wait 50 s.
+    // The deadline is 20 s ahead, and the end of the wait is 50 s ahead.
     for _ in 0..45 {
         server.clock.advance(Duration::from_secs(1));
         if !waiting[0].is_held(&server, key).await {

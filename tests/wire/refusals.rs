@@ -1,4 +1,4 @@
-//! What a refused call is told: the shape of a failure, and what it asks of the client.
+//! The answer to a refused call: the shape of a failure, and its advice to the client.
 
 use crate::harness::writes::{phone, power, proxy};
 use crate::harness::{Key, Server, Tenant, cast, open_phones, outcome, phones};

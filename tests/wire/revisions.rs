@@ -1,4 +1,5 @@
-//! The revisions of the protocol on one endpoint: what each begins with, lists, answers and refuses.
+//! The revisions of the protocol on one endpoint: the beginning, lists, answers and refusals of
+//! each.
 
 use crate::harness::revisions::{ask, body, headers, send};
 use crate::harness::shop::shop;
@@ -14,7 +15,8 @@ fn with_handshake() -> impl Iterator<Item = Revision> {
     Revision::ALL.into_iter().filter(|revision| revision.features().handshake)
 }
 
-/// What it begins with, and what it lists. `spec/generated` has the schemas and descriptions, which are the same in all.
+/// Returns the first answer and the lists in a revision. `spec/generated` has the schemas and
+/// descriptions, which are the same in all revisions.
 async fn shown(server: &Server, key: &Key, revision: Revision) -> String {
     let (method, params) = match revision.features().handshake {
         true => ("initialize", json!({"protocolVersion": revision.features().name, "capabilities": {}})),
@@ -50,7 +52,7 @@ async fn each_revision_begins_and_lists_as_shown() {
     }
 }
 
-/// A contract names revisions; the framework knows what each has.
+/// A contract names revisions; the framework knows the features of each.
 #[test]
 fn the_compiler_and_the_server_know_the_same_revisions() {
     assert_eq!(Revision::ALL.map(|revision| revision.features().name), REVISIONS);
@@ -76,7 +78,8 @@ async fn the_version_is_2025_03_26_unless_another_that_is_served_is_asked_for() 
     for (offered, agreed) in offers {
         let params = json!({"protocolVersion": offered, "capabilities": {}});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-        // No header of this request is judged: it is the one that negotiates.
+        // The server ignores the version header of this request, because the request negotiates the
+        // version.
         for named in [&[][..], &["2025-06-18"], &["2026-07-28"], &["2099-01-01"]] {
             let (status, answer) = send(server.post(&key), &versions(named), &body).await;
             let version = &answer["result"]["protocolVersion"];
@@ -205,7 +208,7 @@ async fn a_success_is_structured_as_its_text_says_and_a_failure_is_not() {
     }
 }
 
-/// What a result of 2026-07-28 says of itself, on a failure of a tool, too.
+/// Checks the members that a result of 2026-07-28 adds, also on a failure of a tool.
 #[tokio::test]
 async fn a_result_without_a_handshake_says_that_it_is_whole_who_made_it_and_how_long_it_holds() {
     let (server, key) = open_phones().await;
@@ -236,14 +239,14 @@ async fn a_result_without_a_handshake_says_that_it_is_whole_who_made_it_and_how_
     }
 }
 
-/// What is changed of a sound call: all lines of a header, or a part of the body, which `null` removes.
+/// A change to a valid call: all lines of a header, or a part of the body, which `null` removes.
 enum Edit {
     Header(&'static str, &'static [&'static str]),
     Body(&'static str, Value),
 }
 use Edit::{Body, Header};
 
-/// A call of `get_device`, as changed.
+/// Sends a changed call of `get_device`.
 async fn edited(server: &Server, key: &Key, edits: &[Edit]) -> (u16, Value) {
     let arguments = json!({"device_id": "phone-0000001"});
     let mut body = body(NEWEST, "tools/call", json!({"name": "get_device", "arguments": arguments}));

@@ -1,4 +1,5 @@
-//! What the documents say of signing: the samples in `docs/signing`, each run as a program, and the page about them.
+//! The documents about signing: the samples in `docs/signing`, each run as a program, and the page
+//! about them.
 
 use crate::harness::program::Program;
 use crate::harness::signed::exchange;
@@ -17,16 +18,18 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 use toolwarrant_signing::{IDEMPOTENCY_KEY, KEY, NONCE, Request, SIGNATURE, TIMESTAMP, header, sign};
 
-/// One of the samples.
+/// A sample of the documents.
 struct Sample {
     file: &'static str,
-    /// The programs without which it does not run, each with what makes it say its version.
+    /// The programs that the sample needs, each with its argument for printing the version.
     needs: &'static [[&'static str; 2]],
-    /// Whether it is the command itself, or the command's first argument.
+    /// True if the sample is compiled, and is itself the command; otherwise it is the command's
+    /// first argument.
     built: bool,
-    /// Whether its client sends the absolute form, which it does where the environment names a proxy.
+    /// True if its HTTP client sends the absolute form, which it does if the environment names a
+    /// proxy.
     proxied: bool,
-    /// Vectors whose target its client does not send as it is given, or whose request it refuses.
+    /// The vectors whose target its HTTP client changes, or whose request the client refuses.
     otherwise: &'static [&'static str],
 }
 
@@ -97,7 +100,7 @@ struct Vector {
     signature: String,
 }
 
-/// A request as it came over the wire.
+/// A request as received.
 struct Received {
     method: String,
     target: String,
@@ -106,7 +109,7 @@ struct Received {
 }
 
 impl Received {
-    /// The value of a header that is there once, or an empty text where there is none.
+    /// Returns the value of a header that may occur once, or an empty text if it is missing.
     fn header(&self, name: &str) -> &str {
         let mut values = self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let value = values.next().unwrap_or_default();
@@ -114,7 +117,7 @@ impl Received {
         value
     }
 
-    /// The signature that this very request must have.
+    /// Returns the right signature for this request.
     fn expected(&self, secret: &str) -> String {
         let target = &self.target[origin(&self.target).map_or(0, str::len)..];
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -155,7 +158,7 @@ async fn each_sample_sends_and_signs_every_vector_that_its_client_can_send() {
             let about = format!("{}, {title}\n{}", sample.file, said(&output));
             let received = requests.try_recv().ok();
             assert_eq!(output.status.success(), received.is_some(), "{about}");
-            // Whatever its client makes of a request is what is signed.
+            // The signature must fit the request that was sent, even if the HTTP client changed it.
             let signed = received.as_ref().is_none_or(|it| it.header(SIGNATURE) == it.expected(&vector.secret));
             assert!(signed, "{about}");
             match received.filter(|it| (&it.method, &it.target) == (&vector.method, &vector.target)) {
@@ -214,7 +217,8 @@ async fn each_sample_reads_and_writes_at_the_program_and_shows_what_it_answers()
         let (done, status, hit) = ask(key, &[], &write).await;
         assert_eq!((done, status.as_str(), &hit["task_id"]), (true, "200", &task["task_id"]), "{file}: {hit}");
 
-        // A read that is signed in the second of the start is refused, so this one is signed a minute ahead.
+        // The server refuses a read that is signed in the second of its start, so this one is
+        // signed a minute ahead.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
         let (done, status, page) =
             ask(key, &[("TIMESTAMP", &(now + 60).to_string())], &["GET", "/v1/devices?limit=2"]).await;
@@ -296,7 +300,7 @@ impl Vector {
     }
 }
 
-/// Scheme and authority of a target in absolute form.
+/// Returns scheme and authority of a target in absolute form.
 fn origin(target: &str) -> Option<&str> {
     let (_, rest) = target.split_once("://").filter(|_| !target.starts_with('/'))?;
     Some(target.split_at(target.len() - rest.len() + rest.find('/')?).0)
@@ -308,12 +312,13 @@ fn vectors() -> Vec<Vector> {
     serde_json::from_value(file["vectors"].take()).expect("vectors")
 }
 
-/// The folder of the samples.
+/// Returns the folder of the samples.
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/signing")
 }
 
-/// What runs a sample; or nothing, and a line that says so, where a program is not here that it needs.
+/// Returns the command of a sample. Returns `None` and prints a line about it if a needed program
+/// is missing.
 async fn program(sample: &Sample, folder: &Path) -> Option<Vec<PathBuf>> {
     let Sample { file, needs, built, proxied: _, otherwise: _ } = *sample;
     for [needed, version] in needs {
@@ -337,18 +342,19 @@ async fn program(sample: &Sample, folder: &Path) -> Option<Vec<PathBuf>> {
     Some(vec![program])
 }
 
-/// The command of a sample, for that server and with that key.
+/// Prepares the command of a sample, for that server and with that key.
 fn command(program: &[PathBuf], url: &str, key: &Key) -> Command {
     let mut command = Command::new(&program[0]);
     command.args(&program[1..]).env("API_URL", url).env("API_KEY", &key.id).env("API_SECRET", &key.secret);
-    // A proxy that this machine may have is none of its business.
+    // A proxy in this machine's environment must not matter.
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"] {
         command.env_remove(name);
     }
     command
 }
 
-/// The argument for a body: its text, or the name of a file where no argument can hold it.
+/// Returns the argument for a body: its text, or the name of a file if an argument cannot hold the
+/// body.
 fn argument(body: &[u8], folder: &Path) -> String {
     match str::from_utf8(body) {
         Ok(text) if !text.contains('\0') && !text.starts_with('@') => text.to_owned(),
@@ -361,7 +367,7 @@ fn argument(body: &[u8], folder: &Path) -> String {
 }
 
 async fn run(command: &mut Command) -> Output {
-    // That it never ends shows in two minutes; no other time is measured.
+    // A sample that hangs shows after two minutes; this is the only time limit.
     let output = tokio::time::timeout(Duration::from_secs(120), command.kill_on_drop(true).output()).await;
     output.expect("it ends").expect("it runs")
 }
@@ -370,12 +376,14 @@ fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
 }
 
-/// A line for who runs the tests, which the test runner does not keep to itself.
+/// Prints a line for the person who runs the tests, on a stream that the test runner does not
+/// capture.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("standard error");
 }
 
-/// A server that answers everything with an empty 200, and the requests that it gets, each there before its answer.
+/// Starts a server that answers every request with an empty 200. Returns its URL and a channel with
+/// the requests; each is in the channel before its answer.
 async fn record() -> (String, mpsc::UnboundedReceiver<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,5 @@
-//! TLS of the program's own: with which certificate it starts, what it speaks, and how the certificate changes while it serves.
+//! TLS of the program: the certificate at its start, the versions that it speaks, and changes of
+//! the certificate while it serves.
 
 use crate::harness::outcome;
 use crate::harness::program::{Program, refused, start};
@@ -23,7 +24,7 @@ use tokio_rustls::client::TlsStream;
 use toolwarrant_http::Router;
 use toolwarrant_http::edge::{self, ConnectionLimiter, Limits, Tls};
 
-/// A certificate for `localhost` and its key, in files.
+/// A certificate for `localhost` with its key, in files.
 struct Pair {
     home: TempDir,
     der: CertificateDer<'static>,
@@ -37,7 +38,7 @@ impl Pair {
         pair
     }
 
-    /// Writes another certificate with another key.
+    /// Replaces the files by another certificate with another key.
     fn renew(&mut self) {
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
         fs::write(self.certificate(), signed.cert.pem()).expect("written");
@@ -53,13 +54,13 @@ impl Pair {
         self.home.path().join("key.pem")
     }
 
-    /// The certificate as a flag has it, and its key.
+    /// Returns the flags for the certificate and its key.
     fn flags(&self) -> [String; 4] {
         let text = |path: PathBuf| path.display().to_string();
         ["--tls-cert".into(), text(self.certificate()), "--tls-key".into(), text(self.key())]
     }
 
-    /// Connects as a client that trusts this certificate alone.
+    /// Connects as a client that trusts only this certificate.
     async fn connect(
         &self,
         address: SocketAddr,
@@ -160,7 +161,7 @@ async fn a_listener_that_others_can_overhear_says_so_unless_it_speaks_tls() {
     }
 }
 
-/// A server that answers 404, with this certificate.
+/// A server with this certificate that answers 404.
 struct TestServer {
     tls: Arc<Tls>,
     address: SocketAddr,
@@ -185,7 +186,7 @@ async fn a_new_certificate_is_used_from_the_next_connection_on_and_a_wrong_one_n
     let old = Pair { home: TempDir::new().expect("a folder"), der: pair.der.clone() };
     let mut open = pair.connect(server.address, &rustls::version::TLS13).await.expect("a connection");
 
-    // A pair is written file by file: between the two it does not go together.
+    // The two files are written one after the other, so for a moment they do not match.
     let key = fs::read(pair.key()).expect("a key");
     pair.renew();
     let new_key = fs::read(pair.key()).expect("a key");

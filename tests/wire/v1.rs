@@ -1,4 +1,4 @@
-//! `/v1`: the signed twin of each tool, and all that is refused before one is reached.
+//! `/v1`: the signed twin of each tool, and all refusals that come before a tool.
 
 use crate::harness::program::Program;
 use crate::harness::signed::{Answer, Signed};
@@ -15,7 +15,7 @@ fn proxy(port: u16) -> Value {
     json!({"scheme": "http", "host": "203.0.113.7", "port": port})
 }
 
-/// The code of a refusal, with its status.
+/// Returns the status and code of a refusal.
 fn refusal(answer: &Answer) -> (u16, &str) {
     (answer.status, answer.body["code"].as_str().unwrap_or_default())
 }
@@ -53,10 +53,10 @@ async fn the_applications_of_mcp_have_the_same_tools_and_permissions_at_v1() {
     assert_eq!(refusal(&server.v1(&server.signed(&keys[0][0], "PUT", PROXY).body(proxy(1))).await), (403, "forbidden"));
 }
 
-/// What is changed of a request that is sound, and how the 401 begins.
+/// A name, a change to a valid request, and the beginning of the message of its 401.
 type Broken = (&'static str, fn(&mut Signed), &'static str);
 
-/// How the refusal of a signature begins that is none of a live key.
+/// The beginning of the refusal if the signature does not belong to a live secret of the key.
 const WRONG: &str = "no live secret of that key";
 
 fn header(request: &mut Signed, name: &'static str, value: &str) {
@@ -130,7 +130,7 @@ async fn what_is_not_signed_by_a_live_key_is_401_in_one_shape() {
         shown += &format!("{case}: {}\n", body["message"].as_str().unwrap());
     }
     insta::assert_snapshot!("refused_signatures", shown);
-    // The same path is fine as it was sent.
+    // The server accepts the same path in the form in which it was sent.
     for target in
         ["/v1/devices/phone%2D0000001", "http://127.0.0.1/v1/devices/phone-0000001", "/v1/devices/phone-0000001?"]
     {
@@ -210,12 +210,12 @@ async fn a_request_is_taken_once_whatever_it_was_answered() {
         let answer = server.v1(request).await;
         assert_eq!(answer.status, *expected, "{case}: {answer:?}");
         assert_eq!(refusal(&server.v1(request).await), (401, "unauthenticated"), "{case}");
-        // Of all but reads it is stored.
+        // The nonce of a request is stored unless the request is a read.
         let stored = server.store.marks("nonce", None, 99).await.unwrap();
         let entry = format!("{}\n{}", request.key.id, request.nonce);
         assert_eq!(stored.iter().any(|known| **known == *entry.as_bytes()), *case != "a read", "{case}");
     }
-    // A hit is no write of its own, also once its task has ended.
+    // A repeat that hits an existing task is not a write of its own, even after the task has ended.
     let ended = server.end(&key, &made.body["task_id"]).await;
     assert_eq!((&ended["terminal"], server.v1(&cases[2].2).await.status), (&json!(true), 401));
     // Another key may use the same nonce.
@@ -291,7 +291,7 @@ async fn arguments_stand_in_the_path_and_the_query_or_the_body_and_nowhere_twice
     insta::assert_snapshot!("arguments", shown);
 }
 
-/// A request, the status and code of its refusal, and a header that comes with it.
+/// A request, the status and code of its refusal, and a header of the answer.
 type Refused = (Signed, u16, &'static str, Option<(&'static str, &'static str)>);
 
 #[tokio::test]
@@ -355,7 +355,8 @@ async fn what_was_taken_stays_taken_when_the_server_is_killed() {
         let answer = request.send(program.address).await;
         assert_eq!(answer.status, *status, "{case}: {answer:?}");
     }
-    // A read of this second comes before the next start, whether it was taken or not.
+    // A read signed in this second counts as older than the next start, so the server refuses it
+    // whether or not it saw it before.
     let read = signed("GET", "/v1/devices");
     program.kill().await;
     let program = program.again(&[]).await;

@@ -1,4 +1,5 @@
-//! A small world for the engine: a store that outlives it, a target that does what its script says, and time in steps.
+//! A small world for the engine: a store that outlives it, a target that follows a script, and time
+//! in steps.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -25,7 +26,7 @@ use toolwarrant_tasks::task::{Reading, Status, TaskId, Verdict};
 
 pub(crate) const START: Timestamp = Timestamp(1_800_000_000_000);
 
-/// Settles in 10 s, ends in 60 s.
+/// Makes a policy with a settle time of 10 s and a deadline of 60 s.
 const fn policy(probe: Option<&'static str>, baseline: bool, idempotent: bool) -> PolicyDef {
     PolicyDef { probe, baseline, idempotent, settle_seconds: 10, deadline_seconds: 60 }
 }
@@ -33,18 +34,18 @@ pub(crate) static SIGHTED: PolicyDef = policy(Some("counter"), false, true);
 pub(crate) static ONCE: PolicyDef = policy(Some("counter"), true, false);
 pub(crate) static BLIND: PolicyDef = policy(None, false, true);
 
-/// A target that does what its script says.
+/// A target that follows its script.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) clock: Clock,
     pub(crate) facts: Facts,
-    /// What each send comes to, in order; the last one goes on.
+    /// The outcomes of the sends, in order; the last one repeats.
     pub(crate) sends: Vec<Sent>,
-    /// From which second on a reading says what, in order.
+    /// The verdicts of readings, each with the second from which it holds, in order.
     pub(crate) reads: Vec<(u64, Verdict)>,
-    /// Whether the reading from before the send can be taken.
+    /// True if the baseline, the reading before the send, can be taken.
     pub(crate) baseline: bool,
-    /// The ids of all requests that left.
+    /// The ids and times of all requests that left.
     pub(crate) sent: Mutex<Vec<(TaskId, Timestamp)>>,
 }
 
@@ -89,13 +90,14 @@ impl Executor for Script {
     }
 }
 
-/// A memory whose n-th step is not written: a disk that is full for a moment, or locked by a tool of the operator.
+/// A memory store whose n-th step fails, as on a disk that is full for a moment, or on a database
+/// that an operator's tool locks.
 #[derive(Debug)]
 pub(crate) struct Flaky {
     pub(crate) memory: Memory,
     pub(crate) fails: u32,
     pub(crate) steps: AtomicU32,
-    /// Whether it writes and says that it did not, as one does that dies before it answers.
+    /// True if the failing step is stored all the same, as by a store that dies before it answers.
     pub(crate) lies: bool,
 }
 
@@ -183,7 +185,7 @@ impl World {
         Self { clock, store, script, engine, runner }
     }
 
-    /// The process dies, and another takes its place.
+    /// Crashes the process and starts another one on the same store.
     pub(crate) async fn crash(&mut self) {
         self.runner.abort();
         let _ = (&mut self.runner).await;
@@ -235,7 +237,7 @@ impl World {
         self.store.task(id).await.expect("a store").expect("a task")
     }
 
-    /// Lets time go by, second by second, and everything happen that is due.
+    /// Lets time pass second by second, with everything that is due.
     pub(crate) async fn pass(&self, seconds: u64) {
         for _ in 0..seconds {
             settle().await;
@@ -244,7 +246,7 @@ impl World {
         settle().await;
     }
 
-    /// Lets time go by until the task has that phase.
+    /// Lets time pass until the task is in that phase.
     pub(crate) async fn until(&self, id: TaskId, phase: &str) {
         for _ in 0..200 {
             settle().await;
@@ -256,7 +258,7 @@ impl World {
         panic!("{id} never gets to {phase}: {:?}", self.record(id).await);
     }
 
-    /// Lets the task end: how, and at which second.
+    /// Lets time pass until the task ends. Returns its status, and the second of its end.
     pub(crate) async fn end(&self, id: TaskId) -> (Status, u64) {
         for _ in 0..200 {
             settle().await;
@@ -297,7 +299,8 @@ pub(crate) async fn start(
     (engine, runner)
 }
 
-/// Returns once everything waits: tokio's own clock is paused, and goes on only when nothing else can.
+/// Returns once everything waits: tokio's own clock is paused, and advances only when all tasks are
+/// idle.
 pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

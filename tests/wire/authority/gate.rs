@@ -1,4 +1,4 @@
-//! Phones behind a gate: what is read of them waits until the test lets it through.
+//! Phones behind a gate: each reading waits until the test lets it through.
 
 use cloudphone::phones::contract::{Command, DeviceId, SessionMode, SetProxyArgs};
 use cloudphone::phones::port::{Control, Exits, Found, See, Session, SessionError, Unreachable, Upstream};
@@ -9,9 +9,9 @@ use toolwarrant::{BoxFuture, Facts, Sent, TaskId, Timestamp};
 
 pub(crate) struct Gate {
     pub(crate) sim: Arc<Sim>,
-    /// A permit for each reading that has come.
+    /// A permit for each reading that has arrived.
     pub(crate) arrived: Semaphore,
-    /// A permit for each that may go on.
+    /// A permit for each reading that may continue.
     pub(crate) open: Semaphore,
 }
 

@@ -1,4 +1,4 @@
-//! What a client gets where a server answers strangely, or not at all.
+//! The answers of the bridge to its client if the server answers wrongly or not at all.
 
 use super::fake::{Fake, Request};
 use super::{any_key, call, done, request};
@@ -6,7 +6,7 @@ use crate::harness::bridge::Bridge;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// What stands on the wire in answer to a request.
+/// The fake server's answer to a request.
 enum Says {
     Json(u16, Value),
     Raw(String),
@@ -75,7 +75,7 @@ async fn an_answer_that_is_none_becomes_an_error_that_says_what_to_do() {
             writeln!(out, "  ! {line}").expect("text");
         }
     }
-    // It is as useful as before.
+    // The bridge works as before.
     bridge.send(request(1, "ping", json!({}))).await;
     fake.next().await.answer(200, done(&json!(1))).await;
     assert_eq!(bridge.next().await, done(&json!(1)));
@@ -113,7 +113,7 @@ async fn a_read_is_repeated_once_where_its_connection_ends_and_a_write_never() {
             (&json!("no_answer"), &json!(times == 2)),
             "{line}"
         );
-        // A second attempt is enough.
+        // The second attempt succeeds.
         if times == 2 {
             bridge.send(&line).await;
             drop(fake.next().await);
@@ -151,7 +151,8 @@ async fn unsound_messages_are_judged_by_the_server_and_batches_answered_as_a_who
         let (_, expected) = server.send(&key, line).await;
         let answer = bridge.ask(line).await;
         if line.starts_with(r#"[{"jsonrpc":"2.0","id":1,"method":"initialize"#) {
-            // The whole is refused; who waits for id 1 is told.
+            // The server refuses the whole batch; the bridge reports that under id 1, which waits
+            // for an answer.
             assert_eq!((&answer[0]["id"], &answer[0]["error"]), (&json!(1), &expected["error"]));
         } else if line == r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"# {
             assert_eq!((&answer["id"], &answer["error"]), (&json!(1.5), &expected["error"]));
@@ -159,7 +160,7 @@ async fn unsound_messages_are_judged_by_the_server_and_batches_answered_as_a_who
             assert_eq!(answer, expected, "{line}");
         }
     }
-    // What asks for no answer has none.
+    // The bridge does not answer a message that expects no answer.
     bridge.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     bridge.send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
     bridge.send(r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#).await;

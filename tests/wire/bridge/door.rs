@@ -1,13 +1,13 @@
-//! An address that stays while the server behind it comes and goes.
+//! An address that stays the same while the server behind it changes.
 
 use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A loopback address of its own, so that nothing else takes the port while the door is closed.
+/// A loopback address of its own, so that no other program takes the port while the door is closed.
 const HOST: &str = "127.8.8.8";
 
-/// An address, and what lies behind it.
+/// A fixed address that forwards to a server.
 pub(super) struct Door {
     pub(super) address: SocketAddr,
     task: Option<JoinHandle<()>>,
@@ -21,7 +21,7 @@ impl Door {
         door
     }
 
-    /// Opens it again, to a server that may be another one.
+    /// Opens it again, possibly to a different server.
     pub(super) async fn open(&mut self, server: SocketAddr) {
         self.close().await;
         let listener = TcpListener::bind(self.address).await.expect("a free port");
@@ -39,7 +39,7 @@ impl Door {
         self.task = Some(tokio::spawn(serve));
     }
 
-    /// Closes it: what is open ends, and what comes is refused.
+    /// Closes it: open connections end, and new ones are refused.
     pub(super) async fn close(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();

@@ -1,4 +1,4 @@
-//! A server that answers whatever a test wants, one request a connection.
+//! A server that gives the answers that a test chooses, one request per connection.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,7 +12,7 @@ pub(super) struct Fake {
     task: JoinHandle<()>,
 }
 
-/// A request that waits for its answer. Dropped, it has none.
+/// A request that waits for its answer. Dropping it closes the connection without an answer.
 pub(super) struct Request {
     /// The lines before the body.
     pub(super) head: String,
@@ -39,13 +39,13 @@ impl Fake {
         Self { url, requests, task: tokio::spawn(serve) }
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub(super) async fn next(&mut self) -> Request {
         let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.requests.recv());
         next.await.expect("a request").expect("it listens")
     }
 
-    /// How many requests have come that were not taken.
+    /// Returns the number of requests that arrived and were not taken yet.
     pub(super) fn waiting(&self) -> usize {
         self.requests.len()
     }
@@ -78,9 +78,9 @@ impl Request {
         header(&self.head, name)
     }
 
-    /// Answers these bytes, and closes the connection.
+    /// Sends these bytes as the answer, and closes the connection.
     pub(super) async fn answer_raw(mut self, bytes: &[u8]) {
-        // The client may have left.
+        // The client may have closed the connection.
         let _ = self.stream.write_all(bytes).await;
         let _ = self.stream.shutdown().await;
     }
@@ -101,7 +101,7 @@ impl Request {
     }
 }
 
-/// A header of that name, which is in lower case as the bridge sends it.
+/// Returns the value of a header. `name` is in lower case, as the bridge sends it.
 pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }

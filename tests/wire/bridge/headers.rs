@@ -1,4 +1,4 @@
-//! What the bridge says in headers: the key, the revision, the method and the name.
+//! The headers that the bridge sends: the key, the revision, the method and the name.
 
 use super::fake::{Fake, header};
 use super::{any_key, call, done, request};
@@ -52,7 +52,8 @@ async fn the_revision_is_the_one_that_was_agreed_on_or_that_of_the_message() {
         let head = answered(&mut fake, &mut bridge, &ping, Value::Null).await;
         assert_eq!(header(&head, REVISION), Some(agreed));
     }
-    // A message of its own revision needs no agreement, and makes none.
+    // A message that names its own revision needs no handshake, and does not establish a revision
+    // for others.
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
     let discover = request(3, "server/discover", json!({"_meta": meta}));
     let head = answered(&mut fake, &mut bridge, &discover, Value::Null).await;
@@ -94,7 +95,8 @@ async fn method_and_name_stand_in_headers_as_the_protocol_encodes_them() {
     }
 }
 
-/// Handshake, list and call in each revision that a client can offer: over the bridge, and straight.
+/// Compares handshake, list and call, over the bridge and directly, in each revision that a client
+/// can offer.
 #[tokio::test]
 async fn a_server_answers_the_same_over_the_bridge_in_every_revision() {
     let (server, key) = crate::harness::open_phones().await;
@@ -146,7 +148,8 @@ async fn a_server_answers_the_same_over_the_bridge_in_every_revision() {
             let expected = straight(&line, revision.as_deref()).await;
             let mut answer = bridge.ask(&line).await;
             if let (Value::Array(all), true) = (&mut answer, expected.is_object()) {
-                // What is refused as a whole is refused under each id that waits.
+                // If the server refuses a batch as a whole, the bridge reports that under each id
+                // that waits.
                 assert_eq!(all[0]["id"], 7);
                 answer = json!({"jsonrpc": "2.0", "id": null, "error": all[0]["error"]});
             }

@@ -1,4 +1,5 @@
-//! How a bridge starts: where its key may come from, which servers it speaks to, and what a wrong start says.
+//! Starts of a bridge: the sources of its key, the servers that it accepts, and the messages after
+//! a wrong start.
 
 use super::fake::Fake;
 use super::{any_key, done, request};
@@ -94,7 +95,8 @@ async fn url_and_key_come_from_the_environment_too_and_a_file_goes_before_a_vari
             .expect("it starts");
         let line = format!("{}\n", request(1, "ping", json!({})));
         child.stdin.as_mut().expect("its input").write_all(line.as_bytes()).await.expect("it reads");
-        // Held until the bridge is gone, which else repeats a request whose connection was closed.
+        // Keeps the request until the bridge is gone. Otherwise the bridge would repeat it after
+        // the connection closes.
         let request = fake.next().await;
         assert_eq!(request.header("x-api-key"), Some(expected));
         child.kill().await.expect("it ends");
@@ -103,7 +105,7 @@ async fn url_and_key_come_from_the_environment_too_and_a_file_goes_before_a_vari
 
 #[tokio::test]
 async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
-    // Plain http goes to this machine, whatever the environment says.
+    // Plain http goes directly to this machine, in spite of the proxy variables.
     let mut fake = Fake::listen().await;
     let trap = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let proxy = format!("http://user:pass@{}", trap.local_addr().expect("an address"));
@@ -118,7 +120,7 @@ async fn proxies_get_no_plain_request_and_of_encrypted_ones_the_host_alone() {
     fake.next().await.answer(200, done(&json!(1))).await;
     assert_eq!(bridge.next().await, done(&json!(1)));
 
-    // A proxy for https is asked for a tunnel.
+    // For https, the bridge asks the proxy for a tunnel.
     let url = "https://server.example/mcp";
     let mut bridge = Bridge::start(Start { url, flags: &[], environment: &environment, secret: &key.secret });
     bridge.send(request(1, "ping", json!({}))).await;
@@ -177,7 +179,7 @@ async fn a_server_is_trusted_if_the_system_trusts_who_signed_its_certificate() {
     let cases = [
         (format!("https://localhost:{port}/mcp"), &roots, None),
         (format!("https://localhost:{port}/mcp"), &others, Some("untrusted_server")),
-        // Another name than the certificate's.
+        // The name differs from the one in the certificate.
         (format!("https://127.0.0.1:{port}/mcp"), &roots, Some("untrusted_server")),
     ];
     for (url, roots, expected) in cases {
@@ -191,7 +193,7 @@ async fn a_server_is_trusted_if_the_system_trusts_who_signed_its_certificate() {
 
 const DOCUMENT: &str = include_str!("../../../docs/clients.md");
 
-/// The blocks of a language below a heading of the document.
+/// Returns the code blocks of a language below a heading of the document.
 fn blocks(heading: &str, language: &str) -> Vec<&'static str> {
     let (_, section) = DOCUMENT.split_once(&format!("\n## {heading}\n")).expect("a section");
     let section = section.split("\n## ").next().expect("its text");
@@ -206,7 +208,8 @@ async fn the_commands_of_the_document_work_as_written() {
     let home = TempDir::new().expect("a temporary folder");
     let calls = blocks("Calling by hand", "sh").join("\n");
     let parts = [blocks("A key of its own", "sh")[0], blocks("The bridge", "sh")[0], &calls];
-    // What takes real time is tried elsewhere, and signatures of the second of the start are not taken.
+    // Removes the parts that take real time. Waits first, because the server refuses signatures
+    // from the second of its start.
     let script = parts.join("\n").replace(" --wait", "").replace("127.0.0.1:8080", &program.address.to_string());
     let begin = "cloudphone() { \"$PROGRAM\" \"$@\"; }\nuntil CLOUDPHONE_KEY=$DEMO cloudphone call list_devices --v1; do :; done";
     let mut shell = Command::new("sh");

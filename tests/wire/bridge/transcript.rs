@@ -1,4 +1,5 @@
-//! One bridge through all that happens to a server and to a key, as its client and the people around it see it.
+//! One bridge through many changes of its server and its key, as its client and the people who run
+//! it see it.
 
 use super::door::Door;
 use super::{call, cancel, request};
@@ -10,10 +11,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What is said, line by line, without what is different each time.
+/// A record of all lines, without the parts that differ from run to run.
 struct Transcript {
     text: String,
-    /// What is replaced, and by what.
+    /// The texts to replace, each with its replacement.
     names: Vec<(String, &'static str)>,
 }
 
@@ -22,7 +23,7 @@ impl Transcript {
         writeln!(self.text, "# {what}").expect("text");
     }
 
-    /// Sends a line; notes it, its answer, and what people are told meanwhile.
+    /// Sends a line. Records it, its answer, and the messages for people meanwhile.
     async fn ask(&mut self, bridge: &mut Bridge, line: String) {
         let mut answer = bridge.ask(&line).await;
         if let Some(tools) = answer.pointer_mut("/result/tools") {
@@ -35,7 +36,7 @@ impl Transcript {
         writeln!(self.text, "-> {line}\n<- {answer}").expect("text");
     }
 
-    /// Sends a line that is not answered, or not yet.
+    /// Sends a line that gets no answer, or only a later one.
     async fn send(&mut self, bridge: &mut Bridge, line: String) {
         bridge.send(&line).await;
         writeln!(self.text, "-> {line}").expect("text");
@@ -52,7 +53,7 @@ impl Transcript {
     }
 }
 
-/// A key of an application, and its id.
+/// Writes a new key of the application into the file. Returns its id.
 async fn new_key(data: &Path, file: &Path) -> String {
     let key = json_of(data, "key create bridge").await;
     write(file, &key.to_string(), 0o600);
@@ -64,7 +65,7 @@ fn page(id: u32) -> String {
     call(id, "list_devices", json!({"limit": 1}))
 }
 
-/// Its key is revoked, replaced, rotated away, and then in a file that others can read.
+/// Revokes, replaces and rotates the key, then stores it in a file that others can read.
 async fn through_keys(log: &mut Transcript, bridge: &mut Bridge, (data, file): (&Path, &Path), key: &str) {
     log.note("the key is revoked");
     operate(data, &format!("key revoke {key}")).await;
@@ -100,7 +101,7 @@ async fn a_bridge_outlives_all_that_happens_to_its_server_and_its_key() {
     let mut program = Program::start(&[]).await;
     let (data, file) = (program.data.clone(), program.home.path().join("bridge.key"));
     let mut door = Door::to(program.address).await;
-    // What the help says about a key that only reads.
+    // The commands that the help shows for a key that only reads.
     for line in ["app create bridge --permission device_read", "device assign bridge --all"] {
         assert_eq!(operate(&data, line).await.0, 0, "{line}");
     }
@@ -178,7 +179,7 @@ async fn a_wrong_key_is_refused_until_its_file_holds_a_right_one() {
     assert_eq!(codes, ["unauthenticated", "unauthenticated"]);
     write(&file, &format!("{}:{}", program.keys[0].id, program.keys[0].secret), 0o600);
     assert_eq!(bridge.ask(&ping).await["result"], json!({}));
-    // The key in use is asked for again only where it is refused.
+    // The bridge reads the file again only when the server refuses the key in use.
     write(&file, "cpk_other:cps_wrong", 0o600);
     assert_eq!(bridge.ask(&ping).await["result"], json!({}));
 }

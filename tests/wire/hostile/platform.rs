@@ -1,4 +1,4 @@
-//! A platform whose every word is hostile: simulated phones, with one text in each field that a vendor fills.
+//! A hostile platform: simulated phones, with one text in each field that a vendor fills.
 
 use cloudphone::phones::contract::{
     Command, DeviceId, DeviceSpec, Port, Proxy, ProxyScheme, SessionMode, SessionToken, SetProxyArgs,
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use toolwarrant::{BoxFuture, Facts, Secret, Sent, TaskId, Timestamp};
 
-/// Simulated phones behind a platform that says this text wherever it can.
+/// Simulated phones on a platform that uses this text in every possible field.
 pub(super) struct Hostile {
     pub(super) sim: Arc<Sim>,
     pub(super) text: String,
-    /// Look-ups of an operation by the name that it was given, byte for byte.
+    /// The number of look-ups with an operation id that equals the given one byte for byte.
     pub(super) looked_up: AtomicUsize,
 }
 
@@ -64,7 +64,8 @@ impl Upstream for Hostile {
         self.unreachable(read)
     }
 
-    /// Every other phone has a token of its own, and not the platform's text.
+    /// A phone whose id ends with 1 has a token of its own. The token of any other phone is the
+    /// platform's text.
     fn session<'a>(&'a self, id: &'a DeviceId, mode: SessionMode) -> BoxFuture<'a, Result<Session, SessionError>> {
         Box::pin(async move {
             let refused = |_| SessionError::Refused(self.text.as_str().into());

@@ -1,3 +1,3 @@
-//! What the contract in `spec/` says, as Rust.
+//! The Rust code generated from the contract in `spec/`.
 
 toolwarrant::contract!("spec");

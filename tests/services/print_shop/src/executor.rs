@@ -1,21 +1,23 @@
-//! How writes are carried out, and what is evidence that they took effect.
+//! The executor: carries writes out, and reads the evidence that they took effect.
 //!
-//! The engine decides when to send and read, and what a task ends as; this file only tells what a machine said and what was
-//! read. A page has a page counter as its evidence. Paper in a tray has none, so no reading of it is ever asked for.
+//! The engine decides when to send and read, and which end a task has. This file only reports the
+//! answer of a machine and the readings. The evidence of a page is the page counter. Paper in a
+//! tray has no evidence, so the engine never asks for a reading of it.
 
 use crate::contract::{Command, FillTrayArgs, PrintPageArgs};
 use crate::machines::{Dark, Machine, PRINTERS, Said, TRAYS};
 use crate::shop::Shop;
 use toolwarrant::{BoxFuture, Executor, Reading, Remark, Sent, Timestamp, Unreadable, Verdict, Write};
 
-/// A write as the machine is told it.
+/// The order for a machine that a write stands for.
 enum Order {
     Print(&'static Machine),
     Fill(&'static Machine),
 }
 
 impl Order {
-    /// Takes a write back from how it was written down. Fails where a later version no longer knows it.
+    /// Restores the order from a stored write. Fails if a later version does not know the write any
+    /// more.
     fn read(write: &Write) -> Result<Self, Unreadable> {
         let command = Command::read(&write.tool, write.arguments.expose());
         let order = command.and_then(|command| match command {
@@ -64,7 +66,7 @@ impl Executor for Shop {
 }
 
 impl Shop {
-    /// What the page counter of a write's printer shows.
+    /// Reads the page counter of a write's printer.
     fn pages(&self, write: &Write) -> Result<u64, Unreadable> {
         match Order::read(write)? {
             Order::Print(printer) => {
@@ -75,7 +77,8 @@ impl Shop {
     }
 }
 
-/// A page more is there, no page more is not. A counter that went back says nothing: somebody has reset it.
+/// Compares two readings: a higher counter shows the page, an equal one shows its absence. A lower
+/// counter shows nothing, because it must have been reset.
 fn compared(before: u64, pages: u64) -> Reading {
     let verdict = match pages {
         pages if pages > before => Verdict::Present,

@@ -1,4 +1,4 @@
-//! What there is, as an operator lists it: `print-shop printer list`, `print-shop tray list`.
+//! The inventory for an operator: `print-shop printer list`, `print-shop tray list`.
 
 use crate::machines::{Machine, PRINTERS, TRAYS};
 use crate::shop::Shop;
@@ -30,7 +30,7 @@ impl Inventory for Shop {
     }
 }
 
-/// The machines of a resource, in the order of their ids.
+/// Returns the machines of a resource, in the order of their ids.
 fn of(resource: &str) -> &'static [Machine] {
     if resource == "tray" { TRAYS } else { PRINTERS }
 }

@@ -1,8 +1,10 @@
-//! A print shop as a service: the worked example of a service of one's own. README.md starts it.
+//! A print shop as a service: the worked example for authors of a service. README.md shows how to
+//! start it.
 //!
-//! It is read in this order: the contract in `spec/`, the [`machines`] which are the world outside, the [`Shop`] with a method
-//! for each tool, the executor that carries writes out and judges what came of them, the suppliers with all that a service can have
-//! beside tools, and [`program`].
+//! Read it in this order: the contract in `spec/`; the [`machines`], which are the outside world;
+//! the [`Shop`] with a method for each tool; the executor, which carries writes out and reads their
+//! evidence; the suppliers, which use everything that a service can have in addition to tools; and
+//! [`program`].
 
 pub mod contract;
 mod executor;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use supplies::Supplies;
 use toolwarrant::{ConfigError, NoFlags, Program, Service, Setup};
 
-/// The program: what it is called, and what its first start shows.
+/// Returns the program: its name, its commands, and the demo of its first start.
 #[must_use]
 pub fn program() -> Program<NoFlags, ShopCommand> {
     Program::new("print-shop", env!("CARGO_PKG_VERSION"), "Serves printers and their trays to AI agents.")
@@ -35,10 +37,9 @@ pub fn program() -> Program<NoFlags, ShopCommand> {
 
 const HINT: &str = "Then try the other printers; `print-shop --help` says what each does.\n\n";
 
-/// The service: who answers calls, who carries writes and commands out, who lists what there is, and what else goes on.
+/// Returns the service: handlers, executor, commands, inventory, upstreams and background work.
 ///
-/// # Errors
-/// What is wrong with the configuration.
+/// # Errors The mistakes in the configuration.
 pub fn service<F>(setup: Setup<'_, F>) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
     let (supplies, van) = Supplies::of(&setup.config)?;
     let shop = Arc::new(Shop::new(Machines::default(), setup.clock));

@@ -1,40 +1,42 @@
-//! The world outside: simulated printers and trays, each with a habit. [`PRINTERS`] and [`TRAYS`] say which has which.
+//! The outside world: simulated printers and trays, each with one habit, listed in [`PRINTERS`] and
+//! [`TRAYS`].
 //!
-//! A real shop has a client of its printers in place of this file. It knows nothing of tools, tasks or callers.
+//! A real shop has a client of its printers in place of this file. This file does not know tools,
+//! tasks or callers.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use toolwarrant::unpoisoned;
 
-/// A machine: its id, what is written on it, and what it does.
+/// A machine: its id, its label, and its habit.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Its id, among machines of its kind.
+    /// The id, unique among machines of its kind.
     pub id: &'static str,
-    /// What is written on it.
+    /// The label on the machine.
     pub label: &'static str,
-    /// What it does.
+    /// The behaviour of the machine.
     pub habit: Habit,
 }
 
-/// What a machine does when it is told to do something.
+/// The way in which a machine reacts to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
-    /// It does what it is told, and says so.
+    /// It carries the order out and reports that.
     Obeys,
-    /// It has no paper, or cannot be opened, and its flags say so.
+    /// It has no paper, or cannot be opened; its flags say so.
     Lacks,
-    /// It says that it is done, and has done nothing.
+    /// It reports success and does nothing.
     Swallows,
-    /// It does what it is told, and its answer is lost.
+    /// It carries the order out, and its answer is lost.
     LosesAnswer,
     /// It does nothing, and its answer is lost.
     LosesOrder,
-    /// It says no.
+    /// It refuses.
     Refuses,
-    /// It does what it is told and says so, and cannot be read any more.
+    /// It carries the order out and reports that, and cannot be read afterwards.
     GoesDark,
-    /// Nobody reaches it.
+    /// It cannot be reached.
     Unplugged,
 }
 
@@ -59,7 +61,7 @@ pub const TRAYS: &[Machine] = &[
     machine("p-gone", "Cut wire", Habit::Unplugged),
 ];
 
-/// What `--help` says of them.
+/// The text about them in `--help`.
 pub const USAGE: &str = "\
 Without a command it serves simulated machines on http://127.0.0.1:8080/mcp; its first start prints a key to try it with.
 
@@ -84,25 +86,25 @@ const fn machine(id: &'static str, label: &'static str, habit: Habit) -> Machine
     Machine { id, label, habit }
 }
 
-/// What a machine answers to an order.
+/// The answer of a machine to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// It is done.
+    /// The machine has carried the order out.
     Done,
-    /// It was not done, and why.
+    /// The machine has not carried the order out, for this reason.
     No(&'static str),
-    /// Nothing.
+    /// The machine does not answer.
     Nothing,
 }
 
-/// A machine could not be read.
+/// The error that a machine cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dark;
 
-/// All machines, and what they have done since the program began.
+/// All machines, with the work done since the start of the program.
 #[derive(Debug, Default)]
 pub struct Machines {
-    /// Pages that each printer has printed.
+    /// The number of pages that each printer has printed.
     pages: Mutex<BTreeMap<&'static str, u64>>,
 }
 
@@ -115,15 +117,14 @@ impl Machines {
         answer(printer.habit)
     }
 
-    /// Tells a tray to take paper. Nobody can tell whether it did.
+    /// Tells a tray to take paper. Its effect cannot be observed.
     pub fn fill(&self, tray: &Machine) -> Said {
         answer(tray.habit)
     }
 
     /// Reads a printer's page counter.
     ///
-    /// # Errors
-    /// [`Dark`], once it has printed and that is its habit.
+    /// # Errors [`Dark`], if the printer is unplugged, or has printed and goes dark by habit.
     pub fn counter(&self, printer: &Machine) -> Result<u64, Dark> {
         let pages = self.pages().get(printer.id).copied().unwrap_or_default();
         match printer.habit {

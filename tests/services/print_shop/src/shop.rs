@@ -1,6 +1,7 @@
-//! The shop: what all tools share, and how a printer or a tray is found.
+//! The shop: the state that all tools share, and the lookup of a printer or a tray.
 //!
-//! Each resource has its own `resolve`, which is asked about what is granted: a grant of tray `p-1` is no grant of printer `p-1`.
+//! Each resource has its own `resolve`, which the framework calls only for granted ids. A grant of
+//! tray `p-1` is not a grant of printer `p-1`.
 
 use crate::contract::{Mode, Printer, PrinterCapabilities, PrinterCapability, PrinterId};
 use crate::contract::{Tray, TrayCapabilities, TrayCapability, TrayId, texts};
@@ -15,7 +16,7 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// A shop with those machines.
+    /// Makes a shop with those machines.
     #[must_use]
     pub fn new(machines: Machines, clock: Clock) -> Self {
         Self { machines, clock }
@@ -39,7 +40,8 @@ impl Resource<PrinterId> for Shop {
         }
     }
 
-    /// These printers are quicker than the contract asks for: a page shows on the counter within a second.
+    /// These printers are faster than the contract's policy: a page shows on the counter within a
+    /// second.
     fn policy(_: &Printer, _: &'static ToolDef, declared: PolicyDef) -> PolicyDef {
         PolicyDef { settle_seconds: 1, deadline_seconds: 8, ..declared }
     }
@@ -60,7 +62,7 @@ impl Resource<TrayId> for Shop {
     }
 }
 
-/// The machine of that id.
+/// Finds the machine with that id.
 fn find(machines: &'static [Machine], id: &str) -> Result<&'static Machine, Unresolved> {
     match machines.iter().find(|machine| machine.id == id) {
         Some(Machine { habit: Habit::Unplugged, .. }) => Err(Unresolved::Unavailable),
@@ -69,7 +71,8 @@ fn find(machines: &'static [Machine], id: &str) -> Result<&'static Machine, Unre
     }
 }
 
-/// What is known of a printer. Its label is text that anybody may have written, so it is cleaned before a client reads it.
+/// Returns the view of a printer. Anybody may have written its label, so the label is cleaned
+/// before a client reads it.
 fn printer(id: &PrinterId, machine: &Machine) -> Printer {
     let ready = machine.habit != Habit::Lacks;
     Printer {
@@ -82,7 +85,7 @@ fn printer(id: &PrinterId, machine: &Machine) -> Printer {
     }
 }
 
-/// What is known of a tray.
+/// Returns the view of a tray.
 fn tray(id: &TrayId, machine: &Machine) -> Tray {
     let capabilities = TrayCapabilities { refill: machine.habit != Habit::Lacks };
     Tray { tray_id: id.clone(), label: Untrusted::clean(machine.label), capabilities }

@@ -1,5 +1,6 @@
-//! Where paper comes from: what a service can have beside its tools. A table of the configuration file names the suppliers, commands of the
-//! shop's own list them and order from them, a van drives in the background, and the monitor shows each.
+//! The supply of paper, which shows everything that a service can have in addition to its tools. A
+//! table of the configuration file names the suppliers. Commands of the shop's own list them and
+//! order from them. A van drives in the background, and the monitor shows each supplier.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,11 +17,11 @@ use toolwarrant::{
 /// The table of the configuration file: `[supplier.NAME]`.
 pub(crate) const TABLE: ConfigTable = ConfigTable { name: "supplier", judge };
 
-/// One supplier, as the file has it.
+/// A supplier, as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Supplier {
-    /// Sheets in a pack.
+    /// The number of sheets in a pack.
     pack: Spanned<u32>,
     /// The file of the account with this supplier.
     account_file: Option<Spanned<PathBuf>>,
@@ -60,7 +61,7 @@ impl OwnCommand for ShopCommand {
     }
 }
 
-/// The suppliers, and the way to the van.
+/// The suppliers, and the channel to the van.
 #[derive(Debug)]
 pub(crate) struct Supplies {
     suppliers: BTreeMap<String, (u32, AtomicU64)>,
@@ -68,10 +69,10 @@ pub(crate) struct Supplies {
 }
 
 impl Supplies {
-    /// The suppliers of the file, and the van, which drives as long as it is polled.
+    /// Returns the suppliers of the file and the future of the van, which drives while it is
+    /// polled.
     ///
-    /// # Errors
-    /// What is wrong with the table.
+    /// # Errors The mistakes in the table.
     pub(crate) fn of(config: &Config) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), ConfigError> {
         let (van, mut orders) = mpsc::channel::<(u32, oneshot::Sender<String>)>(1);
         let suppliers = read(config)?.into_iter().map(|(name, pack)| (name, (pack, AtomicU64::new(0)))).collect();
@@ -108,7 +109,7 @@ impl Commands<ShopCommand> for Supplies {
     }
 }
 
-/// A supplier without paper in its packs is one that cannot be reached.
+/// A supplier with empty packs counts as unreachable.
 impl Upstreams for Supplies {
     fn states(&self) -> Vec<UpstreamState> {
         let state = |(name, (pack, orders)): (&String, &(u32, AtomicU64))| UpstreamState {
@@ -125,7 +126,7 @@ impl Upstreams for Supplies {
     }
 }
 
-/// The name of each supplier, with its sheets in a pack.
+/// Reads the table: the name of each supplier, with the number of sheets in a pack.
 fn read(config: &Config) -> Result<Vec<(String, u32)>, ConfigError> {
     let mut found = config.findings();
     let suppliers: Vec<(_, Supplier)> = config.entries(TABLE.name, &mut found);

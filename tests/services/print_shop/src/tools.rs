@@ -1,6 +1,8 @@
-//! A method for each tool: one file for each file of `spec/tools/` whose tools have handlers, of the same name.
+//! A method for each tool: one file per file of `spec/tools/` whose tools have handlers, with the
+//! same name.
 //!
-//! A method checks no key, no permission, no argument and no flag: none of these can be wrong by the time it is called.
+//! A method does not check the key, permissions, arguments or flags: the framework has checked them
+//! before the call.
 
 mod floor;
 mod printers;

@@ -1,4 +1,4 @@
-//! What there is: `spec/tools/floor.toml`.
+//! The list of all machines: `spec/tools/floor.toml`.
 
 use crate::contract::{Floor, FloorTools, ListMachinesArgs, ListMachinesError, PrinterId, TrayId};
 use crate::machines::{Machine, PRINTERS, TRAYS};
@@ -6,7 +6,8 @@ use crate::shop::Shop;
 use toolwarrant::{Call, Reply};
 
 impl FloorTools for Shop {
-    /// Asks for each resource by its name: what is granted of one says nothing of another.
+    /// Checks the grants of each resource by its name, because a grant of one resource is not a
+    /// grant of another.
     async fn list_machines(&self, call: &Call<'_>, _: ListMachinesArgs) -> Result<Reply<Floor>, ListMachinesError> {
         let seen = |resource: &'static str, machines: &'static [Machine]| {
             let grants = &call.caller.application.grants;

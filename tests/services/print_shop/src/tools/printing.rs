@@ -5,10 +5,10 @@ use crate::contract::{Command, OpenPanelArgs, OpenPanelError, Panel, PrintPageAr
 use crate::shop::Shop;
 use toolwarrant::{Call, Reply, Secret, Target};
 
-/// More copies than there is ink for.
+/// A number of copies for which the ink does not suffice.
 const TOO_MANY: i64 = 99;
 
-/// Opens every panel: nobody has changed it since the machines were delivered.
+/// The code that opens every panel; it has not been changed since the delivery.
 const CODE: &str = "0000";
 
 impl PrintingTools for Shop {
@@ -19,7 +19,7 @@ impl PrintingTools for Shop {
         Ok(Panel { code: Secret::new(CODE.to_owned()), copies: args.copies }.into())
     }
 
-    /// Judges nothing: any page can be printed. What it means for the printer is the executor's.
+    /// Accepts any page without a check. The executor decides which order it makes for the printer.
     async fn print_page(
         &self,
         _: &Call<'_>,

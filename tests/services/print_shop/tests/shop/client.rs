@@ -1,4 +1,4 @@
-//! The commands of a client: this service has them like every other, under its own names.
+//! The commands of a client: this service has the same as every other, under its own names.
 
 use crate::process::{Shop, program};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// A command of a client, with the key of the first start.
+/// Prepares a command of a client, with the key of the first start.
 fn client(shop: &Shop, arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(arguments).env_clear().env("PRINT_SHOP_URL", &shop.url).kill_on_drop(true);
@@ -25,7 +25,8 @@ async fn a_page_is_called_for_and_waited_for_either_way() {
         let page = [&["call", "print_page", printer, "mode=fine", "--wait"], way].concat();
         let output = loop {
             let output = client(&shop, &page).output().await.expect("the program runs");
-            // A signature of the second in which the server starts may be from before its start.
+            // A request signed in the second of the server's start may count as older than the
+            // start.
             if !String::from_utf8_lossy(&output.stderr).contains("before the server started") {
                 break output;
             }

@@ -1,4 +1,4 @@
-//! Whose a data folder is.
+//! The ownership of a data folder: which service it belongs to.
 
 use crate::process::{Shop, json_of, operate};
 use serde_json::json;
@@ -10,7 +10,7 @@ use toolwarrant::{DataFolder, Names};
 #[tokio::test]
 async fn a_folder_of_another_service_is_refused_by_its_name() {
     let home = TempDir::new().expect("a temporary folder");
-    // One that says whose it is, and one from before folders did.
+    // One folder names its service; the other is from a version that did not name it.
     let [named, unnamed] = ["named", "unnamed"].map(|name| home.path().join(name));
     drop(DataFolder::open(&named, &Names::of("cloudphone", "1.0.0")).expect("a folder"));
     std::fs::create_dir(&unnamed).expect("a folder");
@@ -40,7 +40,7 @@ async fn a_folder_whose_owner_cannot_be_read_is_refused_with_the_file_to_mend() 
     assert!(folder.is_ok(), "{folder:?}");
 }
 
-/// The other service's server would carry the command out.
+/// Otherwise the server of the other service would carry out the command.
 #[tokio::test]
 async fn a_server_of_another_service_is_not_asked() {
     let home = TempDir::new().expect("a temporary folder");

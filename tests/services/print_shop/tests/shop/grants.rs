@@ -1,4 +1,5 @@
-//! What an application sees: by resource and by id, so that a tray is not the printer of the same name.
+//! The targets that an application sees: granted by resource and id, so that a tray is not the
+//! printer with the same id.
 
 use crate::process::{Shop, call, json_of, operate};
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
     }
     assert_eq!(code(ask("get_tray", json!({"tray_id": "p-2"})).await), "not_found");
 
-    // Of what somebody else has done, it sees what was done to its tray.
+    // Of the tasks of another application, it sees only the one on its own tray.
     let page = shop.call("print_page", json!({"printer_id": "p-1", "mode": "draft"})).await.expect("a job");
     let paper = shop.call("fill_tray", json!({"tray_id": "p-1", "sheets": 5})).await.expect("a job");
     let read = async |job: &Value| ask("get_job", json!({"task_id": job["task_id"], "wait_seconds": 0})).await;
@@ -37,7 +38,7 @@ async fn a_grant_of_a_tray_shows_no_printer_of_the_same_name() {
     assert_eq!([seen_by("printer").await, seen_by("tray").await], [json!(["demo"]), json!(["demo", "feeder"])]);
 }
 
-/// Takes a tray away, and gives the printer of the same name.
+/// Unassigns a tray, and assigns the printer with the same id.
 #[tokio::test]
 async fn what_is_unassigned_of_one_resource_stays_assigned_of_the_other() {
     let shop = Shop::start().await;

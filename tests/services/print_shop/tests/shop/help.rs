@@ -1,4 +1,4 @@
-//! What a person reads first: the help, the welcome and the README.
+//! The first texts for a person: the help, the welcome and the README.
 
 use crate::process::{Shop, program};
 use driver::{Process, Start};
@@ -34,7 +34,7 @@ async fn the_printed_curl_line_works_as_pasted() {
     assert!(status.success() && last == "print-shop has stopped\n", "{last}");
 }
 
-/// The table that people read has a line for each machine, under its kind.
+/// The table for people has a line for each machine, under its kind.
 #[test]
 fn the_table_of_machines_is_whole() {
     for text in [USAGE, README] {
@@ -50,7 +50,8 @@ fn the_table_of_machines_is_whole() {
     }
 }
 
-/// The README's lines, as written: those that start the program aside, which a test does on a port and a folder of its own.
+/// Runs the commands of the README as written, except those that start the program: the test does
+/// that itself, on its own port and folder.
 #[tokio::test]
 async fn the_readme_can_be_followed() {
     let shop = Shop::start().await;

@@ -1,4 +1,5 @@
-//! The print shop at its boundary: the program as it is started and called, and in this process where time must stand still.
+//! The print shop at its boundary: as a started program, and in this process where a test needs a
+//! stopped clock.
 
 mod process;
 

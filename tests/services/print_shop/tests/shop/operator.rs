@@ -1,4 +1,4 @@
-//! The commands of an operator, as typed: the same with a running server and without one.
+//! The commands of an operator, with the same output with and without a running server.
 
 use crate::process::{Shop, json_of, operate};
 use serde_json::json;
@@ -24,7 +24,7 @@ const COMMANDS: &[&str] = &[
     "tools get_job",
     "audit tail",
     "doctor",
-    // What is wrong, and what there is instead.
+    // Mistakes, with their alternatives.
     "app create other --permission fly",
     "app create other --permission device",
     "tray assign feeder p-5",
@@ -42,7 +42,7 @@ async fn commands_answer_the_same_with_a_server_and_without_one() {
         for (tool, arguments) in [("print_page", page), ("fill_tray", paper)] {
             shop.call(tool, arguments).await.expect_err("for the audit: a call without an effect");
         }
-        // Its audit is whole once it has stopped; the same folder is served again for the other half.
+        // Stops the server, so that its audit is complete. The second half serves the same folder.
         if !running {
             shop.stop().await;
         }
@@ -59,7 +59,7 @@ async fn commands_answer_the_same_with_a_server_and_without_one() {
     insta::assert_snapshot!(seen[1]);
 }
 
-/// A printer and a tray of one name are told apart in the list of tasks.
+/// The list of tasks distinguishes a printer and a tray with the same id.
 #[tokio::test]
 async fn a_task_is_listed_with_the_resource_that_it_is_on() {
     let shop = Shop::start().await;
@@ -78,7 +78,8 @@ async fn a_task_is_listed_with_the_resource_that_it_is_on() {
     assert_eq!((&shown["status"], &shown["evidence"]["checked"]), (&json!("success"), &json!("page_counter")));
 }
 
-/// Text without what is different each time: ids, secrets, times and the folder; and with runs of blanks as one.
+/// Returns the text without the parts that differ from run to run: ids, secrets, times and the
+/// folder. Several blanks become one.
 fn steady(text: &str, folder: &Path) -> String {
     let text = text.replace(&folder.display().to_string(), "DATA");
     let hex = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,11 +1,11 @@
-//! Every state in which a task can end, with the machine that brings it there.
+//! Every state in which a task can end, each with a machine that leads to it.
 
 use crate::process::{Shop, json_of};
 use print_shop::machines::{PRINTERS, TRAYS};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// One write for each machine, all in flight at a time; what came of each, from machine to machine.
+/// Writes to each machine, all at the same time, and lists the ends by machine.
 #[tokio::test]
 async fn each_machine_ends_its_task_as_its_habit_says() {
     let shop = Shop::start().await;
@@ -59,7 +59,7 @@ async fn each_machine_ends_its_task_as_its_habit_says() {
     assert_eq!(refunds[0]["task_id"], silent[0]["task_id"]);
 }
 
-/// How a job ended, and what that rests on.
+/// Returns the end of a job with its evidence.
 fn outcome(job: &Value) -> String {
     let Value::Object(evidence) = &job["evidence"] else { panic!("no evidence: {job}") };
     let [checked, expected, observed, reported] =

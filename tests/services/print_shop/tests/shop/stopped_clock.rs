@@ -1,4 +1,4 @@
-//! What hangs on time, with a clock that only a test moves.
+//! Behaviour that depends on time, with a clock that only a test moves.
 
 use crate::process::call;
 use driver::KeyPair;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use toolwarrant::PermissionSet;
 use toolwarrant::testing::{self, Tenant, TestServer, serve};
 
-/// The shop in this process, and a key that may do everything.
+/// Serves the shop in this process. Returns it with a key that has all permissions.
 async fn shop() -> (TestServer, KeyPair, TempDir) {
     let home = TempDir::new().expect("a temporary folder");
     let tenants = vec![Tenant::with(PermissionSet(u64::MAX))];
@@ -18,7 +18,8 @@ async fn shop() -> (TestServer, KeyPair, TempDir) {
     (server, KeyPair { id, secret }, home)
 }
 
-/// Lets a second go by at a time until a job has ended: what it is then, and how many seconds that took.
+/// Lets time pass in steps of one second until a job has ended. Returns the job, and the number of
+/// seconds.
 async fn end(server: &TestServer, key: &KeyPair, job: &Value) -> (Value, u32) {
     for second in 0..60 {
         let ask = json!({"task_id": job["task_id"], "wait_seconds": 0});

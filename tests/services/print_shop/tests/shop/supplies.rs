@@ -1,4 +1,5 @@
-//! What the shop has beside its tools: a configuration file, commands of its own, work in the background, and upstreams.
+//! The parts of the shop other than its tools: configuration file, own commands, background work,
+//! and upstreams.
 
 use crate::process::{Shop, operate, program};
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 const SUPPLIERS: &str = "[supplier.north]\npack = 500\n[supplier.empty]\npack = 0\n";
 
-/// A configuration file in a folder of its own.
+/// Writes a configuration file into a folder of its own.
 fn written(text: &str) -> (TempDir, PathBuf) {
     let home = TempDir::new().expect("a temporary folder");
     let file = home.path().join("shop.toml");
@@ -17,7 +18,7 @@ fn written(text: &str) -> (TempDir, PathBuf) {
     (home, file)
 }
 
-/// What the program says with that file: exit code, standard output, standard error.
+/// Runs the program with that file. Returns exit code, standard output and standard error.
 async fn run(file: &Path, variables: &[(&str, &str)], line: &str) -> (i32, String, String) {
     let mut command = program();
     command.args(line.split_whitespace()).arg("--config").arg(file).envs(variables.iter().copied());
@@ -106,7 +107,7 @@ async fn the_command_line_wins_over_the_environment_that_over_the_file_and_that_
     assert_eq!(of("config"), Value::Null);
     let suppliers = json!([{"supplier": "north", "pack": 500}, {"supplier": "empty", "pack": 0}]);
     assert_eq!((code, &answer["sound"], &answer["supplier"]), (0, &json!(true), &suppliers));
-    // Relative to the file, and not to where the command is given.
+    // The path is relative to the file, not to the folder of the command.
     std::fs::write(&file, "data = \"there\"").expect("a file");
     let (_, answer, _) = run(&file, &[], "config check").await;
     let place = home.path().join("there").display().to_string();
@@ -134,7 +135,8 @@ async fn own_commands_answer_the_same_with_a_server_and_without_one() {
             assert!(found == code && said.contains(part), "{line}: {found} {said}");
         }
     }
-    // Without the file a server knows no supplier; where none has begun yet, a command of the shop's own works.
+    // Without the file, a server has no suppliers. A command of the shop's own also works in a
+    // folder that does not exist yet.
     let (code, said) = operate(&shop.data.with_file_name("new"), "supply list").await;
     assert_eq!((code, said.trim()), (0, "none"));
 }
