@@ -31,7 +31,8 @@ use toolwarrant::{PermissionSet, Service, Setup};
 /// Carries out all cases of these operations concurrently. Returns one row per case, in a fixed
 /// order.
 ///
-/// # Panics If the service cannot be started or does not answer.
+/// # Panics
+/// If the service cannot be started or does not answer.
 #[expect(clippy::expect_used, reason = "a suite without its service must fail")]
 pub async fn run(double: Arc<dyn Double>, operations: &[Operation]) -> Vec<CaseEnd> {
     let folder = TempDir::new().expect("a temporary folder");

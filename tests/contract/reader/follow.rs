@@ -20,7 +20,8 @@ pub(super) struct Advice {
 /// * after a retryable failure, the same call once `retry_after_seconds` have passed; otherwise
 /// * the same tool, if the text contains "call again".
 ///
-/// # Errors The reason why no call can be derived.
+/// # Errors
+/// The reason why no call can be derived.
 pub(super) fn follow(told: &Transcript) -> Result<Advice, String> {
     let last = told.exchanges().next_back().ok_or("nothing was answered")?;
     let (words, members) = (last.answer.words(), last.answer.members());

@@ -148,8 +148,7 @@ async fn a_server_answers_the_same_over_the_bridge_in_every_revision() {
             let expected = straight(&line, revision.as_deref()).await;
             let mut answer = bridge.ask(&line).await;
             if let (Value::Array(all), true) = (&mut answer, expected.is_object()) {
-                // If the server refuses a batch as a whole, the bridge reports that under each id
-                // that waits.
+                // The bridge reports the refusal of a whole batch under each id that waits.
                 assert_eq!(all[0]["id"], 7);
                 answer = json!({"jsonrpc": "2.0", "id": null, "error": all[0]["error"]});
             }

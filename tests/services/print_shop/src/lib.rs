@@ -39,7 +39,8 @@ const HINT: &str = "Then try the other printers; `print-shop --help` says what e
 
 /// Returns the service: handlers, executor, commands, inventory, upstreams and background work.
 ///
-/// # Errors The mistakes in the configuration.
+/// # Errors
+/// The mistakes in the configuration.
 pub fn service<F>(setup: Setup<'_, F>) -> Result<Service<Contract<Shop>, ShopCommand>, ConfigError> {
     let (supplies, van) = Supplies::of(&setup.config)?;
     let shop = Arc::new(Shop::new(Machines::default(), setup.clock));

@@ -124,7 +124,8 @@ impl Machines {
 
     /// Reads a printer's page counter.
     ///
-    /// # Errors [`Dark`], if the printer is unplugged, or has printed and goes dark by habit.
+    /// # Errors
+    /// [`Dark`], if the printer is unplugged, or has printed and goes dark by habit.
     pub fn counter(&self, printer: &Machine) -> Result<u64, Dark> {
         let pages = self.pages().get(printer.id).copied().unwrap_or_default();
         match printer.habit {

@@ -72,7 +72,8 @@ impl Supplies {
     /// Returns the suppliers of the file and the future of the van, which drives while it is
     /// polled.
     ///
-    /// # Errors The mistakes in the table.
+    /// # Errors
+    /// The mistakes in the table.
     pub(crate) fn of(config: &Config) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), ConfigError> {
         let (van, mut orders) = mpsc::channel::<(u32, oneshot::Sender<String>)>(1);
         let suppliers = read(config)?.into_iter().map(|(name, pack)| (name, (pack, AtomicU64::new(0)))).collect();
